@@ -270,7 +270,7 @@ package struct SessionLink {
         case .resume: entry.isSuspended = false
         case .cancel, .cancelProducingResumeData: entry.end = command
         case .setPriority(let priority): entry.priority = priority
-        case .consumed, .tellCounts, .webSocket, .stream: return []
+        case .consumed, .reportCounts, .webSocket, .stream: return []
         }
         entries[task] = entry
         return say(.command(command, task))

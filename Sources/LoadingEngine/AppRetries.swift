@@ -28,7 +28,7 @@ struct AppRetries {
             return nil
         }
         // Failed lookups, missing networks and unreachable proxies say nothing about the host.
-        let isOfHost = (error.kind == .connectionLost || error.kind == .cannotConnectToHost) && !error.isOfProxy
+        let isOfHost = (error.kind == .connectionLost || error.kind == .cannotConnectToHost) && !error.isProxyError
         return pause(rules, retryAfter: nil, isOfHost: isOfHost, hop, in: load)
     }
 
@@ -65,12 +65,12 @@ struct AppRetries {
     ) -> Double? {
         guard let host = Self.host(of: hop),
             !isOfHost || RetryBudgets.noteFailure(host, now: WallClock.seconds(load.control.lastProgress)), count < rules.limit,
-            hop.request.body.isReplayable, rules.repeatsAnyMethod || RetryPolicy.isIdempotent(hop.request.method),
-            (retryAfter ?? 0) <= rules.longestRetryAfter
+            hop.request.body.isReplayable, rules.retriesAnyMethod || RetryPolicy.isIdempotent(hop.request.method),
+            (retryAfter ?? 0) <= rules.maximumRetryAfter
         else { return nil }
         count += 1
         let own = Backoff.pause(
-            before: count, first: rules.firstPause, longest: rules.longestPause, jitter: .random(in: 0...1))
+            before: count, first: rules.firstPause, longest: rules.maximumPause, jitter: .random(in: 0...1))
         return max(own, retryAfter ?? 0)
     }
 

@@ -87,7 +87,7 @@ extension Transaction {
     private func observe(_ hop: Hop, in load: Load, by loadObserver: any LoadObserver) {
         guard let message = hop.preparation.message, let url = hop.request.url else { return }
         let origin = message.target.origin
-        let observer = loadObserver.begins(
+        let observer = loadObserver.willSend(
             ObservedRequest(
                 task: load.id, method: message.head.method, url: url, host: origin.host, port: origin.port,
                 resendCount: load.observation.count, cause: load.cause(of: hop), begin: WallClock.seconds(fetchStart)))

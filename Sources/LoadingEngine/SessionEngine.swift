@@ -133,7 +133,7 @@ package actor SessionEngine {
         case .cancelProducingResumeData: load.cancel(producingResumeData: true)
         case .setPriority(let priority): load.setPriority(priority)
         case .consumed(let bytes): load.consumed(bytes)
-        case .tellCounts: load.beginTellingCounts()
+        case .reportCounts: load.beginTellingCounts()
         case .webSocket(let command): load.webSocket?.take(command, for: load)
         case .stream(let command): load.stream?.take(command, for: load)
         }

@@ -23,7 +23,7 @@ enum ValidatedNames {
             failure(host, "its addresses are not signed, but requiresDNSSECValidation is set")
         case .bogus(let reason): failure(host, "the answer does not match its signature: \(reason)")
         case .failed(let reason): failure(host, "DNSSEC cannot be checked: \(reason)")
-        case .unanswered(let reason): failure(host, "DNSSEC cannot be checked: \(reason)", isForWantOfAnswer: true)
+        case .unanswered(let reason): failure(host, "DNSSEC cannot be checked: \(reason)", isUnansweredLookup: true)
         }
     }
 
@@ -32,9 +32,9 @@ enum ValidatedNames {
         Unbound.forget()
     }
 
-    private static func failure(_ host: String, _ reason: String, isForWantOfAnswer: Bool = false) -> NameLookups.Finding {
+    private static func failure(_ host: String, _ reason: String, isUnansweredLookup: Bool = false) -> NameLookups.Finding {
         var error = LoadError(.dnsLookupFailed, "looking up \(host): \(reason)")
-        error.isForWantOfAnswer = isForWantOfAnswer
+        error.isUnansweredLookup = isUnansweredLookup
         return NameLookups.Finding(.failure(error), lifetime: 0)
     }
 }

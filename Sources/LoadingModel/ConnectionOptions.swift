@@ -15,7 +15,7 @@ package struct ConnectionOptions: Sendable, Hashable {
         package let port: Int?
 
         package init(host: String?, port: Int?) {
-            self.host = host.map(Self.plain)
+            self.host = host.map(Self.normalized)
             self.port = port
         }
 
@@ -23,7 +23,7 @@ package struct ConnectionOptions: Sendable, Hashable {
             (self.host ?? host) == host && (self.port ?? port) == port
         }
 
-        fileprivate static func plain(_ host: String) -> String {
+        fileprivate static func normalized(_ host: String) -> String {
             let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
             return (bare.hasSuffix(".") ? String(bare.dropLast()) : bare).lowercased()
         }
@@ -65,17 +65,17 @@ package struct ConnectionOptions: Sendable, Hashable {
 
     /// The host and port to connect to for a URL's host and port.
     package func destination(host: String, port: Int) -> (host: String, port: Int) {
-        let plain = Endpoint.plain(host)
-        guard let replacement = substitutions.first(where: { $0.endpoint.matches(plain, port) })?.replacement else {
+        let normalized = Endpoint.normalized(host)
+        guard let replacement = substitutions.first(where: { $0.endpoint.matches(normalized, port) })?.replacement else {
             return (host, port)
         }
         return (replacement.host ?? host, replacement.port ?? port)
     }
 
     /// The configured addresses of a host, from the most specific entry that matches; nil if there is none.
-    package func givenAddresses(host: String, port: Int) -> [String]? {
+    package func configuredAddresses(host: String, port: Int) -> [String]? {
         guard !addresses.isEmpty else { return nil }
-        let host = Endpoint.plain(host)
+        let host = Endpoint.normalized(host)
         return addresses[Endpoint(host: host, port: port)] ?? addresses[Endpoint(host: host, port: nil)]
             ?? addresses[Endpoint(host: nil, port: port)] ?? addresses[Endpoint(host: nil, port: nil)]
     }
@@ -84,6 +84,6 @@ package struct ConnectionOptions: Sendable, Hashable {
     package func substitutes(host: String, port: Int) -> Bool {
         guard unixSocketPath == nil, nameServers.isEmpty else { return true }
         let destination = destination(host: host, port: port)
-        return destination != (host, port) || givenAddresses(host: destination.host, port: destination.port) != nil
+        return destination != (host, port) || configuredAddresses(host: destination.host, port: destination.port) != nil
     }
 }

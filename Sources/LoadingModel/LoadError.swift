@@ -53,8 +53,8 @@ package struct LoadError: Error, Sendable {
         var resumeData: Data?
         var uploadResumeData: Data?
         var peerTrust: [Data] = []
-        var isOfProxy = false
-        var isForWantOfAnswer = false
+        var isProxyError = false
+        var isUnansweredLookup = false
         var networkObjection: NetworkObjection?
         var cancelReason: CancelReason?
     }
@@ -103,15 +103,15 @@ package struct LoadError: Error, Sendable {
     }
 
     /// Whether the lookup failed because no name server answered, perhaps for lack of a network.
-    package var isForWantOfAnswer: Bool {
-        get { box.facts.isForWantOfAnswer }
-        set { change { $0.isForWantOfAnswer = newValue } }
+    package var isUnansweredLookup: Bool {
+        get { box.facts.isUnansweredLookup }
+        set { change { $0.isUnansweredLookup = newValue } }
     }
 
     /// Whether the proxy is unreachable or does not act as one: no part of the request was sent, or it is safe to send it again.
-    package var isOfProxy: Bool {
-        get { box.facts.isOfProxy }
-        set { change { $0.isOfProxy = newValue } }
+    package var isProxyError: Bool {
+        get { box.facts.isProxyError }
+        set { change { $0.isProxyError = newValue } }
     }
 
     /// Why the available network may not be used, if that is the failure.

@@ -15,7 +15,7 @@ package import FoundationEssentials
 /// Its methods are called on the session's event loop: they must not block.
 package protocol LoadObserver: AnyObject, Sendable {
     /// A request is about to be sent, once there is a connection for it.
-    func begins(_ request: ObservedRequest) -> any RequestObserver
+    func willSend(_ request: ObservedRequest) -> any RequestObserver
 }
 
 /// Observes one request and its response.

@@ -15,22 +15,22 @@ package struct LoadRetries: Sendable, Hashable {
     package var limit: Int
     /// Seconds before the first retry; doubled for each further retry.
     package var firstPause: Double
-    package var longestPause: Double
+    package var maximumPause: Double
     /// The longest `Retry-After`, in seconds, that the load waits for; a response that asks for longer is delivered.
-    package var longestRetryAfter: Double
+    package var maximumRetryAfter: Double
     /// Whether requests with a method that is not idempotent are retried.
-    package var repeatsAnyMethod: Bool
+    package var retriesAnyMethod: Bool
 
     package init(
-        statuses: Set<Int>, failures: Set<LoadError.Kind>, limit: Int, firstPause: Double, longestPause: Double,
-        longestRetryAfter: Double, repeatsAnyMethod: Bool
+        statuses: Set<Int>, failures: Set<LoadError.Kind>, limit: Int, firstPause: Double, maximumPause: Double,
+        maximumRetryAfter: Double, retriesAnyMethod: Bool
     ) {
         self.statuses = statuses
         self.failures = failures
         self.limit = limit
         self.firstPause = firstPause
-        self.longestPause = longestPause
-        self.longestRetryAfter = longestRetryAfter
-        self.repeatsAnyMethod = repeatsAnyMethod
+        self.maximumPause = maximumPause
+        self.maximumRetryAfter = maximumRetryAfter
+        self.retriesAnyMethod = retriesAnyMethod
     }
 }

@@ -23,7 +23,7 @@ package protocol LoadingService: AnyObject, Sendable {
     /// Runs tasks on the service's event loops; valid until the process ends.
     var taskExecutor: any TaskExecutor { get }
     /// Returns a response that is available without waiting, for requests whose client needs no events; if nil, submit the request.
-    func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)?
+    func immediateResponse(_ request: LoadRequest) -> (response: LoadResponse, data: Data)?
     /// Sends a command to a load; ignored if the load has ended.
     ///
     /// Returns whether the caller has to call ``wake()``, as ``submit(_:client:)`` does.
@@ -69,7 +69,7 @@ extension LoadClient {
 extension LoadingService {
     package var taskExecutor: any TaskExecutor { globalConcurrentExecutor }
 
-    package func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? { nil }
+    package func immediateResponse(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? { nil }
 
     package func cancelAll() {}
 }

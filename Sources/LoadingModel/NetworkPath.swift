@@ -83,7 +83,7 @@ package struct ProhibitedNetworks: OptionSet, Sendable, Hashable {
 /// Observes the machine's networks.
 package protocol NetworkMonitoring: AnyObject, Sendable {
     /// Whether the monitor also applies to connections within the machine: an app's monitor does, the system's does not.
-    var speaksForLoopback: Bool { get }
+    var coversLoopback: Bool { get }
     /// The latest path; nil until the first is known.
     var current: NetworkPath? { get }
 

@@ -20,11 +20,11 @@ package struct ServiceName: Sendable, Hashable {
 
     package init(name: String, type: String, domain: String) {
         self.name = name
-        self.type = Self.plain(type)
-        self.domain = Self.plain(domain)
+        self.type = Self.normalized(type)
+        self.domain = Self.normalized(domain)
     }
 
-    private static func plain(_ text: String) -> String { text.hasSuffix(".") ? String(text.dropLast()) : text }
+    private static func normalized(_ text: String) -> String { text.hasSuffix(".") ? String(text.dropLast()) : text }
 }
 
 /// The parameters of a stream task's load.

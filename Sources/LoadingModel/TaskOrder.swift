@@ -61,7 +61,7 @@ package struct TaskOrder: Sendable {
         /// Send `.resumable` when a download's file is created, and keep a partial file even if the disk is full.
         package static let resumePoints = Interests(rawValue: 1 << 13)
         /// Send `.resumable` when a download's file is created, but do not keep a partial file if the disk is full.
-        package static let begunFiles = Interests(rawValue: 1 << 14)
+        package static let createdFiles = Interests(rawValue: 1 << 14)
         /// Send the request's own `Upgrade` field: a delegate may turn the switched connection into a byte stream.
         package static let upgrades = Interests(rawValue: 1 << 15)
     }
@@ -124,7 +124,7 @@ package enum TaskCommand: Sendable {
     /// The client has processed body data; opens the flow control window by this number of bytes.
     case consumed(bytes: Int)
     /// Reports the byte counts now and after every change, because the app reads the task's.
-    case tellCounts
+    case reportCounts
     case webSocket(WebSocketCommand)
     case stream(StreamCommand)
 }

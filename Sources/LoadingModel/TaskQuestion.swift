@@ -65,7 +65,7 @@ package protocol CustomLoader: AnyObject, Sendable {
     /// Stops loading, whether or not it has finished; later reports are ignored.
     func stop()
     /// The complete response, if it is to be stored.
-    func takeAnswer() -> CachedResponse?
+    func takeResponse() -> CachedResponse?
     /// Stores the response, or the one that the app returned instead.
     func keep(_ answer: CachedResponse, completion: @escaping @Sendable () -> Void)
 }

@@ -58,7 +58,7 @@ package final class ConnectionFacts: Sendable {
     /// The server requested a client certificate.
     package let wasAskedForCertificate: Bool
     /// A client certificate was sent.
-    package let hasShownCertificate: Bool
+    package let sentClientCertificate: Bool
     /// The server was verified by the system's or the session's trust roots, and not only trusted by the app.
     package let isVerified: Bool
     /// Nil for cleartext, and if another process made the connection.
@@ -76,7 +76,7 @@ package final class ConnectionFacts: Sendable {
     /// The network interface of the connection, if known.
     package let interface: NetworkPath.Interface?
     /// The host's addresses came from configured name servers, now or earlier, and not from the system's resolver.
-    package let askedNameServers: Bool
+    package let usedNameServers: Bool
     /// The protocol that ALPN selected (RFC 7301); nil if none was.
     package let applicationProtocol: String?
     package let domainLookupStart: Double?
@@ -90,9 +90,9 @@ package final class ConnectionFacts: Sendable {
         localAddress: String?, localPort: Int?, remoteAddress: String?, remotePort: Int?, tlsVersion: UInt16?,
         tlsCipherSuite: UInt16?, domainLookupStart: Double?, domainLookupEnd: Double?, connectStart: Double?,
         secureConnectionStart: Double?, secureConnectionEnd: Double?, connectEnd: Double?,
-        wasAskedForCertificate: Bool = false, hasShownCertificate: Bool = false, isVerified: Bool = false,
+        wasAskedForCertificate: Bool = false, sentClientCertificate: Bool = false, isVerified: Bool = false,
         serverCertificate: Data? = nil, isToProxy: Bool = false, isMultipath: Bool = false, isForwarded: Bool = false,
-        interface: NetworkPath.Interface? = nil, askedNameServers: Bool = false, isInTLS: Bool? = nil,
+        interface: NetworkPath.Interface? = nil, usedNameServers: Bool = false, isInTLS: Bool? = nil,
         applicationProtocol: String? = nil, trust: ConnectionTrust? = nil
     ) {
         self.trust = trust
@@ -103,10 +103,10 @@ package final class ConnectionFacts: Sendable {
         self.isVerified = isVerified
         self.serverCertificate = serverCertificate
         self.wasAskedForCertificate = wasAskedForCertificate
-        self.hasShownCertificate = hasShownCertificate
+        self.sentClientCertificate = sentClientCertificate
         self.isToProxy = isToProxy
         self.isMultipath = isMultipath
-        self.askedNameServers = askedNameServers
+        self.usedNameServers = usedNameServers
         self.localAddress = localAddress
         self.localPort = localPort
         self.remoteAddress = remoteAddress

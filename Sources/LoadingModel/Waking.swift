@@ -30,7 +30,7 @@ package struct Waking: Sendable {
     package func run() { caller.resume(returning: data) }
 
     /// Up to this number of callers are resumed directly.
-    private static let few = 2
+    private static let directLimit = 2
 
     /// Resumes the callers of loads that ended together.
     ///
@@ -39,12 +39,12 @@ package struct Waking: Sendable {
     /// Callers that have another priority than the first one, or run elsewhere, are resumed directly.
     package static func run(_ wakings: consuming [Waking]) {
         var wakings = wakings
-        if wakings.count > few, let priority = wakings.lazy.compactMap(\.priority).first {
+        if wakings.count > directLimit, let priority = wakings.lazy.compactMap(\.priority).first {
             let others = wakings.partition { $0.priority != priority }
-            let many = wakings[..<others]
-            if many.count > few {
+            let samePriority = wakings[..<others]
+            if samePriority.count > directLimit {
                 Task.detached(priority: TaskPriority(rawValue: priority)) {
-                    for waking in many { waking.run() }
+                    for waking in samePriority { waking.run() }
                 }
                 wakings.removeSubrange(..<others)
             }

@@ -31,7 +31,7 @@ struct TaskObserver: Sendable {
     var tracing: TaskTracing?
     #endif
 
-    var hearsAnything: Bool {
+    var recordsAnything: Bool {
         #if Logging
         if logger != nil { return true }
         #endif
@@ -51,7 +51,7 @@ final class ObservedTask: LoadObserver {
 
     init(_ observer: TaskObserver) { self.observer = observer }
 
-    func begins(_ request: ObservedRequest) -> any RequestObserver { ObservedExchange(request, observer) }
+    func willSend(_ request: ObservedRequest) -> any RequestObserver { ObservedExchange(request, observer) }
 }
 
 /// Observes one request, and keeps its state until it ends.
@@ -79,13 +79,13 @@ final class ObservedExchange: RequestObserver {
         #endif
         #if Logging
         log = observer.logger.flatMap { RequestLog(request, $0) }
-        tellLog { $0.began() }
+        writeLog { $0.began() }
         #endif
     }
 
     func answered(_ response: ObservedResponse) {
         #if Logging
-        tellLog { $0.answered(response) }
+        writeLog { $0.answered(response) }
         #endif
     }
 
@@ -94,7 +94,7 @@ final class ObservedExchange: RequestObserver {
         measurement?.end(end)
         #endif
         #if Logging
-        tellLog { $0.ended(end) }
+        writeLog { $0.ended(end) }
         #endif
         #if Tracing
         span?.end(end)
@@ -103,7 +103,7 @@ final class ObservedExchange: RequestObserver {
 
     #if Logging
     /// Logs in the context of the span, so that the app's metadata providers can read it.
-    private func tellLog(_ tell: (RequestLog) -> Void) {
+    private func writeLog(_ tell: (RequestLog) -> Void) {
         guard let log else { return }
         #if Tracing
         if let span { return ServiceContext.withValue(span.context) { tell(log) } }

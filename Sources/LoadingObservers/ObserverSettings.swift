@@ -73,7 +73,7 @@ package final class SessionObservers: Sendable {
         #if Tracing
         observer.tracing = TaskTracing(tracer)
         #endif
-        return observer.hearsAnything ? ObservedTask(observer) : nil
+        return observer.recordsAnything ? ObservedTask(observer) : nil
     }
 }
 

@@ -33,9 +33,9 @@ struct MeterSource: Sendable {
             if let shared { return shared }
             let factory = MetricsSystem.factory
             guard !(factory is NOOPMetricsHandler) else { return nil }
-            let made = RequestMeters(factory)
-            shared = made
-            return made
+            let created = RequestMeters(factory)
+            shared = created
+            return created
         }
     }
 }
@@ -103,11 +103,11 @@ final class RequestMeters: Sendable {
         let (series, active) = state.withLock { state in
             let series = Active(method: method, server: Self.server(request.host, request.port, &state))
             if let known = state.active[series] { return (series, known) }
-            let made = Meter(
+            let created = Meter(
                 label: "http.client.active_requests", dimensions: [("http.request.method", method)] + series.server.labels,
                 factory: factory)
-            state.active[series] = made
-            return (series, made)
+            state.active[series] = created
+            return (series, created)
         }
         active.increment()
         return Measurement(meters: self, request: series, active: active)
@@ -118,9 +118,9 @@ final class RequestMeters: Sendable {
         state.withLock { state in
             let server = Self.server(connection.host, connection.port, &state)
             if let known = state.connections[server] { return known }
-            let made = Meter(label: "http.client.open_connections", dimensions: server.labels, factory: factory)
-            state.connections[server] = made
-            return made
+            let created = Meter(label: "http.client.open_connections", dimensions: server.labels, factory: factory)
+            state.connections[server] = created
+            return created
         }
     }
 
@@ -142,15 +142,15 @@ final class RequestMeters: Sendable {
     }
 
     private func timer(_ outcome: Outcome, _ state: inout State) -> Timer {
-        let made = Timer(
+        let created = Timer(
             label: "http.client.request.duration",
             dimensions: [("http.request.method", outcome.request.method)] + outcome.request.server.labels + [
                 ("http.response.status_code", outcome.status), ("network.protocol.version", outcome.version),
                 ("error.type", outcome.error),
             ],
             preferredDisplayUnit: .seconds, factory: factory)
-        state.durations[outcome] = made
-        return made
+        state.durations[outcome] = created
+        return created
     }
 
     /// Returns the label of a server: its own, or beyond the limit the one for all other servers.

@@ -61,7 +61,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     // MARK: NetworkMonitoring
 
-    package var speaksForLoopback: Bool { false }
+    package var coversLoopback: Bool { false }
 
     package var current: NetworkPath? { lock.locked { path } }
 

@@ -64,8 +64,8 @@ enum Samples {
         error.resumeData = Data("resume".utf8)
         error.uploadResumeData = Data("upload".utf8)
         error.peerTrust = [Data([1]), Data()]
-        error.isOfProxy = true
-        error.isForWantOfAnswer = true
+        error.isProxyError = true
+        error.isUnansweredLookup = true
         error.networkObjection = .constrained
         error.cancelReason = .insufficientResources
         return error
@@ -75,12 +75,13 @@ enum Samples {
         ConnectionFacts(
             localAddress: "192.0.2.1", localPort: 1, remoteAddress: "2001:db8::1", remotePort: 443, tlsVersion: 0x0304,
             tlsCipherSuite: 0x1301, domainLookupStart: 0.25, domainLookupEnd: 1.1, connectStart: 2.2, secureConnectionStart: 3.3,
-            secureConnectionEnd: 4.4, connectEnd: 5.5, wasAskedForCertificate: true, hasShownCertificate: true, isVerified: true,
+            secureConnectionEnd: 4.4, connectEnd: 5.5, wasAskedForCertificate: true, sentClientCertificate: true,
+            isVerified: true,
             serverCertificate: Data([3, 2]), isToProxy: true, isMultipath: true, isForwarded: true,
             interface: NetworkPath.Interface(
                 name: "wlan0", index: 3, kind: .wifi, isExpensive: true, isConstrained: true, isUltraConstrained: true,
                 addresses: ["192.0.2.1"]),
-            askedNameServers: true, isInTLS: false, applicationProtocol: "h2")
+            usedNameServers: true, isInTLS: false, applicationProtocol: "h2")
     }
 
     static func timeline() throws -> TransactionTimeline {

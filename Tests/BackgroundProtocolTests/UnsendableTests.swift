@@ -63,7 +63,7 @@ import Testing
 
     @Test func `commands, questions and answers for the program's own engine are not sent`() throws {
         let request = try Samples.request()
-        for command in [.consumed(bytes: 1), .tellCounts] as [TaskCommand] {
+        for command in [.consumed(bytes: 1), .reportCounts] as [TaskCommand] {
             #expect(throws: MessageFailure.malformed("the command cannot be sent to the daemon")) {
                 try MessageCoding.encode(.command(command, 1))
             }

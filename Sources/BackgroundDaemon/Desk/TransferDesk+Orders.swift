@@ -147,7 +147,7 @@ extension TransferDesk {
             transfer.record.priority = min(max(priority, 0), 1)
             schedule(.priorityChanged(transfer.number, transfer.record.priority))
             save(transfer)
-        case .consumed, .tellCounts, .webSocket, .stream: break
+        case .consumed, .reportCounts, .webSocket, .stream: break
         }
     }
 

@@ -69,8 +69,8 @@ extension LoadError: Coded {
             error.url = try coder.maybe(4, "url", value?.url)
             error.resumeData = try coder.maybe(5, "resumeData", value?.resumeData)
             error.peerTrust = try coder.list(6, "peerTrust", value?.peerTrust, .list("a chain"))
-            error.isOfProxy = try coder.usual(7, "isOfProxy", false, value?.isOfProxy)
-            error.isForWantOfAnswer = try coder.usual(8, "isForWantOfAnswer", false, value?.isForWantOfAnswer)
+            error.isProxyError = try coder.usual(7, "isOfProxy", false, value?.isProxyError)
+            error.isUnansweredLookup = try coder.usual(8, "isForWantOfAnswer", false, value?.isUnansweredLookup)
             error.networkObjection = try coder.maybe(9, "networkObjection", value?.networkObjection?.rawValue)
                 .flatMap(NetworkObjection.init(rawValue:))
             error.cancelReason = try coder.maybe(10, "cancelReason", value?.cancelReason?.rawValue)
@@ -208,14 +208,14 @@ extension ConnectionFacts: Coded {
                 secureConnectionEnd: try coder.maybe(11, "secureConnectionEnd", value?.secureConnectionEnd, time),
                 connectEnd: try coder.maybe(12, "connectEnd", value?.connectEnd, time),
                 wasAskedForCertificate: try coder.usual(13, "wasAskedForCertificate", false, value?.wasAskedForCertificate),
-                hasShownCertificate: try coder.usual(14, "hasShownCertificate", false, value?.hasShownCertificate),
+                sentClientCertificate: try coder.usual(14, "hasShownCertificate", false, value?.sentClientCertificate),
                 isVerified: try coder.usual(15, "isVerified", false, value?.isVerified),
                 serverCertificate: try coder.maybe(16, "serverCertificate", value?.serverCertificate),
                 isToProxy: try coder.usual(17, "isToProxy", false, value?.isToProxy),
                 isMultipath: try coder.usual(18, "isMultipath", false, value?.isMultipath),
                 isForwarded: try coder.usual(19, "isForwarded", false, value?.isForwarded),
                 interface: try coder.maybe(20, "interface", value?.interface),
-                askedNameServers: try coder.usual(21, "askedNameServers", false, value?.askedNameServers),
+                usedNameServers: try coder.usual(21, "askedNameServers", false, value?.usedNameServers),
                 // Omitted if the TLS version implies it.
                 isInTLS: try coder.maybe(
                     22, "isInTLS", value.flatMap { $0.isInTLS == ($0.tlsVersion != nil) ? nil : $0.isInTLS }),

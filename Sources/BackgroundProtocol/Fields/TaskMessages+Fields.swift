@@ -105,7 +105,7 @@ extension TaskCommand: CodedKinds {
         case .setPriority(let priority):
             try coder.kind("setPriority")
             try coder.need(2, "priority", priority, .priority)
-        case .consumed, .tellCounts, .webSocket, .stream:
+        case .consumed, .reportCounts, .webSocket, .stream:
             throw MessageFailure.malformed("the command cannot be sent to the daemon")
         }
     }

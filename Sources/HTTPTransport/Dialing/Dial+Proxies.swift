@@ -48,7 +48,7 @@ extension Dialer.Dial {
             case .failure(let error):
                 var failure = LoadError(
                     error.kind, "securing the connection to the proxy \(proxy): \(error.message)", cause: error.cause)
-                failure.isOfProxy = true
+                failure.isProxyError = true
                 finish(.failure(failure))
             }
         }

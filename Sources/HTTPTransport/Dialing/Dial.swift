@@ -190,7 +190,7 @@ extension Dialer.Dial {
         let isOffline = failures.mayBeOffline && network?.mayConcern(peer.host) == true && network?.isOffline == true
         var error = failures.error(for: route, to: peer, isOffline: isOffline)
         // A missing network, or a lack of descriptors, is not the proxy's fault.
-        error.isOfProxy =
+        error.isProxyError =
             route.proxy != nil && error.kind != .notConnectedToInternet && !DialFailures.isForWantOfDescriptors(error)
         finish(.failure(error))
     }

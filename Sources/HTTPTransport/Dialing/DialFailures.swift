@@ -27,7 +27,7 @@ struct DialFailures {
         guard attempts.isEmpty else {
             return attempts.allSatisfy { [ENETUNREACH, ENETDOWN].contains(Self.code($0.error)) }
         }
-        return lookups.allSatisfy(\.isForWantOfAnswer)
+        return lookups.allSatisfy(\.isUnansweredLookup)
     }
 
     /// Whether the process, or the system, had no descriptor for a socket.

@@ -87,7 +87,7 @@ package final class Dialer {
         guard let known = route.details?.addresses, !known.isEmpty else { return resolver }
         var options = options ?? ConnectionOptions()
         // The session's configuration takes precedence.
-        if options.givenAddresses(host: route.host, port: route.port) == nil {
+        if options.configuredAddresses(host: route.host, port: route.port) == nil {
             options.addresses[ConnectionOptions.Endpoint(host: route.host, port: route.port)] = known
         }
         return DirectedResolver(options, otherwise: resolver)

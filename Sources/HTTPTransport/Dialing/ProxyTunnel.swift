@@ -252,7 +252,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         var error = LoadError(
             .cannotConnectToHost, "opening a tunnel to \(authority) through the proxy \(proxy): \(reason)", cause: cause
         )
-        error.isOfProxy = !isRefusal
+        error.isProxyError = !isRefusal
         return error
     }
 }

@@ -105,20 +105,20 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
 
     private func failure(_ reason: SOCKSHandshake.Failure) -> LoadError {
         switch reason {
-        case .cannotAsk(let text): failure(text, isOfProxy: false)
-        case .refused(let text): failure("it answered: \(text)", cause: reason, isOfProxy: false)
-        case .demandsPassword(let text): failure(text, .userAuthenticationRequired, cause: reason, isOfProxy: false)
+        case .cannotAsk(let text): failure(text, isProxyError: false)
+        case .refused(let text): failure("it answered: \(text)", cause: reason, isProxyError: false)
+        case .demandsPassword(let text): failure(text, .userAuthenticationRequired, cause: reason, isProxyError: false)
         case .malformed(let text): failure(text, cause: reason)
         case .closed: failure("it closed the connection", cause: reason)
         }
     }
 
     private func failure(
-        _ reason: String, _ kind: LoadError.Kind = .cannotConnectToHost, cause: (any Error)? = nil, isOfProxy: Bool = true
+        _ reason: String, _ kind: LoadError.Kind = .cannotConnectToHost, cause: (any Error)? = nil, isProxyError: Bool = true
     ) -> LoadError {
         var error = LoadError(
             kind, "connecting to \(authority) through the SOCKS proxy \(proxy): \(reason)", cause: cause)
-        error.isOfProxy = isOfProxy
+        error.isProxyError = isProxyError
         return error
     }
 }

@@ -99,7 +99,7 @@ struct HTTP2Standing {
 extension ConnectionFacts {
     /// A TLS 1.3 server refuses a client certificate, or its absence, after the handshake.
     func refusal(in error: (any Error)?) -> (LoadError.Kind, String)? {
-        let shown = TLSFailure.Shown(certificate: hasShownCertificate, wasAsked: wasAskedForCertificate)
+        let shown = TLSFailure.Shown(certificate: sentClientCertificate, wasAsked: wasAskedForCertificate)
         return error.flatMap { TLSFailure.aboutClientCertificate($0, shown) }
     }
 

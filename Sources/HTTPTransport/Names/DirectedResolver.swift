@@ -57,7 +57,7 @@ struct DirectedResolver: Resolver {
             }
             return .failure(Self.none(host, "of the family of \(address), the address to connect from"))
         }
-        guard let given = options.givenAddresses(host: host, port: port) else { return nil }
+        guard let given = options.configuredAddresses(host: host, port: port) else { return nil }
         var addresses: [SocketAddress] = []
         for text in given {
             guard let address = SystemResolver.address(text, port: port) else {

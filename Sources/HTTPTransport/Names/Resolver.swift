@@ -161,7 +161,7 @@ package struct SystemResolver: Resolver {
         let reason = gai_strerror(status).map { String(cString: $0) } ?? "error \(status)"
         let message = "looking up \(host): \(reason.prefix(1).lowercased())\(reason.dropFirst())"
         var error = LoadError(hasNoAddress ? .cannotFindHost : .dnsLookupFailed, message)
-        error.isForWantOfAnswer = !hasNoAddress
+        error.isUnansweredLookup = !hasNoAddress
         return error
     }
 }

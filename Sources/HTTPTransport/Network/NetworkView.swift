@@ -100,7 +100,7 @@ package final class NetworkView {
     // MARK: Dials
 
     /// Whether the state of the networks matters for connections to a host: not for loopback, unless the monitor covers it.
-    func mayConcern(_ host: String) -> Bool { monitor.speaksForLoopback || !AddressLiteral.isLoopback(host) }
+    func mayConcern(_ host: String) -> Bool { monitor.coversLoopback || !AddressLiteral.isLoopback(host) }
 
     /// Runs `dial` once there is a path: at once if the path is known, and after a second at the latest.
     func whenKnown(_ dial: @escaping () -> Void) {
@@ -130,14 +130,14 @@ package final class NetworkView {
     /// If the system's own choice is prohibited, an allowed interface that also leads there is used instead, unless the session
     /// specifies the source of its connections by an interface's name or an address.
     func way(to address: String, from source: String?, _ prohibited: ProhibitedNetworks) -> Way {
-        guard mayConcern(address), monitor.speaksForLoopback || !prohibited.isEmpty else { return .any }
+        guard mayConcern(address), monitor.coversLoopback || !prohibited.isEmpty else { return .any }
         guard let path else {
             guard !prohibited.isEmpty else { return .any }
             return .refused(
                 LoadError(
                     .notConnectedToInternet, "the network that leads to \(address) is unknown, and not every network is allowed"))
         }
-        guard path.isSatisfied || !monitor.speaksForLoopback else {
+        guard path.isSatisfied || !monitor.coversLoopback else {
             return .refused(LoadError(.notConnectedToInternet, "there is no network"))
         }
         // If no route leads there, the connection attempt fails soon enough.
@@ -163,7 +163,7 @@ package final class NetworkView {
     /// The interface that a connection uses.
     func interface(from localAddress: String?) -> NetworkPath.Interface? {
         guard let path, let localAddress else { return nil }
-        return monitor.speaksForLoopback ? path.interfaces.first : path.interface(withAddress: localAddress)
+        return monitor.coversLoopback ? path.interfaces.first : path.interface(withAddress: localAddress)
     }
 
     var isOffline: Bool { monitor.isOffline }
@@ -180,7 +180,7 @@ package final class NetworkView {
     /// - Returns: True if the connection is lost; false if it is not, or if that is unknown.
     func isLost(from local: String?, to remote: String?, isBound: Bool, _ prohibited: ProhibitedNetworks) -> Bool {
         guard let path, let local, let remote, mayConcern(local) else { return false }
-        if monitor.speaksForLoopback {
+        if monitor.coversLoopback {
             guard path.isSatisfied else { return true }
             return path.interfaces.first.map { prohibited.objection(to: $0) != nil } ?? false
         }

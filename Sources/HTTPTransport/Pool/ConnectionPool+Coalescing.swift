@@ -57,7 +57,7 @@ extension ConnectionPool {
         let known = Set(addresses.compactMap(\.ipAddress))
         for (id, entry) in entries.sorted(by: { $0.key.number < $1.key.number }) {
             guard let connection = entry.connection as? HTTP2Connection, connection.isOpen, machine.takesLeases(id),
-                connection.facts.isVerified, !connection.facts.hasShownCertificate, connection.facts.remotePort == port,
+                connection.facts.isVerified, !connection.facts.sentClientCertificate, connection.facts.remotePort == port,
                 let address = connection.facts.remoteAddress, known.contains(address),
                 let own = routes[entry.origin], own.isSecure, own.details == nil,
                 dialer.demands(own.host) == dialer.demands(route.host)

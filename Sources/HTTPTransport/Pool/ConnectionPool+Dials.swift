@@ -73,7 +73,7 @@ extension ConnectionPool {
         let passers = leases.values.filter { $0.origin == origin && $0.route.details?.hasAlternatives == true }
         let seconds = ProxyPatience.limit.nanoseconds / 1_000_000_000
         var error = LoadError(.timedOut, "the proxy \(proxy) did not answer within \(seconds) s")
-        error.isOfProxy = true
+        error.isProxyError = true
         passBy(passers.map(\.id).sorted { $0.number < $1.number }[...], origin, error)
     }
 

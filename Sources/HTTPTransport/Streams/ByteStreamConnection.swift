@@ -300,9 +300,9 @@ extension ConnectionFacts {
             tlsVersion: agreed.version, tlsCipherSuite: agreed.cipherSuite, domainLookupStart: domainLookupStart,
             domainLookupEnd: domainLookupEnd, connectStart: connectStart, secureConnectionStart: start,
             secureConnectionEnd: end, connectEnd: connectEnd, wasAskedForCertificate: agreed.wasAskedForCertificate,
-            hasShownCertificate: agreed.hasShownCertificate, isVerified: agreed.isVerified,
+            sentClientCertificate: agreed.sentClientCertificate, isVerified: agreed.isVerified,
             serverCertificate: agreed.serverCertificate, isToProxy: isToProxy, isMultipath: isMultipath,
-            isForwarded: isForwarded, interface: interface, askedNameServers: askedNameServers, isInTLS: true,
+            isForwarded: isForwarded, interface: interface, usedNameServers: usedNameServers, isInTLS: true,
             applicationProtocol: agreed.applicationProtocol, trust: agreed.trust)
     }
 }

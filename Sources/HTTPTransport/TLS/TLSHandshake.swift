@@ -205,7 +205,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             cipherSuite: hello.cipherSuite,
             applicationProtocol: applicationProtocol,
             wasAskedForCertificate: wasAskedForCertificate,
-            hasShownCertificate: identity != nil,
+            sentClientCertificate: identity != nil,
             isVerified: isVerified,
             serverChain: chain,
             trust: ConnectionTrust(

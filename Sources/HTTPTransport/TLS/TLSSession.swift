@@ -26,7 +26,7 @@ package final class TLSSession: Sendable {
         /// Whether the server requested a client certificate.
         package var wasAskedForCertificate = false
         /// Whether the client presented a certificate.
-        package var hasShownCertificate = false
+        package var sentClientCertificate = false
         /// Whether the server's chain ends in a trusted root, rather than being trusted by the app only.
         package var isVerified = false
         /// The server's certificate, in DER.

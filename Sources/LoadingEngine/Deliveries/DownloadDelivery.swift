@@ -37,7 +37,7 @@ enum DownloadDelivery {
             throw error
         }
         if load.wants(.resumePoints) { download.sink.keepWhenFull() }
-        if load.wants(.resumePoints) || load.wants(.begunFiles) {
+        if load.wants(.resumePoints) || load.wants(.createdFiles) {
             load.tell(.resumable(earlier ?? pointNow(download, answer, of: load)))
         }
         do {

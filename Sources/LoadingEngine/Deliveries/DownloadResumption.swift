@@ -119,7 +119,7 @@ struct DownloadResumption {
         load.take(response)
         load.tell(.response(response))
         load.resumed(at: point.receivedByteCount, expected: point.receivedByteCount)
-        if load.wants(.resumePoints) || load.wants(.begunFiles) { load.tell(.resumable(data)) }
+        if load.wants(.resumePoints) || load.wants(.createdFiles) { load.tell(.resumable(data)) }
         do {
             _ = try await sink.wait(in: load.control, for: sink.close)
             return .file(path: sink.path)

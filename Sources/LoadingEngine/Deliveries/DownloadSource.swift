@@ -157,6 +157,6 @@ extension ConnectionOptions {
     fileprivate func substitution(of origin: Origin) -> [String] {
         let destination = destination(host: origin.host, port: origin.port)
         return ["path", unixSocketPath ?? "", "to", destination.host, String(destination.port), "names"] + nameServers
-            + ["addresses"] + (givenAddresses(host: destination.host, port: destination.port) ?? [])
+            + ["addresses"] + (configuredAddresses(host: destination.host, port: destination.port) ?? [])
     }
 }

@@ -274,7 +274,7 @@ final class CacheStage: LoadStage {
 
     /// Whether ``FollowUpStage`` will send the hop again: a kept connection was closed, or a proxy with alternatives failed.
     private func isTriedAgain(_ error: LoadError, _ hop: Hop, _ attempt: NetworkStage.LoadPart) -> Bool {
-        error.isOfProxy && hop.proxies.hasAlternatives
+        error.isProxyError && hop.proxies.hasAlternatives
             || error.kind == .connectionLost
                 && RetryPolicy.mayRetry(
                     method: hop.request.method, connectionWasReused: attempt.connectionWasReused,

@@ -81,7 +81,7 @@ final class CustomBody: ResponseBody {
                 if let ending {
                     stop()
                     try ending.get()
-                    if let answer = loader.takeAnswer() { try await keep(answer) }
+                    if let answer = loader.takeResponse() { try await keep(answer) }
                     return nil
                 }
             }

@@ -124,7 +124,7 @@ final class FollowUpStage {
     /// Prepares the hop for another attempt, or rethrows the error if no other attempt is allowed.
     private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) async throws(LoadError) {
         let isOver = load.control.failure != nil
-        if error.isOfProxy, !isOver, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { return }
+        if error.isProxyError, !isOver, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { return }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
             // The choice may have been wrong: ask the app again next time.
             let server = ServerName(host: origin.host, port: origin.port)

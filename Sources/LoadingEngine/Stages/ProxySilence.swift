@@ -66,7 +66,7 @@ final class ProxySilence {
         guard !proxies.failed.hasAnswered(proxy, since: Int64(start.uptimeNanoseconds)) else { return patience.begin() }
         let seconds = ProxyPatience.limit.nanoseconds / 1_000_000_000
         var error = LoadError(.timedOut, "the proxy \(proxy) did not answer within \(seconds) s")
-        error.isOfProxy = true
+        error.isProxyError = true
         throw error
     }
 }

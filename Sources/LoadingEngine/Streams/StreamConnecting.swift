@@ -50,7 +50,7 @@ struct StreamConnecting {
                 return try await connection(on: try route(hop, in: load), in: load)
             } catch {
                 try load.control.check()
-                if error.isOfProxy, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { continue }
+                if error.isProxyError, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { continue }
                 guard error.kind == .notConnectedToInternet, session.policy.waitsForConnectivity, pool.wait(load.control) else {
                     throw error
                 }

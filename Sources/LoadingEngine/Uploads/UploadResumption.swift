@@ -208,7 +208,8 @@ final class UploadResumption {
         } else if stream.hasExceeded, let next = upload?.exceeded(given: Self.given(load)) {
             step = next
         } else {
-            guard upload?.isOver == false, Self.interrupts(error), !error.isOfProxy, !load.lastAttempt.evidence.saysUnprocessed,
+            guard upload?.isOver == false, Self.interrupts(error), !error.isProxyError,
+                !load.lastAttempt.evidence.saysUnprocessed,
                 let next = upload?.lost(given: Self.given(load), now: load.now)
             else { return nil }
             if interruption == nil { interruption = error }

@@ -18,7 +18,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     private let failureCount: Int
     private let response: URLResponse?
     private let failure: (any Error)?
-    private let answerTo: (any URLAuthenticationChallengeSender)?
+    private let challengeSender: (any URLAuthenticationChallengeSender)?
 
     /// Makes a challenge.
     ///
@@ -39,7 +39,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
         failureCount = previousFailureCount
         self.response = response
         failure = error
-        answerTo = sender
+        challengeSender = sender
         super.init()
     }
 
@@ -64,7 +64,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
         failureCount = previousFailureCount
         response = failureResponse
         failure = nil
-        answerTo = nil
+        challengeSender = nil
         super.init()
     }
 
@@ -79,7 +79,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
         failureCount = coder.decodeInteger(forKey: "previousFailureCount")
         response = coder.decodeObject(of: [URLResponse.self, HTTPURLResponse.self], forKey: "failureResponse") as? URLResponse
         failure = nil
-        answerTo = nil
+        challengeSender = nil
         super.init()
     }
 
@@ -109,5 +109,5 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     open var error: (any Error)? { failure }
 
     /// The object to answer to; nil if the challenge is for a session's delegate, which answers through the completion handler.
-    open var sender: (any URLAuthenticationChallengeSender)? { answerTo }
+    open var sender: (any URLAuthenticationChallengeSender)? { challengeSender }
 }

@@ -99,8 +99,8 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace, options: [String: Any]? = [:]) {
         guard let credential = credential.forEngine else { return }
         let option = options?[NSURLCredentialStorageRemoveSynchronizableCredentials]
-        let isMeant = option as? Bool ?? (option as? NSNumber)?.boolValue ?? false
-        store.remove(credential, for: space.space, includingSynchronizable: isMeant)
+        let includesSynchronizable = option as? Bool ?? (option as? NSNumber)?.boolValue ?? false
+        store.remove(credential, for: space.space, includingSynchronizable: includesSynchronizable)
     }
 
     /// Returns the credential that answers a space's challenges by default; nil if none was set.

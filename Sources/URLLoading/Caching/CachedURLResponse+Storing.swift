@@ -16,7 +16,7 @@ import LoadingStores
 /// Converts between the app's representation of an entry and the cache's.
 extension CachedURLResponse {
     /// The status of a stored response that is not an HTTP response.
-    static let plainStatus = 0
+    static let nonHTTPStatus = 0
 
     // MARK: From the store
 
@@ -44,11 +44,11 @@ extension CachedURLResponse {
     /// Converts a stored response.
     static func response(_ stored: StoredResponse, _ url: URL) -> URLResponse {
         let length = stored.headers.first("Content-Length").flatMap { Int64($0) } ?? -1
-        guard stored.status == plainStatus else {
+        guard stored.status == nonHTTPStatus else {
             let head = ResponseHead(status: stored.status, reason: stored.reason, headers: stored.headers)
             return HTTPURLResponse(url: url, head: head, expectedLength: max(-1, length))
         }
-        let (mimeType, encoding) = plainType(stored.headers)
+        let (mimeType, encoding) = nonHTTPType(stored.headers)
         return URLResponse(
             url: url,
             mimeType: mimeType,
@@ -77,8 +77,8 @@ extension CachedURLResponse {
         guard let response = response as? HTTPURLResponse else {
             return StoredResponse(
                 url: key,
-                status: Self.plainStatus,
-                headers: Self.plainFields(response),
+                status: Self.nonHTTPStatus,
+                headers: Self.nonHTTPFields(response),
                 requestTime: now,
                 responseTime: now,
                 bodyLength: length,
@@ -112,14 +112,14 @@ extension CachedURLResponse {
 
     // MARK: Responses other than HTTP
 
-    private static let charsetMark = "; charset="
+    private static let charsetParameter = "; charset="
 
-    private static func plainFields(_ response: URLResponse) -> HeaderBlock {
+    private static func nonHTTPFields(_ response: URLResponse) -> HeaderBlock {
         var fields = HeaderBlock()
         var type = response.mimeType
-        // If the type itself contains "; charset=", another one is appended, because `plainType` splits at the last.
-        if response.textEncodingName != nil || type?.contains(charsetMark) == true {
-            type = (type ?? "") + charsetMark + (response.textEncodingName ?? "")
+        // If the type itself contains "; charset=", another one is appended, because `nonHTTPType` splits at the last.
+        if response.textEncodingName != nil || type?.contains(charsetParameter) == true {
+            type = (type ?? "") + charsetParameter + (response.textEncodingName ?? "")
         }
         if let type { fields.append("Content-Type", type) }
         if response.expectedContentLength >= 0 { fields.append("Content-Length", String(response.expectedContentLength)) }
@@ -127,9 +127,9 @@ extension CachedURLResponse {
     }
 
     /// Splits the type and the encoding exactly as they were given: ``MediaType`` would change their case.
-    private static func plainType(_ fields: HeaderBlock) -> (mimeType: String?, encoding: String?) {
+    private static func nonHTTPType(_ fields: HeaderBlock) -> (mimeType: String?, encoding: String?) {
         guard let type = fields.first("Content-Type") else { return (nil, nil) }
-        guard let mark = type.range(of: charsetMark, options: .backwards) else { return (type, nil) }
+        guard let mark = type.range(of: charsetParameter, options: .backwards) else { return (type, nil) }
         let (mimeType, encoding) = (String(type[..<mark.lowerBound]), String(type[mark.upperBound...]))
         return (mimeType.isEmpty ? nil : mimeType, encoding.isEmpty ? nil : encoding)
     }

@@ -15,9 +15,9 @@ import HTTPWire
 ///
 /// Sendable because it is immutable. The app must ensure that the values of `userInfo` can be shared between threads.
 open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflectable, @unchecked Sendable {
-    private let keptResponse: URLResponse
-    private let keptData: Data
-    private let keptUserInfo: [AnyHashable: Any]?
+    private let storedResponse: URLResponse
+    private let storedData: Data
+    private let storedUserInfo: [AnyHashable: Any]?
     private let policy: URLCache.StoragePolicy
     /// All fields that the request was sent with, if a session made the entry; an archive stores only ``isForOneUser`` instead.
     let sentFields: HeaderBlock?
@@ -44,9 +44,9 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     ) {
         sentFields = nil
         security = nil
-        keptResponse = response
-        keptData = data
-        keptUserInfo = userInfo
+        storedResponse = response
+        storedData = data
+        storedUserInfo = userInfo
         policy = storagePolicy
         super.init()
     }
@@ -57,9 +57,9 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     ) {
         self.sentFields = sentFields
         self.security = security
-        keptResponse = response
-        keptData = data
-        keptUserInfo = userInfo
+        storedResponse = response
+        storedData = data
+        storedUserInfo = userInfo
         policy = storagePolicy
         super.init()
     }
@@ -91,23 +91,23 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
         } else {
             security = nil
         }
-        keptResponse = response
-        keptData = data
+        storedResponse = response
+        storedData = data
         let notes = coder.decodeObject(of: NSData.self, forKey: "notes").map { [UInt8]($0 as Data) }
-        let kept = notes.flatMap(CacheNotes.init)
-        keptUserInfo = kept?.userInfo
-        origin = kept?.origin
-        sentFields = coder.decodeBool(forKey: "isForOneUser") ? Self.unknownUser : nil
+        let decodedNotes = notes.flatMap(CacheNotes.init)
+        storedUserInfo = decodedNotes?.userInfo
+        origin = decodedNotes?.origin
+        sentFields = coder.decodeBool(forKey: "isForOneUser") ? Self.unmatchableFields : nil
         policy = URLCache.StoragePolicy(rawValue: UInt(clamping: coder.decodeInteger(forKey: "storagePolicy"))) ?? .notAllowed
         super.init()
     }
 
     /// Encodes the entry, with those values of its `userInfo` that a property list can hold.
     open func encode(with coder: NSCoder) {
-        coder.encode(keptResponse, forKey: "response")
-        coder.encode(keptData as NSData, forKey: "data")
+        coder.encode(storedResponse, forKey: "response")
+        coder.encode(storedData as NSData, forKey: "data")
         coder.encode(Int(policy.rawValue), forKey: "storagePolicy")
-        coder.encode(CacheNotes(userInfo: keptUserInfo, origin: origin).encoded().map { Data($0) as NSData }, forKey: "notes")
+        coder.encode(CacheNotes(userInfo: storedUserInfo, origin: origin).encoded().map { Data($0) as NSData }, forKey: "notes")
         coder.encode(isForOneUser, forKey: "isForOneUser")
         if let security, let connection = try? PropertyListEncoder().encode(security) {
             coder.encode(connection as NSData, forKey: "security")
@@ -115,7 +115,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     }
 
     /// Random field values, which match no request.
-    private static var unknownUser: HeaderBlock {
+    private static var unmatchableFields: HeaderBlock {
         let value = UUID().uuidString
         var fields = HeaderBlock()
         for name in userFields { fields.append(name, value) }
@@ -139,14 +139,14 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? CachedURLResponse else { return false }
         return other === self
-            || other.policy == policy && other.keptData == keptData && other.keptResponse.isEqual(keptResponse)
+            || other.policy == policy && other.storedData == storedData && other.storedResponse.isEqual(storedResponse)
     }
 
     /// The hash of the response, the body and the policy.
     open override var hash: Int {
         var hasher = Hasher()
-        hasher.combine(keptResponse)
-        hasher.combine(keptData)
+        hasher.combine(storedResponse)
+        hasher.combine(storedData)
         hasher.combine(policy)
         return hasher.finalize()
     }
@@ -156,7 +156,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
         Mirror(
             self,
             children: [
-                ("response", keptResponse), ("data", keptData), ("userInfo", keptUserInfo as Any),
+                ("response", storedResponse), ("data", storedData), ("userInfo", storedUserInfo as Any),
                 ("storagePolicy", policy.rawValue),
             ],
             displayStyle: .class, ancestorRepresentation: .suppressed
@@ -164,13 +164,13 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     }
 
     /// The response.
-    open var response: URLResponse { keptResponse }
+    open var response: URLResponse { storedResponse }
 
     /// The body.
-    open var data: Data { keptData }
+    open var data: Data { storedData }
 
     /// The app's data stored with the entry, or nil.
-    open var userInfo: [AnyHashable: Any]? { keptUserInfo }
+    open var userInfo: [AnyHashable: Any]? { storedUserInfo }
 
     /// Where the entry may be stored.
     open var storagePolicy: URLCache.StoragePolicy { policy }

@@ -28,8 +28,8 @@ extension URLCache {
     // MARK: Lookup
 
     /// The result of an asynchronous lookup, for the one thread that waits for it.
-    private final class Answer: Sendable {
-        let isThere = DispatchSemaphore(value: 0)
+    private final class LookupResult: Sendable {
+        let semaphore = DispatchSemaphore(value: 0)
         let hit = Mutex<ResponseCache.Hit?>(nil)
     }
 
@@ -41,14 +41,14 @@ extension URLCache {
         guard request.storage.load.sentFields == nil else {
             return hit(find(request)).flatMap { CachedURLResponse($0, for: request) }
         }
-        let (loaded, answered) = (hit(find(request)), hit(find(request, ofProtocol: true)))
-        guard let loaded, let answered else { return (loaded ?? answered).flatMap { CachedURLResponse($0, for: request) } }
-        let later = loaded.response.responseTime > answered.response.responseTime ? loaded : answered
+        let (loaded, delivered) = (hit(find(request)), hit(find(request, ofProtocol: true)))
+        guard let loaded, let delivered else { return (loaded ?? delivered).flatMap { CachedURLResponse($0, for: request) } }
+        let later = loaded.response.responseTime > delivered.response.responseTime ? loaded : delivered
         return CachedURLResponse(later, for: request)
     }
 
     /// Returns the stored response that a `URLProtocol` class delivered for a request; blocks while reading from disk.
-    func lookUpAnswer(to request: URLRequest) -> CachedURLResponse? {
+    func lookUpProtocolResponse(to request: URLRequest) -> CachedURLResponse? {
         hit(find(request, ofProtocol: true)).flatMap { CachedURLResponse($0, for: request) }
     }
 
@@ -57,12 +57,12 @@ extension URLCache {
         case .hit(let hit): return hit
         case .miss, .unavailable: return nil
         case .wait(let ask):
-            let answer = Answer()
+            let answer = LookupResult()
             let pending = ask { hit in
                 answer.hit.withLock { $0 = hit }
-                answer.isThere.signal()
+                answer.semaphore.signal()
             }
-            while answer.isThere.wait(timeout: .now() + DiskQueue.patience) == .timedOut {
+            while answer.semaphore.wait(timeout: .now() + DiskQueue.patience) == .timedOut {
                 guard !pending.isMoving else { continue }
                 // If the disk does not respond, there is no hit.
                 pending.cancel()
@@ -85,14 +85,14 @@ extension URLCache {
     }
 
     private func find(_ request: URLRequest, ofProtocol: Bool = false) -> ResponseCache.Lookup {
-        guard Self.isServed(request), let key = CacheKey(request) else { return .miss }
+        guard Self.isCacheable(request), let key = CacheKey(request) else { return .miss }
         let now = Date().timeIntervalSinceReferenceDate
         let text = ofProtocol ? key.ofProtocolAnswer : key.text
         return store.lookUp(key: text, sent: SentFields(CacheKey.fields(of: request)), now: now)
     }
 
     /// Only responses to GET are stored.
-    private static func isServed(_ request: URLRequest) -> Bool { request.httpMethod ?? "GET" == "GET" }
+    private static func isCacheable(_ request: URLRequest) -> Bool { request.httpMethod ?? "GET" == "GET" }
 
     // MARK: Storing
 
@@ -103,7 +103,7 @@ extension URLCache {
 
     /// Stores an entry, under the key for `URLProtocol` responses if it has an origin; `isLimited` is true if it came from a load.
     func keep(_ entry: CachedURLResponse, _ request: URLRequest, isLimited: Bool) {
-        guard entry.storagePolicy != .notAllowed, Self.isServed(request), let text = CacheKey(request),
+        guard entry.storagePolicy != .notAllowed, Self.isCacheable(request), let text = CacheKey(request),
             case let key = entry.origin == nil ? text.text : text.ofProtocolAnswer,
             let fields = store.sealed(SentFields(entry.sentFields ?? CacheKey.fields(of: request))),
             let response = entry.stored(

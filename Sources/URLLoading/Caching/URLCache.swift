@@ -45,7 +45,7 @@ open class URLCache: NSObject, @unchecked Sendable {
     let store: ResponseCache
     let hasDirectory: Bool
     /// The disk capacity that was set on a cache without a directory: it has no effect, but can be read.
-    private let idleDiskCapacity: Mutex<Int>
+    private let nominalDiskCapacity: Mutex<Int>
 
     /// The program's cache: 4 MiB in memory and 20 MiB on disk, in the program's own part of the user's cache directory.
     ///
@@ -79,7 +79,7 @@ open class URLCache: NSObject, @unchecked Sendable {
             }
         store = ResponseCache(memoryCapacity: memoryCapacity, diskCapacity: diskCapacity, directory: path)
         hasDirectory = path != nil
-        idleDiskCapacity = Mutex(max(0, diskCapacity))
+        nominalDiskCapacity = Mutex(max(0, diskCapacity))
         super.init()
     }
 
@@ -100,7 +100,7 @@ open class URLCache: NSObject, @unchecked Sendable {
             }
         store = ResponseCache(memoryCapacity: memoryCapacity, diskCapacity: diskCapacity, directory: directory)
         hasDirectory = directory != nil
-        idleDiskCapacity = Mutex(max(0, diskCapacity))
+        nominalDiskCapacity = Mutex(max(0, diskCapacity))
         super.init()
     }
 
@@ -108,7 +108,7 @@ open class URLCache: NSObject, @unchecked Sendable {
     public override init() {
         store = ResponseCache(memoryCapacity: Self.defaultMemoryCapacity, diskCapacity: 0, directory: nil)
         hasDirectory = false
-        idleDiskCapacity = Mutex(0)
+        nominalDiskCapacity = Mutex(0)
         super.init()
     }
 
@@ -198,9 +198,9 @@ open class URLCache: NSObject, @unchecked Sendable {
     ///
     /// Lowering it removes entries immediately; 0 removes all.
     open var diskCapacity: Int {
-        get { hasDirectory ? store.diskCapacity : idleDiskCapacity.withLock { $0 } }
+        get { hasDirectory ? store.diskCapacity : nominalDiskCapacity.withLock { $0 } }
         set {
-            idleDiskCapacity.withLock { $0 = max(0, newValue) }
+            nominalDiskCapacity.withLock { $0 = max(0, newValue) }
             store.diskCapacity = newValue
             waitForDisk()
         }

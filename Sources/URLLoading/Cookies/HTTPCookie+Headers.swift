@@ -12,7 +12,7 @@ import HTTPRules
 
 extension HTTPCookie {
     /// The attributes that RFC 2965 defines and RFC 6265bis does not.
-    private struct OlderAttributes {
+    private struct RFC2965Attributes {
         var version = 0
         var comment: String?
         var commentURL: String?
@@ -60,7 +60,7 @@ extension HTTPCookie {
             guard var domain = named ?? host.map({ (name: $0, isHostOnly: true) }) else { return nil }
             // RFC 6265bis, section 5.7, step 9: a cookie for the domain "localhost" is for that host only.
             if domain.name == host, Cookie.staysWithItsHost(domain.name) { domain.isHostOnly = true }
-            let older = OlderAttributes(field, port: origin?.port)
+            let rfc2965 = RFC2965Attributes(field, port: origin?.port)
             return HTTPCookie(
                 Cookie(
                     name: parsed.name,
@@ -68,18 +68,18 @@ extension HTTPCookie {
                     domain: domain.name,
                     isHostOnly: domain.isHostOnly,
                     path: parsed.path.flatMap { $0.hasPrefix("/") ? $0 : nil } ?? defaultPath,
-                    expires: older.isDiscarded ? nil : parsed.maxAge.map { now + Double($0) } ?? parsed.expires,
+                    expires: rfc2965.isDiscarded ? nil : parsed.maxAge.map { now + Double($0) } ?? parsed.expires,
                     creation: now,
                     lastAccess: now,
                     isSecure: parsed.isSecure,
                     isHTTPOnly: parsed.isHTTPOnly,
                     sameSite: parsed.sameSite,
                     partition: nil,
-                    version: older.version,
-                    comment: older.comment,
-                    commentURL: older.commentURL,
-                    ports: older.version == 0 ? Array(older.ports.prefix(1)) : older.ports,
-                    isDiscarded: older.isDiscarded
+                    version: rfc2965.version,
+                    comment: rfc2965.comment,
+                    commentURL: rfc2965.commentURL,
+                    ports: rfc2965.version == 0 ? Array(rfc2965.ports.prefix(1)) : rfc2965.ports,
+                    isDiscarded: rfc2965.isDiscarded
                 )
             )
         }

@@ -167,16 +167,16 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
     /// ``cookies(for:)-(URL)``, without those that their same-site policy excludes for the request's main document.
     open func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
         guard let request = task.currentRequest, let url = request.url else { return completionHandler(nil) }
-        let wanted = CookieRequest(
+        let cookieRequest = CookieRequest(
             url: url,
             mainDocumentURL: request.mainDocumentURL,
             method: request.httpMethod ?? "GET",
             partition: request.cookiePartitionIdentifier
         )
         guard Self.isPlain(self) else {
-            return completionHandler(cookies(for: url)?.filter { wanted?.mayCarry($0.cookie) ?? true })
+            return completionHandler(cookies(for: url)?.filter { cookieRequest?.mayCarry($0.cookie) ?? true })
         }
-        completionHandler(wanted.map(cookies(for:)))
+        completionHandler(cookieRequest.map(cookies(for:)))
     }
 
     // MARK: Description

@@ -22,7 +22,7 @@ package enum DelegateCall {
         case .absent: return false
         case nil:
             let isImplemented = !DelegateProbe.run(method, on: receiver, call)
-            DelegateForms.learn(isImplemented ? .completion : .absent, of: method, in: type)
+            DelegateForms.record(isImplemented ? .completion : .absent, of: method, in: type)
             return isImplemented
         }
     }
@@ -48,11 +48,11 @@ package enum DelegateCall {
         case .absent: reply(nil)
         case nil:
             if !DelegateProbe.run(method, on: receiver, { completionForm { reply($0) } }) {
-                return DelegateForms.learn(.completion, of: method, in: type)
+                return DelegateForms.record(.completion, of: method, in: type)
             }
             Task {
                 let answer = await DelegateProbe.runAsync(method, on: receiver, asyncForm)
-                DelegateForms.learn(answer == nil ? .absent : .async, of: method, in: type)
+                DelegateForms.record(answer == nil ? .absent : .async, of: method, in: type)
                 reply(answer)
             }
         }

@@ -24,14 +24,14 @@ package enum DelegateForms {
         var method: DelegateMethod
     }
 
-    private static let learned = Mutex<[Key: Form]>([:])
+    private static let forms = Mutex<[Key: Form]>([:])
 
     /// The form for a class, or nil if the method was never called.
     package static func form(of method: DelegateMethod, in type: AnyClass) -> Form? {
-        learned.withLock { $0[Key(type: ObjectIdentifier(type), method: method)] }
+        forms.withLock { $0[Key(type: ObjectIdentifier(type), method: method)] }
     }
 
-    package static func learn(_ form: Form, of method: DelegateMethod, in type: AnyClass) {
-        learned.withLock { $0[Key(type: ObjectIdentifier(type), method: method)] = form }
+    package static func record(_ form: Form, of method: DelegateMethod, in type: AnyClass) {
+        forms.withLock { $0[Key(type: ObjectIdentifier(type), method: method)] = form }
     }
 }

@@ -70,7 +70,7 @@ enum BackgroundSessions {
     }
 
     /// Registers a session whose tasks have been restored, so that it is notified when the program has handled its events.
-    static func joined(_ remote: RemoteSession) {
+    static func register(_ remote: RemoteSession) {
         state.withLock { $0.sessions[remote.identifier] = WeakRemote(remote: remote) }
     }
 
@@ -112,11 +112,11 @@ extension SessionSettings {
     }
 
     /// The credentials to send to the daemon, because they are not in a file that it can read.
-    private static func credentials(in store: CredentialStore, isKept: Bool) -> [BackgroundSettings.KnownCredential] {
+    private static func credentials(in store: CredentialStore, isOnDisk: Bool) -> [BackgroundSettings.KnownCredential] {
         var known: [BackgroundSettings.KnownCredential] = []
         for (space, credentials) in store.all() {
             let preferred = store.defaultCredential(for: space)
-            for credential in credentials.values where !isKept || credential.persistence == .forSession {
+            for credential in credentials.values where !isOnDisk || credential.persistence == .forSession {
                 known.append(.init(space: space, credential: credential, isDefault: credential == preferred))
             }
         }
@@ -138,9 +138,9 @@ extension SessionSettings {
         let data = StoreLocations.dataDirectory(program: ProcessInfo.processInfo.processName)
         if cookieStorage != nil { result.cookies = memory.stores.cookies?.path.map { .file($0) } ?? .memory }
         if let storage = credentialStorage {
-            let isKept = storage === URLCredentialStorage.shared && data != nil
-            result.credentials = isKept ? data.map { .file($0 + "/credentials") } ?? .memory : .memory
-            if let store = memory.stores.credentials { result.knownCredentials = Self.credentials(in: store, isKept: isKept) }
+            let isOnDisk = storage === URLCredentialStorage.shared && data != nil
+            result.credentials = isOnDisk ? data.map { .file($0 + "/credentials") } ?? .memory : .memory
+            if let store = memory.stores.credentials { result.knownCredentials = Self.credentials(in: store, isOnDisk: isOnDisk) }
         }
         if policy.usesStrictTransportSecurity {
             result.strictTransportSecurity =

@@ -28,7 +28,7 @@ final class ByteStream: Sendable {
 
     // MARK: Load side
 
-    func arrived(_ response: URLResponse) {
+    func receive(_ response: URLResponse) {
         let waiter = state.withLock { state in
             state.response = response
             return state.responseWaiter.take()

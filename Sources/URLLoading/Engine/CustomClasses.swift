@@ -27,7 +27,7 @@ struct CustomClasses: Sendable {
     /// Returns the first class that loads the task, or nil.
     ///
     /// Runs app code: the classes' `canInit(with:)`, which by default decides by the task's current request.
-    func claimant(of task: URLSessionTask) -> URLProtocol.Type? {
+    func loaderClass(of task: URLSessionTask) -> URLProtocol.Type? {
         let registered = usesRegistered ? URLProtocolRegistry.classes : []
         return (own + registered).first { $0.canInit(with: task) }
     }
@@ -57,7 +57,7 @@ extension URLSessionTask {
         }
         guard let (session, visible) = known, !session.customClasses.isEmpty else { return reply(nil) }
         CustomProtocolLoader.queue().async {
-            guard let type = session.customClasses.claimant(of: self) else { return reply(nil) }
+            guard let type = session.customClasses.loaderClass(of: self) else { return reply(nil) }
             reply(CustomProtocolLoader(type, task: self, request: type.canonicalRequest(for: visible.withBodyStream())))
         }
     }

@@ -29,20 +29,20 @@ extension CustomProtocolLoader {
     /// The stored response that this class delivered earlier, unless the cache policy forbids its use.
     ///
     /// Blocks while reading from disk.
-    func findAnswer() -> CachedURLResponse? {
+    func findStoredResponse() -> CachedURLResponse? {
         guard let (cache, policy) = cache, policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote,
-            let found = cache.lookUpAnswer(to: request), found.origin?.serves(type, request, found.response) == true
+            let found = cache.lookUpProtocolResponse(to: request), found.origin?.serves(type, request, found.response) == true
         else { return nil }
         return found
     }
 
     /// Begins to collect a response for the cache; nil if it must not be stored.
-    func answer(_ response: URLResponse, _ policy: URLCache.StoragePolicy) -> Answer? {
+    func collected(_ response: URLResponse, _ policy: URLCache.StoragePolicy) -> CollectedResponse? {
         let policy = ProtocolOrigin.policy(policy, request, response)
         guard policy != .notAllowed, let (cache, _) = cache,
             case let limit = cache.store.bodyLimit(memoryOnly: policy == .allowedInMemoryOnly), limit > 0
         else { return nil }
-        return Answer(response: response, policy: policy, limit: limit)
+        return CollectedResponse(response: response, policy: policy, limit: limit)
     }
 
     func entry(
@@ -54,12 +54,12 @@ extension CustomProtocolLoader {
         return entry
     }
 
-    func keep(_ answer: CachedResponse, completion: @escaping @Sendable () -> Void) {
+    func keep(_ collected: CachedResponse, completion: @escaping @Sendable () -> Void) {
         queue.async {
             defer { completion() }
             guard let (cache, _) = self.cache else { return }
             // The delegate may have replaced the response.
-            let given = CachedURLResponse(answer)
+            let given = CachedURLResponse(collected)
             let entry = self.entry(given.response, given.data, given.storagePolicy, userInfo: given.userInfo)
             cache.keep(entry, self.request, isLimited: true)
         }

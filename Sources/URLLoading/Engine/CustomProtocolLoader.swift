@@ -25,8 +25,8 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         var instance: URLProtocol?
         var isOver = false
         /// The part of the response to store that has arrived.
-        var answer: Answer?
-        var hasAnswered = false
+        var collected: CollectedResponse?
+        var hasResponse = false
     }
 
     let type: URLProtocol.Type
@@ -48,7 +48,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     func start(reportingTo sink: any CustomLoaderSink) {
         state.withLock { if !$0.isOver { $0.sink = sink } }
-        queue.async { self.start(self.findAnswer()) }
+        queue.async { self.start(self.findStoredResponse()) }
     }
 
     /// Called on the queue.
@@ -88,18 +88,18 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     func urlProtocol(_ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy)
     {
-        gather(response, policy)
+        collect(response, policy)
         sink()?.received(response: translated(response))
     }
 
     func urlProtocol(_ protocol: URLProtocol, didLoad data: Data) {
         guard !data.isEmpty else { return }
-        gather(data)
+        collect(data)
         sink()?.received(data: data)
     }
 
     func urlProtocolDidFinishLoading(_ protocol: URLProtocol) {
-        state.withLock { if !$0.isOver { $0.answer?.isComplete = true } }
+        state.withLock { if !$0.isOver { $0.collected?.isComplete = true } }
         sink(ending: true)?.finished()
     }
 
@@ -141,7 +141,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     // MARK: Caching
 
-    struct Answer {
+    struct CollectedResponse {
         let response: URLResponse
         let policy: URLCache.StoragePolicy
         let limit: Int64
@@ -149,31 +149,31 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         var isComplete = false
     }
 
-    private func gather(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
-        let answer = answer(response, policy)
+    private func collect(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
+        let collected = collected(response, policy)
         state.withLock { state in
             guard !state.isOver else { return }
             // Several responses (multipart/x-mixed-replace) cannot be stored as one.
-            state.answer = state.hasAnswered ? nil : answer
-            state.hasAnswered = true
+            state.collected = state.hasResponse ? nil : collected
+            state.hasResponse = true
         }
     }
 
-    private func gather(_ data: Data) {
+    private func collect(_ data: Data) {
         state.withLock { state in
             // Appends in place: a local copy of the answer would make every append copy all the data.
-            guard !state.isOver, let count = state.answer?.data.count, let limit = state.answer?.limit else { return }
+            guard !state.isOver, let count = state.collected?.data.count, let limit = state.collected?.limit else { return }
             if Int64(count) + Int64(data.count) > limit {
-                state.answer = nil
+                state.collected = nil
             } else {
-                state.answer?.data.append(data)
+                state.collected?.data.append(data)
             }
         }
     }
 
-    func takeAnswer() -> CachedResponse? {
-        guard let answer = state.withLock({ $0.answer.take() }), answer.isComplete else { return nil }
-        return entry(answer.response, answer.data, answer.policy).forEngine
+    func takeResponse() -> CachedResponse? {
+        guard let collected = state.withLock({ $0.collected.take() }), collected.isComplete else { return nil }
+        return entry(collected.response, collected.data, collected.policy).forEngine
     }
 
     /// Wraps the app's own object, which is delivered to the app unchanged.

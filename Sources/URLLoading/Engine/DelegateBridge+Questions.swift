@@ -43,7 +43,7 @@ extension DelegateBridge {
                 reply(.cached(answer?.forEngine))
             }
         case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential:
-            task.askMemory(question, reply: reply)
+            task.askAppStorages(question, reply: reply)
         case .customLoader(let request):
             task.findCustomLoader(for: request) { reply(.customLoader($0)) }
         }

@@ -49,7 +49,7 @@ final class DelegateBridge: LoadClient {
         if calls.mayImplement(.sentBodyData) { interests.insert(.sentBytes) }
         if calls.mayImplement(.informationalResponse) { interests.insert(.informational) }
         if calls.mayImplement(.sentRequestHead) { interests.insert(.sentHeads) }
-        if calls.mayImplement(.beganFile) { interests.insert(.begunFiles) }
+        if calls.mayImplement(.beganFile) { interests.insert(.createdFiles) }
         if calls.mayImplement(.delayedRequest) { interests.insert(.delayedRequests) }
         if calls.mayImplement(.willCacheResponse) { interests.insert(.willCache) }
         if calls.mayImplement(.collectedMetrics) { interests.insert(.metrics) }
@@ -72,21 +72,21 @@ final class DelegateBridge: LoadClient {
     func tell(_ event: TaskEvent) {
         switch event {
         case .data(let data):
-            if let task = directReader() { return task.take(data) }
+            if let task = iteratorTask() { return task.take(data) }
         // If the result is for an async caller, no delegate receives these events. Update the task's properties immediately,
         // because the caller may read them at any time.
         case .response, .wrote:
-            if let task = callersTask() { return task.tell(event) }
+            if let task = callerTask() { return task.tell(event) }
         case .webSocket(let event):
             // If a delegate handles WebSocket events, all of them go through the mailbox, so that they stay in order.
-            guard calls.hearsWebSockets else { return state.withLock { $0.task }.heard(event, isOnDelegateQueue: false) }
+            guard calls.handlesWebSockets else { return state.withLock { $0.task }.handle(event, isOnDelegateQueue: false) }
         case .stream(let event):
             let task = state.withLock { $0.task }
-            guard calls.hearsStreams, !task.isCaptured else { return task.heard(event, isOnDelegateQueue: false) }
+            guard calls.handlesStreams, !task.isCaptured else { return task.handle(event, isOnDelegateQueue: false) }
         case .finished(let outcome):
             let task = state.withLock { $0.task }
             // After the app has captured the streams, the load's result does not go to the delegate queue.
-            if task.isCaptured { return task.loadEndedLate(outcome) }
+            if task.isCaptured { return task.loadEndedAfterCompletion(outcome) }
         case .requestChanged, .waitingForConnectivity, .sentHead, .informational, .sent, .resumed, .resumable, .becameDownload,
             .becameStream:
             break
@@ -98,10 +98,10 @@ final class DelegateBridge: LoadClient {
         switch question {
         case .customLoader(let request):
             state.withLock { $0.task }.findCustomLoader(for: request) { reply(.customLoader($0)) }
-        case .response where directReader() != nil:
-            directReader()?.ask(question, reply: reply)
+        case .response where iteratorTask() != nil:
+            iteratorTask()?.ask(question, reply: reply)
         case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential:
-            state.withLock { $0.task }.askMemory(question, reply: reply)
+            state.withLock { $0.task }.askAppStorages(question, reply: reply)
         case .redirect, .response, .newBodyStream, .delayedRequest, .challenge, .willCache:
             post(.question(question, reply: reply))
         }
@@ -111,16 +111,16 @@ final class DelegateBridge: LoadClient {
         if state.withLock({ $0.mailbox.post(item) }) { schedule() }
     }
 
-    private func schedule() { queue.addOperation { self.empty() } }
+    private func schedule() { queue.addOperation { self.deliverMail() } }
 
     /// The task, if its body goes to an iterator.
-    private func directReader() -> URLSessionTask? {
+    private func iteratorTask() -> URLSessionTask? {
         let task = state.withLock { $0.task }
         return task.mutex.withLock { if case .bytes = $0.audience { true } else { false } } ? task : nil
     }
 
     /// The task, if its result is for an async caller.
-    private func callersTask() -> URLSessionTask? {
+    private func callerTask() -> URLSessionTask? {
         let task = state.withLock { $0.task }
         let isForCaller = task.mutex.withLock { state in
             switch state.audience {
@@ -135,41 +135,41 @@ final class DelegateBridge: LoadClient {
 
     /// Delivers the contents of the mailbox; items that arrive meanwhile wait for another operation, so that no task monopolizes
     /// the queue.
-    private func empty() {
+    private func deliverMail() {
         var mail = state.withLock { $0.mailbox.take() }
         while let item = mail.takeFirst() {
             let task = state.withLock { $0.task }
             switch deliver(item, to: task) {
             case .done: break
-            case .instead(let items): mail = items + mail
-            case .held(let response):
-                state.withLock { $0.mailbox.hold(mail) }
+            case .replaced(let items): mail = items + mail
+            case .paused(let response):
+                state.withLock { $0.mailbox.pause(mail) }
                 return ask(about: response, for: task)
             }
         }
         if state.withLock({ $0.mailbox.finishDelivery() }) { schedule() }
     }
 
-    private enum Delivered {
+    private enum DeliveryResult {
         case done
-        case instead(ArraySlice<DelegateMailbox.Item>)
+        case replaced(ArraySlice<DelegateMailbox.Item>)
         /// Delivery is paused until the delegate has decided about a part.
-        case held(LoadResponse)
+        case paused(LoadResponse)
     }
 
-    private func deliver(_ item: DelegateMailbox.Item, to task: URLSessionTask) -> Delivered {
+    private func deliver(_ item: DelegateMailbox.Item, to task: URLSessionTask) -> DeliveryResult {
         switch item {
         case .event(.becameDownload): becomeDownload(task)
         case .event(.becameStream): becomeStreamTask(task)
         case .event(.data(let data)):
-            if let items = state.withLock({ $0.parts?.items(for: data) }) { return .instead(items[...]) }
+            if let items = state.withLock({ $0.parts?.items(for: data) }) { return .replaced(items[...]) }
             deliver(.data(data), to: task)
         case .event(.finished(let outcome)):
             let rest = state.withLock { state in
                 defer { state.parts = nil }
                 return state.parts?.lastItems() ?? []
             }
-            if !rest.isEmpty { return .instead(rest[...] + [item]) }
+            if !rest.isEmpty { return .replaced(rest[...] + [item]) }
             end(task, outcome)
         case .event(let event): deliver(event, to: task)
         case .question(.response(let response), let reply) where task.isForDelegate:
@@ -182,7 +182,7 @@ final class DelegateBridge: LoadClient {
         case .question(let question, let reply): deliver(question, to: task, reply: reply)
         case .challenge(let challenge, let reply):
             calls.challenge(task, challenge) { answer in reply(answer?.0 ?? .performDefaultHandling, answer?.1) }
-        case .part(let response): return .held(response)
+        case .part(let response): return .paused(response)
         case .partData(let data): deliver(.data(data), to: task)
         case .credit(let count): task.consumed(count)
         }
@@ -195,19 +195,19 @@ final class DelegateBridge: LoadClient {
     private func ask(about part: LoadResponse, for task: URLSessionTask) {
         deliver(.response(part), to: task) { answer in
             if case .disposition(.allow) = answer {} else { task.cancel() }
-            if self.state.withLock({ $0.mailbox.release() }) { self.schedule() }
+            if self.state.withLock({ $0.mailbox.resume() }) { self.schedule() }
         }
     }
 
     private func becomeStreamTask(_ task: URLSessionTask) {
-        guard let dataTask = task as? URLSessionDataTask, let stream = dataTask.succeedAsStream() else { return }
+        guard let dataTask = task as? URLSessionDataTask, let stream = dataTask.convertToStream() else { return }
         state.withLock { $0.task = stream }
         calls.session.registry.replace(by: stream)
         calls.became(dataTask, stream)
     }
 
     private func becomeDownload(_ task: URLSessionTask) {
-        guard let dataTask = task as? URLSessionDataTask, let download = dataTask.succeedAsDownload() else { return }
+        guard let dataTask = task as? URLSessionDataTask, let download = dataTask.convertToDownload() else { return }
         state.withLock { $0.task = download }
         calls.session.registry.replace(by: download)
         calls.became(dataTask, download)
@@ -250,14 +250,14 @@ final class DelegateBridge: LoadClient {
             guard let resumeData, let download = task as? URLSessionDownloadTask, task.isForDelegate else { return }
             calls.began(download, resumeData)
         case .webSocket(let event):
-            task.heard(event, isOnDelegateQueue: true)
+            task.handle(event, isOnDelegateQueue: true)
             guard let socket = task as? URLSessionWebSocketTask else { return }
-            calls.heard(event, of: socket)
+            calls.handle(event, of: socket)
         case .stream(let event):
             guard let stream = task as? URLSessionStreamTask else { return }
             if case .captured = event { return becomeStreams(stream) }
-            task.heard(event, isOnDelegateQueue: true)
-            if !task.mutex.withLock({ $0.lifecycle.isOver }) { calls.heard(event, of: stream) }
+            task.handle(event, isOnDelegateQueue: true)
+            if !task.mutex.withLock({ $0.lifecycle.isOver }) { calls.handle(event, of: stream) }
         case .requestChanged, .response, .becameDownload, .becameStream, .finished:
             break
         }
@@ -266,7 +266,7 @@ final class DelegateBridge: LoadClient {
     private func end(_ task: URLSessionTask, _ outcome: TaskOutcome) {
         let isForDelegate = task.isForDelegate
         if isForDelegate, case .success(.file(let path)) = outcome.result, let download = task as? URLSessionDownloadTask {
-            task.noteResponse(outcome.response)
+            task.recordResponse(outcome.response)
             if !task.mutex.withLock({ $0.isGivenUp }) { calls.downloaded(download, to: URL(fileURLWithPath: path)) }
             try? FileManager.default.removeItem(atPath: path)
         }

@@ -109,7 +109,7 @@ extension DelegateCalls {
 
     /// Asks for a stream that begins at an offset; if that method is missing, asks for a whole stream and skips its beginning.
     func newBodyStream(_ task: URLSessionTask, from offset: Int64, reply: @escaping @Sendable ((any BodyStream)?) -> Void) {
-        guard offset > 0 else { return newBodyStream(task, leavingOut: 0, reply: reply) }
+        guard offset > 0 else { return newBodyStream(task, skipping: 0, reply: reply) }
         ask(
             .newBodyStreamFromOffset, \.task,
             completionForm: { [session] (delegate, handler: @escaping @Sendable (InputStreamBody?) -> Void) in
@@ -122,13 +122,13 @@ extension DelegateCalls {
             },
             reply: { [self] answer in
                 if let stream = answer ?? nil { return reply(stream) }
-                newBodyStream(task, leavingOut: offset, reply: reply)
+                newBodyStream(task, skipping: offset, reply: reply)
             }
         )
     }
 
     private func newBodyStream(
-        _ task: URLSessionTask, leavingOut offset: Int64, reply: @escaping @Sendable ((any BodyStream)?) -> Void
+        _ task: URLSessionTask, skipping offset: Int64, reply: @escaping @Sendable ((any BodyStream)?) -> Void
     ) {
         ask(
             .newBodyStream, \.task,
@@ -136,11 +136,11 @@ extension DelegateCalls {
                 delegate.urlSession(
                     session, task: task,
                     needNewBodyStream: { stream in
-                        handler(stream.map { InputStreamBody($0, leavingOut: offset) })
+                        handler(stream.map { InputStreamBody($0, skipping: offset) })
                     })
             },
             asyncForm: { [session] delegate in
-                await delegate.urlSession(session, needNewBodyStreamForTask: task).map { InputStreamBody($0, leavingOut: offset) }
+                await delegate.urlSession(session, needNewBodyStreamForTask: task).map { InputStreamBody($0, skipping: offset) }
             },
             reply: { reply($0 ?? nil) }
         )

@@ -18,16 +18,16 @@ struct DelegateCalls: Sendable {
     let shared: DelegateConformances?
 
     /// The methods that may be called for a task whose result goes to a completion handler or an `async` caller.
-    private static let methodsBesideResults: [DelegateMethod] = [
+    private static let methodsForEveryAudience: [DelegateMethod] = [
         .taskChallenge, .redirection, .newBodyStream, .delayedRequest, .sentRequestHead, .sentBodyData, .informationalResponse,
         .collectedMetrics, .sessionChallenge,
     ]
 
     /// Whether any method may have to be called for a task.
-    func reachAnybody(for audience: TaskAudience) -> Bool {
+    func mayCallDelegates(for audience: TaskAudience) -> Bool {
         guard own != nil || shared != nil else { return false }
         if case .delegate = audience { return true }
-        return Self.methodsBesideResults.contains { mayImplement($0) }
+        return Self.methodsForEveryAudience.contains { mayImplement($0) }
     }
 
     func mayImplement(_ method: DelegateMethod) -> Bool {
@@ -98,9 +98,9 @@ struct DelegateCalls: Sendable {
     }
 
     /// Whether a delegate handles the opening or closing of WebSockets.
-    var hearsWebSockets: Bool { mayImplement(.openedWebSocket) || mayImplement(.closedWebSocket) }
+    var handlesWebSockets: Bool { mayImplement(.openedWebSocket) || mayImplement(.closedWebSocket) }
 
-    func heard(_ event: WebSocketEvent, of task: URLSessionWebSocketTask) {
+    func handle(_ event: WebSocketEvent, of task: URLSessionWebSocketTask) {
         switch event {
         case .opened(let name):
             tell(.openedWebSocket, \.webSocket) { $0.urlSession(session, webSocketTask: task, didOpenWithProtocol: name) }
@@ -114,11 +114,11 @@ struct DelegateCalls: Sendable {
     }
 
     /// Whether a delegate handles events of stream tasks.
-    var hearsStreams: Bool {
+    var handlesStreams: Bool {
         mayImplement(.readClosed) || mayImplement(.writeClosed) || mayImplement(.foundBetterRoute) || mayImplement(.becameStreams)
     }
 
-    func heard(_ event: StreamEvent, of task: URLSessionStreamTask) {
+    func handle(_ event: StreamEvent, of task: URLSessionStreamTask) {
         switch event {
         case .readClosed: tell(.readClosed, \.stream) { $0.urlSession(session, readClosedFor: task) }
         case .writeClosed: tell(.writeClosed, \.stream) { $0.urlSession(session, writeClosedFor: task) }

@@ -31,20 +31,20 @@ struct DelegateMailbox: Sendable {
 
     private var items: ArraySlice<Item> = []
     private var isScheduled = false
-    private(set) var isHeld = false
+    private(set) var isPaused = false
 
     /// Adds an item.
     ///
     /// Returns true if the caller must schedule an operation to deliver it.
     mutating func post(_ item: Item) -> Bool {
-        if isHeld, case .event(.finished(let outcome)) = item, case .failure = outcome.result {
+        if isPaused, case .event(.finished(let outcome)) = item, case .failure = outcome.result {
             // The load failed: do not wait for the delegate's answer, and drop the items after the question.
             items = []
-            isHeld = false
+            isPaused = false
             isScheduled = false
         }
         if !mergeLast(with: item) { items.append(item) }
-        guard !isHeld, !isScheduled else { return false }
+        guard !isPaused, !isScheduled else { return false }
         isScheduled = true
         return true
     }
@@ -55,9 +55,9 @@ struct DelegateMailbox: Sendable {
     }
 
     /// Pauses delivery, and puts back the items that were not delivered.
-    mutating func hold(_ rest: ArraySlice<Item>) {
+    mutating func pause(_ rest: ArraySlice<Item>) {
         items = rest + items
-        isHeld = true
+        isPaused = true
         isScheduled = false
         // If the load has failed meanwhile, it ends without the delegate's answer.
         if let end = items.last, case .event(.finished(let outcome)) = end, case .failure = outcome.result { items = [end] }
@@ -66,9 +66,9 @@ struct DelegateMailbox: Sendable {
     /// Resumes delivery.
     ///
     /// Returns true if the caller must schedule an operation.
-    mutating func release() -> Bool {
-        guard isHeld else { return false }
-        isHeld = false
+    mutating func resume() -> Bool {
+        guard isPaused else { return false }
+        isPaused = false
         guard !items.isEmpty else { return false }
         isScheduled = true
         return true

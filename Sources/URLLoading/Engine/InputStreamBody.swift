@@ -23,11 +23,11 @@ final class InputStreamBody: BodyStream, @unchecked Sendable {
     private var isOpen = false
     private var isClosed = false
     /// The number of bytes at the beginning that still have to be skipped.
-    private var unwanted: Int64
+    private var bytesToSkip: Int64
 
-    init(_ stream: InputStream, leavingOut unwanted: Int64 = 0) {
+    init(_ stream: InputStream, skipping bytesToSkip: Int64 = 0) {
         self.stream = stream
-        self.unwanted = unwanted
+        self.bytesToSkip = bytesToSkip
     }
 
     func read(upTo count: Int, reply: @escaping @Sendable (Result<Data, any Error>) -> Void) {
@@ -39,14 +39,14 @@ final class InputStreamBody: BodyStream, @unchecked Sendable {
 
     private func readNow(_ count: Int, _ reply: @escaping @Sendable (Result<Data, any Error>) -> Void) {
         let result = read(count)
-        if unwanted > 0, case .success(let data) = result, data.isEmpty {
+        if bytesToSkip > 0, case .success(let data) = result, data.isEmpty {
             let message = "the new body stream ends before the offset at which the upload resumes"
             return reply(.failure(LoadError(.requestBodyStreamExhausted, message)))
         }
-        guard unwanted > 0, case .success(let data) = result, !data.isEmpty else { return reply(result) }
-        let dropped = min(unwanted, Int64(data.count))
-        unwanted -= dropped
-        if Int64(data.count) > dropped { reply(.success(data.dropFirst(Int(dropped)))) } else { read(upTo: count, reply: reply) }
+        guard bytesToSkip > 0, case .success(let data) = result, !data.isEmpty else { return reply(result) }
+        let skipped = min(bytesToSkip, Int64(data.count))
+        bytesToSkip -= skipped
+        if Int64(data.count) > skipped { reply(.success(data.dropFirst(Int(skipped)))) } else { read(upTo: count, reply: reply) }
     }
 
     func close() {

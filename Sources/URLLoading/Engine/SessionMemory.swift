@@ -30,7 +30,7 @@ struct SessionMemory: Sendable {
     /// The questions that the engine must ask because of the app's subclasses.
     let interests: TaskOrder.Interests
     /// A serial queue for operations on the app's storages that no load waits for, so that a reset runs after earlier stores.
-    let changes: DispatchQueue
+    let storageQueue: DispatchQueue
 
     init(_ settings: SessionSettings) {
         var stores = SessionStores()
@@ -45,7 +45,7 @@ struct SessionMemory: Sendable {
         if self.cookies == nil { stores.cookies = cookies?.store }
         if self.cache == nil { stores.cache = cache?.store }
         if settings.policy.usesStrictTransportSecurity {
-            stores.strictTransportSecurity = settings.strictTransportSecurity ?? Self.programSecurity
+            stores.strictTransportSecurity = settings.strictTransportSecurity ?? Self.programHSTSStore
         }
         stores.clock = settings.clock
         self.stores = stores
@@ -54,11 +54,11 @@ struct SessionMemory: Sendable {
         if self.cache != nil { interests.insert(.cache) }
         if self.credentials != nil { interests.insert(.credentials) }
         self.interests = interests
-        changes = interests.isEmpty ? .global() : DispatchQueue(label: "URLLoading.SessionMemory")
+        storageQueue = interests.isEmpty ? .global() : DispatchQueue(label: "URLLoading.SessionMemory")
     }
 
     /// The HSTS store of this program.
-    private static var programSecurity: HSTSStore {
+    private static var programHSTSStore: HSTSStore {
         let program = ProcessInfo.processInfo.processName
         guard let directory = StoreLocations.dataDirectory(program: program) else { return inMemory }
         return HSTSStore.shared(path: directory + "/hsts")
@@ -67,7 +67,7 @@ struct SessionMemory: Sendable {
     private static let inMemory = HSTSStore(path: nil)
 
     /// Whether any storage is a subclass of the app.
-    var isPartlyOfTheApp: Bool { cookies != nil || cache != nil || credentials != nil }
+    var hasAppSubclasses: Bool { cookies != nil || cache != nil || credentials != nil }
 
     /// The maximum body size for the app's cache: 5 % of its capacity, as for the library's own cache.
     var cachedBodyLimit: Int64 { cache.map { Int64(max($0.memoryCapacity, $0.diskCapacity) / 20) } ?? 0 }
@@ -107,10 +107,10 @@ extension URLSessionTask {
     /// Asks the app's subclasses, off the event loop.
     ///
     /// Only the first answer is used.
-    func askMemory(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
+    func askAppStorages(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
         guard let memory = mutex.withLock({ $0.session?.memory }) else { return reply(.done) }
         let once = AnswerOnce<TaskAnswer> { reply($0 ?? .done) }
-        let queue: DispatchQueue = if case .storeCredential = question { memory.changes } else { .global() }
+        let queue: DispatchQueue = if case .storeCredential = question { memory.storageQueue } else { .global() }
         queue.async { self.answer(question, from: memory) { once($0) } }
     }
 

@@ -27,16 +27,16 @@ extension URLSessionTask: LoadClient {
             }
             if showsProgress { updateProgress() }
         case .webSocket(let event):
-            heard(event, isOnDelegateQueue: false)
+            handle(event, isOnDelegateQueue: false)
         case .stream(let event):
-            heard(event, isOnDelegateQueue: false)
+            handle(event, isOnDelegateQueue: false)
         case .waitingForConnectivity, .sentHead, .informational, .resumable, .becameDownload, .becameStream:
             break
         }
     }
 
     package func conclude(_ outcome: TaskOutcome) -> Waking? {
-        if let waking = hand(outcome) { return waking }
+        if let waking = completeDirectly(outcome) { return waking }
         if let completion = complete(outcome) { finish(completion) }
         return nil
     }
@@ -52,7 +52,7 @@ extension URLSessionTask: LoadClient {
         case .customLoader(let request): findCustomLoader(for: request) { reply(.customLoader($0)) }
         case .challenge: reply(.credential(.performDefaultHandling))
         case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential:
-            askMemory(question, reply: reply)
+            askAppStorages(question, reply: reply)
         case .willCache(let proposed): reply(.cached(proposed))
         }
     }
@@ -65,7 +65,7 @@ extension URLSessionTask: LoadClient {
             return (state.audience, state.visibleResponse(), state.progress != nil)
         }
         if showsProgress { updateProgress() }
-        if case .bytes(let stream) = audience, let visible { stream.arrived(visible) }
+        if case .bytes(let stream) = audience, let visible { stream.receive(visible) }
     }
 
     /// Handles data of a streamed body, which goes to an iterator, or is discarded.
@@ -102,7 +102,7 @@ extension URLSessionTask: LoadClient {
     var isForDelegate: Bool { mutex.withLock { if case .delegate = $0.audience { true } else { false } } }
 
     /// Records the response of a load that did not report it before its end.
-    func noteResponse(_ response: LoadResponse?) {
+    func recordResponse(_ response: LoadResponse?) {
         guard let response else { return }
         mutex.withLock { if $0.loadResponse == nil { $0.note(response) } }
     }
@@ -112,19 +112,19 @@ extension URLSessionDataTask {
     /// Makes a download task that takes over this task's load and identifier, and completes this task without an event.
     ///
     /// Returns nil if this task was already complete.
-    func succeedAsDownload() -> URLSessionDownloadTask? {
-        succeed(.download(resuming: nil)) { URLSessionDownloadTask(succeeding: $0, identifier: identity) }
+    func convertToDownload() -> URLSessionDownloadTask? {
+        convert(.download(resuming: nil)) { URLSessionDownloadTask(takingOver: $0, identifier: identity) }
     }
 
     /// Makes a stream task in the same way, for a load whose server has switched protocols.
-    func succeedAsStream() -> URLSessionStreamTask? {
+    func convertToStream() -> URLSessionStreamTask? {
         let queue = mutex.withLock { $0.session?.delegateQueue }
         let url = currentRequest?.url
         let order = StreamOrder(host: url?.host ?? "", port: url?.port ?? 0)
-        return succeed(.byteStream(order)) { URLSessionStreamTask(succeeding: $0, identifier: identity, queue: queue) }
+        return convert(.byteStream(order)) { URLSessionStreamTask(takingOver: $0, identifier: identity, queue: queue) }
     }
 
-    private func succeed<Successor>(
+    private func convert<Successor>(
         _ delivery: TaskOrder.Delivery, _ make: (consuming TaskState) -> Successor
     ) -> Successor? {
         mutex.withLock { state in

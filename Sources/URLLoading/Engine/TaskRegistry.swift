@@ -36,10 +36,10 @@ final class TaskRegistry: Sendable {
             if self.intake != .abandoned { self.intake = intake }
             guard isFirst else { return nil }
             self.whenEmpty = whenEmpty
-            return takeFarewell()
+            return takeEmptyHandler()
         }
 
-        mutating func takeFarewell() -> (@Sendable () -> Void)? {
+        mutating func takeEmptyHandler() -> (@Sendable () -> Void)? {
             guard intake != .open, tasks.isEmpty else { return nil }
             defer { whenEmpty = nil }
             return whenEmpty
@@ -50,7 +50,7 @@ final class TaskRegistry: Sendable {
     private let lastIdentifier = Atomic<Int>(0)
 
     /// Starts numbering after the last identifier of an earlier session with the same identifier.
-    func number(after last: Int) {
+    func continueNumbering(after last: Int) {
         lastIdentifier.store(last, ordering: .relaxed)
     }
 
@@ -82,8 +82,8 @@ final class TaskRegistry: Sendable {
     /// Removes a task that has completed and delivered its result.
     func forget(_ identifier: Int) {
         // The task, and with it the app's closures that it retains, is released outside the lock.
-        let (task, farewell) = state.withLock { ($0.tasks.removeValue(forKey: identifier), $0.takeFarewell()) }
-        withExtendedLifetime(task) { farewell?() }
+        let (task, emptyHandler) = state.withLock { ($0.tasks.removeValue(forKey: identifier), $0.takeEmptyHandler()) }
+        withExtendedLifetime(task) { emptyHandler?() }
     }
 
     /// The tasks that have not completed, in the order of their creation; empty after `abandon(whenEmpty:)`.
@@ -99,18 +99,18 @@ final class TaskRegistry: Sendable {
     ///
     /// If it is called several times, only the first closure is called.
     func close(whenEmpty: @escaping @Sendable () -> Void) {
-        let farewell = state.withLock { $0.close(.closed, whenEmpty) }
-        farewell?()
+        let emptyHandler = state.withLock { $0.close(.closed, whenEmpty) }
+        emptyHandler?()
     }
 
     /// Closes the registry like `close(whenEmpty:)`, and returns the existing tasks for the caller to cancel; `tasks` no longer
     /// lists them.
     func abandon(whenEmpty: @escaping @Sendable () -> Void) -> [URLSessionTask] {
-        let (tasks, farewell) = state.withLock { state in
+        let (tasks, emptyHandler) = state.withLock { state in
             let tasks = state.sorted
             return (tasks, state.close(.abandoned, whenEmpty))
         }
-        farewell?()
+        emptyHandler?()
         return tasks
     }
 }

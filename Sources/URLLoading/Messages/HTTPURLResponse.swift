@@ -111,8 +111,8 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     /// The URL without its password, the status code and the names of the header fields.
     open override var description: String {
         let names = spelledFields().keys.sorted().joined(separator: ", ")
-        let spoken = url?.withoutPassword?.absoluteString ?? "nil"
-        return "<\(type(of: self))> { URL: \(spoken) } { Status Code: \(statusCode), Headers: \(names) }"
+        let printableURL = url?.withoutPassword?.absoluteString ?? "nil"
+        return "<\(type(of: self))> { URL: \(printableURL) } { Status Code: \(statusCode), Headers: \(names) }"
     }
 
     // MARK: Contents

@@ -33,7 +33,7 @@ struct RequestStorage: Sendable {
     ///
     /// Sendable because it is immutable: a change creates a new object. As on Apple's platforms, the app shares the body stream and
     /// the properties at its own risk.
-    private final class Rarities: @unchecked Sendable {
+    private final class RareProperties: @unchecked Sendable {
         let stream: InputStream?
         let properties: [String: Any]
 
@@ -46,14 +46,14 @@ struct RequestStorage: Sendable {
     static let defaultTimeout: TimeInterval = 60
 
     var load: LoadRequest
-    private var rarities: Rarities?
+    private var rareProperties: RareProperties?
     var stream: InputStream? {
-        get { rarities?.stream }
-        set { if newValue !== stream { rarities = Rarities(newValue, properties) } }
+        get { rareProperties?.stream }
+        set { if newValue !== stream { rareProperties = RareProperties(newValue, properties) } }
     }
     var properties: [String: Any] {
-        get { rarities?.properties ?? [:] }
-        set { rarities = Rarities(stream, newValue) }
+        get { rareProperties?.properties ?? [:] }
+        set { rareProperties = RareProperties(stream, newValue) }
     }
     var options: Options = [] {
         didSet { load.needs.requiresDNSSEC = options.contains(.requiresDNSSEC) }
@@ -79,7 +79,7 @@ struct RequestStorage: Sendable {
         guard let template else { return }
         options = template.options
         if load.cookiePartition == nil { cookiePartition = template.cookiePartition }
-        rarities = template.rarities
+        rareProperties = template.rareProperties
         switch load.body {
         case .stream, .streamOnDemand: break
         case .none, .data, .file: stream = nil

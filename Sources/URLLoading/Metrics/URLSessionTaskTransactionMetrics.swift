@@ -83,7 +83,7 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     /// or of a DNSSEC validation, even if a long answer came over TCP; otherwise unknown, because the system's resolver does not
     /// report it.
     open var domainResolutionProtocol: URLSessionTaskMetrics.DomainResolutionProtocol {
-        timeline.domainLookupStart != nil && timeline.connection?.askedNameServers == true ? .udp : .unknown
+        timeline.domainLookupStart != nil && timeline.connection?.usedNameServers == true ? .udp : .unknown
     }
 
     // MARK: Byte counts

@@ -20,7 +20,7 @@ final class AppPathMonitor: NetworkMonitoring {
 
     init(_ monitor: any NetworkPathMonitor) { self.monitor = monitor }
 
-    var speaksForLoopback: Bool { true }
+    var coversLoopback: Bool { true }
     var current: LoadingModel.NetworkPath? { path.withLock { $0 } }
     var isOffline: Bool { current?.isSatisfied == false }
 

@@ -36,7 +36,7 @@ extension URLSession {
     public nonisolated(nonsending) func data(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
-        if delegate == nil, let answer = answerAtOnce(request) { return answer }
+        if delegate == nil, let answer = immediateResponse(request) { return answer }
         return try await collectingTask(request, delegate).data()
     }
 
@@ -150,10 +150,10 @@ extension URLSession {
     ///
     /// Cancelled callers take the ordinary path, which throws.
     @inline(never)
-    private func answerAtOnce(_ request: URLRequest) -> (Data, URLResponse)? {
+    private func immediateResponse(_ request: URLRequest) -> (Data, URLResponse)? {
         let equipment = equipment
-        guard conformances == nil, equipment.customClasses.isEmpty, !equipment.memory.isPartlyOfTheApp,
-            let (response, data) = equipment.service.answerAtOnce(request.loadRequest),
+        guard conformances == nil, equipment.customClasses.isEmpty, !equipment.memory.hasAppSubclasses,
+            let (response, data) = equipment.service.immediateResponse(request.loadRequest),
             !Task.isCancelled, !registry.isClosed
         else { return nil }
         return (data, URLResponse.make(response))

@@ -41,13 +41,13 @@ extension URLSession {
         do throws(LoadError) {
             if let objection = equipment.settings.snapshot.backgroundObjection { throw objection }
             let (known, last) = try background.join()
-            registry.number(after: last)
+            registry.continueNumbering(after: last)
             for task in known { restore(task, background) }
         } catch {
             background.fail(with: error)
             return end(after: error, beforeAnyTask: true)
         }
-        BackgroundSessions.joined(background)
+        BackgroundSessions.register(background)
         if BackgroundSessions.hasHandled(background.identifier) { background.eventsHandled() }
         background.begin(
             eventsTold: { [weak self] in self?.tellOfFinishedEvents() },

@@ -191,9 +191,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
-        guard memory.isPartlyOfTheApp else { return service.renew(renewal, completion: completion) }
+        guard memory.hasAppSubclasses else { return service.renew(renewal, completion: completion) }
         // Stores that the app subclasses run the app's code, which must not block the caller.
-        memory.changes.async {
+        memory.storageQueue.async {
             let renewRest: @Sendable () -> Void = { self.service.renew(renewal, completion: completion) }
             switch renewal {
             case .reset:

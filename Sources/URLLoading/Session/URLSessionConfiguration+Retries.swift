@@ -75,8 +75,8 @@ extension URLSessionConfiguration {
             LoadRetries(
                 statuses: statusCodes,
                 failures: Set(LoadError.Kind.allCases.filter { errorCodes.contains(ErrorTranslation.code(of: $0)) }),
-                limit: max(0, maximumRetryCount), firstPause: Self.seconds(firstPause), longestPause: Self.seconds(maximumPause),
-                longestRetryAfter: Self.seconds(maximumRetryAfter), repeatsAnyMethod: repeatsNonidempotentMethods)
+                limit: max(0, maximumRetryCount), firstPause: Self.seconds(firstPause), maximumPause: Self.seconds(maximumPause),
+                maximumRetryAfter: Self.seconds(maximumRetryAfter), retriesAnyMethod: repeatsNonidempotentMethods)
         }
 
         /// Limited to a day, which is enough for any practical resource timeout.

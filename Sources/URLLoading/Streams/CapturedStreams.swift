@@ -59,7 +59,7 @@ final class CapturedStreams: Sendable {
 
     // MARK: The load
 
-    func heard(_ event: StreamEvent) {
+    func handle(_ event: StreamEvent) {
         guard let (input, output) = pipes.withLock({ $0 }) else { return }
         switch event {
         case .read(_, let data, let isAtEnd):

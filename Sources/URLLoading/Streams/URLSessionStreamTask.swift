@@ -38,9 +38,9 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     }
 
     /// Replaces a data task whose server has switched protocols.
-    init(succeeding state: consuming TaskState, identifier: Int, queue: OperationQueue?) {
+    init(takingOver state: consuming TaskState, identifier: Int, queue: OperationQueue?) {
         self.queue = queue
-        super.init(succeeding: state, identifier: identifier)
+        super.init(takingOver: state, identifier: identifier)
     }
 
     private func onDelegateQueue(_ work: @escaping @Sendable () -> Void) {
@@ -188,14 +188,14 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
             url: nil)
     }
 
-    override func heard(_ event: StreamEvent, isOnDelegateQueue: Bool) {
-        if let streams = calls.withLock({ $0.captured }) { return streams.heard(event) }
+    override func handle(_ event: StreamEvent, isOnDelegateQueue: Bool) {
+        if let streams = calls.withLock({ $0.captured }) { return streams.handle(event) }
         // If there is a delegate, its bridge makes the streams and delivers them.
         if case .captured = event, !isOnDelegateQueue {
             _ = becomeStreams().map { $0.session.registry.forget(identity) }
             return
         }
-        let waiter: (StreamCalls.Waiter, StreamCalls.Result)? = calls.withLock { $0.heard(event) }
+        let waiter: (StreamCalls.Waiter, StreamCalls.Result)? = calls.withLock { $0.handle(event) }
         guard let (waiter, result) = waiter else { return }
         if isOnDelegateQueue { waiter.tell(result) } else { onDelegateQueue { waiter.tell(result) } }
     }
@@ -207,7 +207,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     override var isCaptured: Bool { calls.withLock { $0.captured != nil } }
 
-    override func loadEndedLate(_ outcome: TaskOutcome) {
+    override func loadEndedAfterCompletion(_ outcome: TaskOutcome) {
         var error: (any Error)?
         if case .failure(let failure) = outcome.result { error = ErrorTranslation.appError(failure, url: nil) }
         calls.withLock { $0.captured }?.ended(error)
@@ -265,7 +265,7 @@ struct StreamCalls: Sendable {
         next += 1
     }
 
-    mutating func heard(_ event: StreamEvent) -> (Waiter, Result)? {
+    mutating func handle(_ event: StreamEvent) -> (Waiter, Result)? {
         switch event {
         case .read(let number, let data, let isAtEnd):
             waiting.removeValue(forKey: number).map { ($0, .read(data, isAtEnd)) }

@@ -69,14 +69,14 @@ extension URLSessionTask {
             return completion
         }
         if completion?.showsProgress == true { updateProgress() }
-        if let completion { loadEnded(completion.error) } else { loadEndedLate(outcome) }
+        if let completion { loadEnded(completion.error) } else { loadEndedAfterCompletion(outcome) }
         return completion
     }
 
     /// Completes the task if all that remains is to resume the caller that waits for its data; otherwise returns nil.
     ///
     /// Most loads take this fast path. It creates no objects for delegates.
-    func hand(_ outcome: TaskOutcome) -> Waking? {
+    func completeDirectly(_ outcome: TaskOutcome) -> Waking? {
         guard case .success(let body) = outcome.result else { return nil }
         var session: URLSession?
         let waking: Waking? = mutex.withLock { state in

@@ -166,7 +166,7 @@ extension URLSessionTask {
         let shared = session.conformances
         guard shared != nil || state.ownDelegate != nil else { return self }
         let calls = DelegateCalls(session: session, own: state.ownDelegate, shared: shared)
-        guard calls.reachAnybody(for: state.audience) else { return self }
+        guard calls.mayCallDelegates(for: state.audience) else { return self }
         let bridge = DelegateBridge(task: self, calls: calls)
         state.bridge = bridge
         return bridge
@@ -196,7 +196,7 @@ extension URLSessionTask {
         guard !state.isWatched else { return }
         state.isWatched = true
         switch state.lifecycle.phase {
-        case .running, .paused: say(.tellCounts, state)
+        case .running, .paused: say(.reportCounts, state)
         case .unstarted, .cancelling, .completed: break
         }
     }

@@ -60,7 +60,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     }
 
     /// Makes a task of another kind, which takes over the load of an existing task.
-    init(succeeding state: consuming TaskState, identifier: Int) {
+    init(takingOver state: consuming TaskState, identifier: Int) {
         identity = identifier
         mutex = Mutex(consume state)
         super.init()
@@ -168,10 +168,10 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     }
 
     /// Receives an event of a WebSocket, before the app does.
-    func heard(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {}
+    func handle(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {}
 
     /// Receives an event of a byte stream, before the app does.
-    func heard(_ event: StreamEvent, isOnDelegateQueue: Bool) {}
+    func handle(_ event: StreamEvent, isOnDelegateQueue: Bool) {}
 
     /// Called when the task has completed, with its error, if any.
     func loadEnded(_ error: (any Error)?) {}
@@ -180,7 +180,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     var isCaptured: Bool { false }
 
     /// Called when the load ends after the task has already completed.
-    func loadEndedLate(_ outcome: TaskOutcome) {}
+    func loadEndedAfterCompletion(_ outcome: TaskOutcome) {}
 
     // MARK: Progress
 

@@ -257,9 +257,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: Events of the load
 
-    override func heard(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {
+    override func handle(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {
         let queue = isOnDelegateQueue ? nil : queue
-        let wakes = calls.withLock { $0.heard(event) }
+        let wakes = calls.withLock { $0.handle(event) }
         wakes.run(on: queue)
         // No messages follow the close frame, even if the connection stays open for a while.
         if case .closed = event { calls.withLock { $0.end(with: closed(), inOrder: true) }.run(on: queue) }

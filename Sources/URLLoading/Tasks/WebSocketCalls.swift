@@ -86,7 +86,7 @@ struct WebSocketCalls: Sendable {
         return continuation
     }
 
-    mutating func heard(_ event: WebSocketEvent) -> Wakes {
+    mutating func handle(_ event: WebSocketEvent) -> Wakes {
         var wakes = Wakes()
         switch event {
         case .opened: isOpen = true

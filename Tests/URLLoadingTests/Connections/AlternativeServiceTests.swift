@@ -100,7 +100,7 @@ private final class TestMonitor: NetworkMonitoring {
 
     init(_ path: LoadingModel.NetworkPath) { self.path = Mutex(path) }
 
-    var speaksForLoopback: Bool { true }
+    var coversLoopback: Bool { true }
     var current: LoadingModel.NetworkPath? { path.withLock { $0 } }
     var isOffline: Bool { false }
 

@@ -76,7 +76,7 @@ final class ScriptedLoad: Sendable {
             case .resume: state.commands.append("resume")
             case .setPriority(let priority): state.commands.append("priority \(priority)")
             case .consumed(let bytes): state.consumed += bytes
-            case .tellCounts: state.commands.append("tell counts")
+            case .reportCounts: state.commands.append("tell counts")
             case .webSocket: state.commands.append("webSocket")
             case .stream: state.commands.append("stream")
             case .cancel, .cancelProducingResumeData:
