@@ -26,13 +26,13 @@ struct EntryMaker {
     private var answer: HTTPURLResponse? { transaction.response as? HTTPURLResponse }
     private var isFromCache: Bool { transaction.resourceFetchType == .localCache }
     /// Whether the library itself made the response, such as a redirect for HSTS; then it does not come from a cache.
-    private var isOwn: Bool { isFromCache && answer?.value(forHTTPHeaderField: "Non-Authoritative-Reason") != nil }
+    private var isSynthesized: Bool { isFromCache && answer?.value(forHTTPHeaderField: "Non-Authoritative-Reason") != nil }
 
     func entry() -> HTTPArchive.Entry {
         var entry = HTTPArchive.Entry(startedDateTime: begin, request: request(), response: response(), timings: timings())
         entry.serverIPAddress = transaction.remoteAddress
         entry.connection = transaction.localPort.map(String.init)
-        if isFromCache, !isOwn {
+        if isFromCache, !isSynthesized {
             entry.fromCache = "cache"
             entry.cache.beforeRequest = .init(lastAccess: begin, eTag: answer?.value(forHTTPHeaderField: "ETag") ?? "")
         }
@@ -42,21 +42,21 @@ struct EntryMaker {
     // MARK: The request
 
     private func request() -> HTTPArchive.Request {
-        let told = transaction.request
+        let source = transaction.request
         let headers =
             head.map { Self.fields($0.dropFirst()) }
-            ?? (told.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }
+            ?? (source.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }
             .map { HTTPArchive.Field(name: $0.key, value: $0.value) }
         var request = HTTPArchive.Request(
-            method: told.httpMethod ?? "GET", url: told.url?.absoluteString ?? "", httpVersion: version, headers: headers)
+            method: source.httpMethod ?? "GET", url: source.url?.absoluteString ?? "", httpVersion: version, headers: headers)
         let isSent = transaction.requestStartDate != nil
         let (headBytes, bodyBytes) = (transaction.countOfRequestHeaderBytesSent, transaction.countOfRequestBodyBytesSent)
         request.headersSize = headBytes > 0 ? headBytes : -1
         request.bodySize = isSent ? bodyBytes : isFromCache ? 0 : -1
         if bodyBytes > 0, detail.keepsBodies, let body = particulars.requestBody {
             let type = headers.value(of: "content-type") ?? "application/octet-stream"
-            if let excess = excess(body) {
-                request.postData = .init(mimeType: type, comment: excess)
+            if let omissionReason = omissionReason(body) {
+                request.postData = .init(mimeType: type, comment: omissionReason)
             } else {
                 let (text, encoding) = ArchiveBody.text(body)
                 request.postData = .init(mimeType: type, text: text, encoding: encoding)
@@ -85,7 +85,7 @@ struct EntryMaker {
 
     private func response() -> HTTPArchive.Response {
         let error = isLast ? particulars.error.map { ($0 as NSError).localizedDescription } : nil
-        guard let answer else { return otherResponse(error) }
+        guard let answer else { return responseWithoutStatus(error) }
         let lines = answer.headLines
         let start = (lines.first ?? "").split(separator: " ", maxSplits: 2).map(String.init)
         var response = HTTPArchive.Response(
@@ -103,7 +103,7 @@ struct EntryMaker {
     }
 
     /// The archived response if there is no response, or one without a status, such as a file's.
-    private func otherResponse(_ error: String?) -> HTTPArchive.Response {
+    private func responseWithoutStatus(_ error: String?) -> HTTPArchive.Response {
         var response = HTTPArchive.Response(
             status: 0, httpVersion: version, content: content(transaction.response?.mimeType))
         response.error = error
@@ -116,12 +116,12 @@ struct EntryMaker {
         guard isLast, let body = particulars.responseBody else { return content }
         content.size = Int64(body.count)
         guard detail.keepsBodies else { return content }
-        content.comment = excess(body)
+        content.comment = omissionReason(body)
         if content.comment == nil { (content.text, content.encoding) = { ($0.text, $0.encoding) }(ArchiveBody.text(body)) }
         return content
     }
 
-    private func excess(_ body: Data) -> String? {
+    private func omissionReason(_ body: Data) -> String? {
         body.count > detail.maximumBodySize ? "left out: more than \(detail.maximumBodySize) bytes" : nil
     }
 

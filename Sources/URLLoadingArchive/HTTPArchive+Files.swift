@@ -76,11 +76,11 @@ extension HTTPArchive {
     public func write(to url: URL) throws {
         let data = try data()
         var facts = stat()
-        let isThere = stat(url.path, &facts) == 0
-        if isThere, facts.st_mode & S_IFMT != S_IFREG {
+        let exists = stat(url.path, &facts) == 0
+        if exists, facts.st_mode & S_IFMT != S_IFREG {
             return try Self.fill(open(url.path, O_WRONLY | O_CLOEXEC), with: data)
         }
-        let target = isThere ? url.resolvingSymlinksInPath().path : url.path
+        let target = exists ? url.resolvingSymlinksInPath().path : url.path
         let aside = "\(target).\(UUID().uuidString)"
         do {
             try Self.fill(open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600), with: data)

@@ -11,22 +11,22 @@ import Foundation
 
 extension HTTPArchive.Redaction {
     /// The characters that end a URL in a text.
-    private static let marks = " <>\"\t\r\n"
+    private static let delimiters = " <>\"\t\r\n"
 
     /// Returns a URL without user names, passwords and secret query parameters.
-    func url(_ text: String) -> String { scanned(text, marks: "", depth: 0) }
+    func url(_ text: String) -> String { scanned(text, delimiters: "", depth: 0) }
 
     /// Returns a text without the secrets in its URLs.
-    func text(_ text: String) -> String { scanned(text, marks: Self.marks, depth: 0) }
+    func text(_ text: String) -> String { scanned(text, delimiters: Self.delimiters, depth: 0) }
 
-    private func scanned(_ text: String, marks: String, depth: Int) -> String {
+    private func scanned(_ text: String, delimiters: String, depth: Int) -> String {
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
         var at = 0
         // The end of a query value that was already searched. It has no `&`, `#` or percent sign.
         var plainEnd = 0
         func end(from start: Int, of more: String) -> Int {
-            let ends = Array((marks + more).utf8)
+            let ends = Array((delimiters + more).utf8)
             return bytes[start...].firstIndex(where: ends.contains) ?? bytes.count
         }
         while at < bytes.count {
@@ -46,8 +46,8 @@ extension HTTPArchive.Redaction {
             let nameEnd = end(from: at, of: "?&#;=")
             guard nameEnd < bytes.count, bytes[nameEnd] == UInt8(ascii: "=") else { continue }
             // The value of a path parameter ends before the query.
-            let isOfPath = byte == UInt8(ascii: ";")
-            let valueEnd = !isOfPath && nameEnd < plainEnd ? plainEnd : end(from: nameEnd + 1, of: isOfPath ? "?&#;" : "&#")
+            let isInPath = byte == UInt8(ascii: ";")
+            let valueEnd = !isInPath && nameEnd < plainEnd ? plainEnd : end(from: nameEnd + 1, of: isInPath ? "?&#;" : "&#")
             let name = decoded(bytes[at..<nameEnd])
             let value = bytes[(nameEnd + 1)..<valueEnd]
             if isSecret(name) {
@@ -56,10 +56,10 @@ extension HTTPArchive.Redaction {
             } else if nameEnd >= plainEnd, value.contains(UInt8(ascii: "%")) {
                 // The value may be a URL that contains secrets.
                 let inner = decoded(value)
-                let redacted = depth < 4 ? scanned(inner, marks: "", depth: depth + 1) : Self.marker
+                let redacted = depth < 4 ? scanned(inner, delimiters: "", depth: depth + 1) : Self.marker
                 result += bytes[at...nameEnd] + (redacted == inner ? Array(value) : Array(QueryParts.encoded(redacted).utf8))
                 at = valueEnd
-            } else if !isOfPath {
+            } else if !isInPath {
                 plainEnd = max(plainEnd, valueEnd)
             }
         }

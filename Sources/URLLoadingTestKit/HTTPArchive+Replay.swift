@@ -43,26 +43,26 @@ private final class ArchiveReplay: Sendable {
     }
 
     /// The indices of the entries: by the recorded requests, and, for entries without secrets, by the redacted requests.
-    private struct Waiting {
+    private struct UnusedEntries {
         var exact: [Key: [Int]] = [:]
         var redacted: [Key: [Int]] = [:]
     }
 
     private let matchesBodies: Bool
     private let entries: [HTTPArchive.Entry]
-    private let waiting: Mutex<Waiting>
+    private let unusedEntries: Mutex<UnusedEntries>
 
     init(_ archive: HTTPArchive, matchesBodies: Bool) {
         self.matchesBodies = matchesBodies
         entries = archive.entries
-        var waiting = Waiting()
+        var unusedEntries = UnusedEntries()
         for (number, entry) in archive.entries.enumerated() {
             let (exact, redacted) = Self.keys(entry.request, matchesBodies)
-            waiting.exact[exact, default: []].append(number)
+            unusedEntries.exact[exact, default: []].append(number)
             // A redacted entry matches requests that differ only in the secrets.
-            if exact == redacted, exact.isRedacted { waiting.redacted[redacted, default: []].append(number) }
+            if exact == redacted, exact.isRedacted { unusedEntries.redacted[redacted, default: []].append(number) }
         }
-        self.waiting = Mutex(waiting)
+        self.unusedEntries = Mutex(unusedEntries)
     }
 
     /// The keys of a request, as it is and redacted.
@@ -86,8 +86,8 @@ private final class ArchiveReplay: Sendable {
                 text: data.base64EncodedString(), encoding: "base64")
         }
         let (key, redacted) = Self.keys(.init(method: method, url: url, postData: body), matchesBodies)
-        let number = waiting.withLock { waiting -> Int? in
-            Self.take(key, from: &waiting.exact) ?? Self.take(redacted, from: &waiting.redacted)
+        let number = unusedEntries.withLock { unusedEntries -> Int? in
+            Self.take(key, from: &unusedEntries.exact) ?? Self.take(redacted, from: &unusedEntries.redacted)
         }
         let entry = number.map { entries[$0] }
         guard let entry else {
@@ -102,9 +102,9 @@ private final class ArchiveReplay: Sendable {
     }
 
     /// Removes and returns the next entry for a key; the last entry is not removed.
-    private static func take(_ key: Key, from waiting: inout [Key: [Int]]) -> Int? {
-        guard let numbers = waiting[key], let first = numbers.first else { return nil }
-        if numbers.count > 1 { waiting[key] = Array(numbers.dropFirst()) }
+    private static func take(_ key: Key, from unusedEntries: inout [Key: [Int]]) -> Int? {
+        guard let numbers = unusedEntries[key], let first = numbers.first else { return nil }
+        if numbers.count > 1 { unusedEntries[key] = Array(numbers.dropFirst()) }
         return first
     }
 

@@ -78,12 +78,12 @@ final class Journal: Sendable {
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let mayGo = state.withLock { state in
+                let shouldResume = state.withLock { state in
                     if state.cancelled.remove(number) != nil || isOver(state) { return true }
                     state[keyPath: list][gate, default: [:]][number] = continuation
                     return false
                 }
-                if mayGo { continuation.resume() }
+                if shouldResume { continuation.resume() }
             }
         } onCancel: {
             let continuation = state.withLock { state in

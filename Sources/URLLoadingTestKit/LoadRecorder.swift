@@ -39,10 +39,10 @@ public final class LoadRecorder: Sendable {
     ///
     /// - Parameter detail: The recording options; by default bodies of up to 64 MiB, and no secrets.
     public init(detail: HTTPArchive.Detail? = nil) {
-        var usual = HTTPArchive.Detail()
-        usual.keepsBodies = true
-        usual.maximumBodySize = 64 << 20
-        self.detail = detail ?? usual
+        var defaults = HTTPArchive.Detail()
+        defaults.keepsBodies = true
+        defaults.maximumBodySize = 64 << 20
+        self.detail = detail ?? defaults
     }
 
     /// The loads recorded so far.
@@ -81,7 +81,7 @@ public final class LoadRecorder: Sendable {
     }
 
     private func record(_ observer: Observer, _ particulars: HTTPArchive.Particulars) {
-        let (metrics, heads) = observer.heard.withLock { $0 }
+        let (metrics, heads) = observer.observed.withLock { $0 }
         guard let metrics else { return }
         var particulars = particulars
         particulars.sentHeads = heads
@@ -89,14 +89,14 @@ public final class LoadRecorder: Sendable {
     }
 
     private final class Observer: NSObject, URLSessionTaskDelegate, Sendable {
-        let heard = Mutex<(metrics: URLSessionTaskMetrics?, heads: [[String]])>((nil, []))
+        let observed = Mutex<(metrics: URLSessionTaskMetrics?, heads: [[String]])>((nil, []))
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
-            heard.withLock { $0.metrics = metrics }
+            observed.withLock { $0.metrics = metrics }
         }
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String]) {
-            heard.withLock { $0.heads.append(head) }
+            observed.withLock { $0.heads.append(head) }
         }
     }
 }

@@ -17,7 +17,7 @@ struct LoopbackRequestReader {
     struct Malformed: Error {}
 
     /// The maximum size of a request: more than any test sends.
-    private static let most = 256 << 20
+    private static let maximumSize = 256 << 20
 
     private var bytes = ByteBuffer()
 
@@ -31,7 +31,7 @@ struct LoopbackRequestReader {
     /// - Throws: An error if the bytes are not a request.
     mutating func next() throws -> ScriptedLoopbackServer.Request? {
         let view = bytes.readableBytesView
-        guard view.count <= Self.most else { throw Malformed() }
+        guard view.count <= Self.maximumSize else { throw Malformed() }
         guard let end = view.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
         let lines = String(decoding: view[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n")
         let words = (lines.first ?? "").split(separator: " ")
@@ -48,7 +48,7 @@ struct LoopbackRequestReader {
             request.body = body
         } else {
             let length = request.value(of: "Content-Length").map { Int($0) ?? -1 } ?? 0
-            guard 0...Self.most ~= length else { throw Malformed() }
+            guard 0...Self.maximumSize ~= length else { throw Malformed() }
             guard rest.count >= length else { return nil }
             request.body = Data(rest.prefix(length))
             rest = rest.dropFirst(length)
@@ -64,7 +64,7 @@ struct LoopbackRequestReader {
         while true {
             guard let end = rest.firstRange(of: lineEnd) else { return nil }
             let line = String(decoding: rest[..<end.lowerBound].prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
-            guard let size = Int(line.trimmingCharacters(in: .whitespaces), radix: 16), 0...most ~= size else {
+            guard let size = Int(line.trimmingCharacters(in: .whitespaces), radix: 16), 0...maximumSize ~= size else {
                 throw Malformed()
             }
             rest = rest[end.upperBound...]

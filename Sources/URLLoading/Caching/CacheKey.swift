@@ -36,5 +36,5 @@ struct CacheKey: Hashable {
         return fields
     }
 
-    private static let sessionFields = SessionSettings().wholePolicy().additionalHeaders + [SystemCodings.acceptEncoding]
+    private static let sessionFields = SessionSettings().enginePolicy().additionalHeaders + [SystemCodings.acceptEncoding]
 }

@@ -223,7 +223,7 @@ final class DelegateBridge: LoadClient {
         if case .finished(let outcome) = event { return end(task, outcome) }
         let wasGivenUp = task.mutex.withLock { state in
             state.note(event)
-            return state.isGivenUp
+            return state.discardsResult
         }
         task.updateProgress()
         // Events after a cancellation are not reported: Apple's implementation may report them, but need not.
@@ -267,7 +267,7 @@ final class DelegateBridge: LoadClient {
         let isForDelegate = task.isForDelegate
         if isForDelegate, case .success(.file(let path)) = outcome.result, let download = task as? URLSessionDownloadTask {
             task.recordResponse(outcome.response)
-            if !task.mutex.withLock({ $0.isGivenUp }) { calls.downloaded(download, to: URL(fileURLWithPath: path)) }
+            if !task.mutex.withLock({ $0.discardsResult }) { calls.downloaded(download, to: URL(fileURLWithPath: path)) }
             try? FileManager.default.removeItem(atPath: path)
         }
         guard let completion = task.complete(outcome) else { return }

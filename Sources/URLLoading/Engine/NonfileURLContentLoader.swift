@@ -20,7 +20,7 @@ internal import LoadingModel
 ///
 /// Foundation finds the class under the name in `CFoundationNames`.
 package final class NonfileURLContentLoader: _NSNonfileURLContentLoading, Sendable {
-    private static let session = URLSession.onLoopOfItsOwn()
+    private static let session = URLSession.withDedicatedEventLoop()
 
     package init() {}
 

@@ -25,21 +25,21 @@ final class AppPathMonitor: NetworkMonitoring {
     var isOffline: Bool { current?.isSatisfied == false }
 
     func watch(_ changed: @escaping @Sendable (LoadingModel.NetworkPath) -> Void) -> @Sendable () -> Void {
-        let (calls, held) = (calls, Held())
+        let (calls, pendingWatch) = (calls, PendingWatch())
         calls.async { [self] in
             let started = monitor.start { [weak self] new in
                 let new = new.forEngine
                 self?.path.withLock { $0 = new }
                 changed(new)
             }
-            held.end.withLock { $0 = started.end }
+            pendingWatch.end.withLock { $0 = started.end }
         }
         // Queued after the start, so that a watch that was started is always ended.
-        return { calls.async { held.end.withLock { $0.take() }?() } }
+        return { calls.async { pendingWatch.end.withLock { $0.take() }?() } }
     }
 
     /// Holds the closure that ends a watch, once the watch has been started.
-    private final class Held: Sendable {
+    private final class PendingWatch: Sendable {
         let end = Mutex<(@Sendable () -> Void)?>(nil)
     }
 

@@ -30,8 +30,8 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     }
 
     private let loadedRequest: URLRequest
-    private let givenResponse: CachedURLResponse?
-    private let reportsTo: (any URLProtocolClient)?
+    private let storedResponse: CachedURLResponse?
+    private let storedClient: (any URLProtocolClient)?
     private let loadedTask = Mutex<URLSessionTask?>(nil)
 
     /// Makes an instance for one load.
@@ -42,8 +42,8 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     ///   - client: The client to report to.
     public init(request: URLRequest, cachedResponse: CachedURLResponse?, client: (any URLProtocolClient)?) {
         loadedRequest = request
-        givenResponse = cachedResponse
-        reportsTo = client
+        storedResponse = cachedResponse
+        storedClient = client
         super.init()
     }
 
@@ -84,10 +84,10 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     ///
     /// The response was delivered earlier by an instance of this class, and may be of any age; it was never loaded by the session
     /// itself. It is nil for downloads, and if the cache policy ignores stored responses.
-    open var cachedResponse: CachedURLResponse? { givenResponse }
+    open var cachedResponse: CachedURLResponse? { storedResponse }
 
     /// The client to report to.
-    open var client: (any URLProtocolClient)? { reportsTo }
+    open var client: (any URLProtocolClient)? { storedClient }
 
     /// The task of the load.
     open var task: URLSessionTask? { loadedTask.withLock { $0 } }

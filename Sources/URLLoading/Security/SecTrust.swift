@@ -106,9 +106,9 @@ public final class SecTrust: NSObject, Sendable {
     ///
     /// - Returns: Whether they apply.
     func set(exceptions: Data?) -> Bool {
-        let isOurs = exceptions == nil || exceptions == self.exceptions
-        state.withLock { $0.exceptions = isOurs ? exceptions : nil }
-        return isOurs
+        let areApplicable = exceptions == nil || exceptions == self.exceptions
+        state.withLock { $0.exceptions = areApplicable ? exceptions : nil }
+        return areApplicable
     }
 
     private func exceptions(for failure: TrustFailure) -> Data {

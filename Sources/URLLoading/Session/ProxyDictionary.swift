@@ -39,7 +39,7 @@ struct ProxyDictionary: Sendable {
         rules.http = choice("HTTP", .http, port: 80) ?? socks ?? .direct
         rules.https = choice("HTTPS", .http, port: 443) ?? socks ?? .direct
         if let script { (rules.http, rules.https) = (script, script) }
-        if let fault = unfollowed { (rules.http, rules.https) = (.unusable(fault), .unusable(fault)) }
+        if let fault = unsupportedKeyFault { (rules.http, rules.https) = (.unusable(fault), .unusable(fault)) }
         guard !rules.isEmpty else { return nil }
         if case .array(let items) = values["ExceptionsList"] { rules.exceptions.patterns = items.compactMap(\.string) }
         rules.exceptions.includesSimpleNames = values["ExcludeSimpleHostnames"]?.integer ?? 0 != 0
@@ -65,7 +65,7 @@ struct ProxyDictionary: Sendable {
     }
 
     /// The error if the dictionary uses unsupported keys.
-    private var unfollowed: String? {
+    private var unsupportedKeyFault: String? {
         if isEnabled("ProxyAutoDiscoveryEnable") != .some(false) {
             return Self.fault("ProxyAutoDiscoveryEnable is not supported")
         }

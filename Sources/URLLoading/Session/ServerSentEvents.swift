@@ -82,10 +82,10 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// Returns one event at a time.
     public struct Iterator: AsyncIteratorProtocol {
         /// Seconds between two attempts, if the server has not sent a reconnection time.
-        private static let usualPause = 3.0
+        private static let defaultPause = 3.0
         private static let longestPause = 60.0
         /// The request timeout while the body is read, in seconds: a year, because events may be far apart.
-        private static let endless = 31_536_000.0
+        private static let noTimeout = 31_536_000.0
 
         private let source: ServerSentEvents
         private var request: URLRequest
@@ -126,18 +126,18 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                         failures = 0
                         return ServerSentEvent(event)
                     }
-                    try await lose(nil)
+                    try await handleDisconnect(nil)
                 } catch is EventStreamReader.TooLong {
-                    try give(.dataLengthExceedsMaximum, "a server-sent event is longer than \(source.maximumEventSize) bytes")
+                    try fail(.dataLengthExceedsMaximum, "a server-sent event is longer than \(source.maximumEventSize) bytes")
                 } catch let error as URLError where error.code != .cancelled {
-                    try await lose(error)
+                    try await handleDisconnect(error)
                 }
             }
             return nil
         }
 
         /// Handles the end of a response, or its failure: reconnects, unless the request may be sent only once.
-        private nonisolated(nonsending) mutating func lose(_ error: URLError?) async throws {
+        private nonisolated(nonsending) mutating func handleDisconnect(_ error: URLError?) async throws {
             bytes = nil
             guard hasOpened, (request.httpMethod ?? "GET") == "GET" else {
                 isOver = true
@@ -146,8 +146,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
             // The server may ask for an immediate reconnect (`retry: 0`). Zero would never grow by doubling, so failures have a
             // minimum pause.
-            let usual = Swift.max(reader.retry.map { Double($0) / 1000 } ?? Self.usualPause, failures > 0 ? 0.25 : 0)
-            let pause = Swift.max(usual, Swift.min(usual * Double(1 << Swift.min(failures, 10)), Self.longestPause))
+            let basePause = Swift.max(reader.retry.map { Double($0) / 1000 } ?? Self.defaultPause, failures > 0 ? 0.25 : 0)
+            let pause = Swift.max(basePause, Swift.min(basePause * Double(1 << Swift.min(failures, 10)), Self.longestPause))
             failures += 1
             // An incomplete event is discarded.
             var fresh = EventStreamReader(lastIdentifier: reader.lastIdentifier, limit: source.maximumEventSize)
@@ -161,39 +161,39 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             do {
                 let (bytes, response) = try await load()
                 guard let response = response as? HTTPURLResponse else {
-                    return try give(.badServerResponse, "the response is not an HTTP response")
+                    return try fail(.badServerResponse, "the response is not an HTTP response")
                 }
                 if response.statusCode == 204 {
                     isOver = true
                     return
                 }
                 guard response.statusCode == 200 else {
-                    return try give(.badServerResponse, "the server responded with status \(response.statusCode) instead of 200")
+                    return try fail(.badServerResponse, "the server responded with status \(response.statusCode) instead of 200")
                 }
                 guard response.mimeType?.lowercased() == "text/event-stream" else {
-                    return try give(
+                    return try fail(
                         .badServerResponse, "the server sent \(response.mimeType ?? "no type") instead of text/event-stream")
                 }
                 hasOpened = true
                 self.bytes = bytes.makeAsyncIterator()
-                moved(to: response.url)
+                followRedirect(to: response.url)
             } catch let error as URLError where hasOpened && !isOver && error.code != .cancelled {
-                try await lose(error)
+                try await handleDisconnect(error)
             }
         }
 
         /// Applies the request timeout until the response arrives; the body has no timeout.
         private nonisolated(nonsending) func load() async throws -> (URLSession.AsyncBytes, URLResponse) {
-            var patient = request
-            patient.timeoutInterval = Self.endless
-            let (session, late) = (source.session, Late())
-            let allowed = request.timeoutInterval > 0 ? Swift.min(request.timeoutInterval, Self.endless) : Self.endless
-            let loading = Task { [patient, leftOrigin] in
-                try await session.bytes(for: patient, delegate: nil, leftOrigin: leftOrigin)
+            var openEndedRequest = request
+            openEndedRequest.timeoutInterval = Self.noTimeout
+            let (session, timeoutFlag) = (source.session, TimeoutFlag())
+            let allowed = request.timeoutInterval > 0 ? Swift.min(request.timeoutInterval, Self.noTimeout) : Self.noTimeout
+            let loading = Task { [openEndedRequest, leftOrigin] in
+                try await session.bytes(for: openEndedRequest, delegate: nil, leftOrigin: leftOrigin)
             }
             let timer = Task {
                 try await session.wait(allowed, isTimeout: true)
-                late.isSo.store(true, ordering: .relaxed)
+                timeoutFlag.hasExpired.store(true, ordering: .relaxed)
                 loading.cancel()
             }
             defer { timer.cancel() }
@@ -203,16 +203,16 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 } onCancel: {
                     loading.cancel()
                 }
-            } catch let error as URLError where error.code == .cancelled && late.isSo.load(ordering: .relaxed) {
+            } catch let error as URLError where error.code == .cancelled && timeoutFlag.hasExpired.load(ordering: .relaxed) {
                 let message = "the server did not respond within \(allowed) seconds"
                 throw URLError(
                     .timedOut,
-                    userInfo: [NSLocalizedDescriptionKey: message, NSURLErrorFailingURLErrorKey: patient.url as Any])
+                    userInfo: [NSLocalizedDescriptionKey: message, NSURLErrorFailingURLErrorKey: openEndedRequest.url as Any])
             }
         }
 
         /// Uses the URL that responded for later reconnects.
-        private mutating func moved(to url: URL?) {
+        private mutating func followRedirect(to url: URL?) {
             guard let url, let before = request.url, url != before else { return }
             if Origin(url) != Origin(before) {
                 leftOrigin = true
@@ -223,7 +223,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             request.url = url
         }
 
-        private mutating func give(_ code: URLError.Code, _ message: String) throws {
+        private mutating func fail(_ code: URLError.Code, _ message: String) throws {
             isOver = true
             bytes = nil
             throw URLError(
@@ -234,6 +234,6 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 }
 
 /// Whether the time for the response has expired.
-private final class Late: Sendable {
-    let isSo = Atomic(false)
+private final class TimeoutFlag: Sendable {
+    let hasExpired = Atomic(false)
 }

@@ -44,7 +44,7 @@ final class SessionEquipment: Sendable {
         }
         customClasses = CustomClasses(settings, isShared: false)
         additionalFields = settings.snapshot.visibleFields()
-        settings.snapshot.tellOfReservedFields()
+        settings.snapshot.warnAboutReservedFields()
         isShared = false
         #if Logging || Metrics || Tracing
         observers = background == nil ? policy.connectionObserver as? SessionObservers : nil
@@ -69,14 +69,14 @@ final class SessionEquipment: Sendable {
     /// A copy of the configuration that no longer depends on which stores are shared.
     static func snapshot(of configuration: URLSessionConfiguration) -> URLSessionConfiguration {
         let copy = configuration.copy() as? URLSessionConfiguration ?? configuration
-        copy.settleStores()
+        copy.resolveSharedStores()
         return copy
     }
 }
 
 extension URLSessionConfiguration {
     /// Replaces references to the shared stores with the stores that are shared at this moment.
-    fileprivate func settleStores() {
+    fileprivate func resolveSharedStores() {
         let now = snapshot
         let (cookies, cache) = (now.cookieStorage, now.urlCache)
         set {

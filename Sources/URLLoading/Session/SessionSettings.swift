@@ -80,7 +80,7 @@ struct SessionSettings: Sendable {
     #endif
 
     /// All settings in the engine's representation.
-    func wholePolicy() -> SessionPolicy {
+    func enginePolicy() -> SessionPolicy {
         var policy = policy
         policy.maximumConnectionsPerHost = max(1, httpMaximumConnectionsPerHost)
         policy.additionalHeaders = headers()
@@ -157,14 +157,14 @@ struct SessionSettings: Sendable {
     }
 
     /// Warns about each ignored field, once per process: programs written for FoundationNetworking may rely on it.
-    func tellOfReservedFields() {
+    func warnAboutReservedFields() {
         for name in (httpAdditionalHeaders ?? [:]).keys.sorted() where OutgoingHeaders.isReservedForSession(name) {
-            guard Self.told.withLock({ $0.insert(name.lowercased()).inserted }) else { continue }
+            guard Self.warnedFields.withLock({ $0.insert(name.lowercased()).inserted }) else { continue }
             StoreWarnings.warn("httpAdditionalHeaders: \(name) is reserved and is not sent; set it on individual requests")
         }
     }
 
-    private static let told = Mutex<Set<String>>([])
+    private static let warnedFields = Mutex<Set<String>>([])
 
     /// The app's fields, and the default fields that the app does not set.
     private func headers() -> [(name: String, value: String)] {
@@ -192,5 +192,5 @@ struct SessionSettings: Sendable {
 
 extension URLSessionConfiguration {
     /// The configuration in the engine's representation.
-    package func sessionPolicy() -> SessionPolicy { snapshot.wholePolicy() }
+    package func sessionPolicy() -> SessionPolicy { snapshot.enginePolicy() }
 }

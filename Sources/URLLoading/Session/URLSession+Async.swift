@@ -192,11 +192,11 @@ extension URLSession {
     private var settledTasks: [URLSessionTask] {
         get async {
             // Operations on a suspended queue would not run until the app resumes it.
-            guard equipment.background != nil, !delegateQueue.isSuspended else { return watchedTasks }
+            guard equipment.background != nil, !delegateQueue.isSuspended else { return tasksReportingCounts }
             return await withCheckedContinuation { continuation in
                 delegateQueue.addOperation {
                     // The second operation runs after `urlSessionDidFinishEvents`, which the last completion may have queued.
-                    self.delegateQueue.addOperation { continuation.resume(returning: self.watchedTasks) }
+                    self.delegateQueue.addOperation { continuation.resume(returning: self.tasksReportingCounts) }
                 }
             }
         }

@@ -50,7 +50,7 @@ extension URLSession {
         BackgroundSessions.register(background)
         if BackgroundSessions.hasHandled(background.identifier) { background.eventsHandled() }
         background.begin(
-            eventsTold: { [weak self] in self?.tellOfFinishedEvents() },
+            eventsTold: { [weak self] in self?.reportFinishedEvents() },
             loss: { [weak self] in self?.end(after: $0) }
         )
     }
@@ -60,7 +60,7 @@ extension URLSession {
         registry.close { self.becomeInvalid(error, beforeAnyTask: beforeAnyTask) }
     }
 
-    private func tellOfFinishedEvents() {
+    private func reportFinishedEvents() {
         guard let conformances else { return }
         delegateQueue.addOperation {
             DelegateCall.tell(.finishedBackgroundEvents, conformances.object) {
@@ -102,29 +102,29 @@ extension URLSession {
     final func backgroundObjection(to state: borrowing TaskState, _ request: LoadRequest) -> LoadError? {
         if let objection = equipment.background?.loss { return objection }
         if !customClasses.isEmpty {
-            return .notInBackground("background sessions do not support URLProtocol classes; leave protocolClasses empty")
+            return .backgroundError("background sessions do not support URLProtocol classes; leave protocolClasses empty")
         }
         if state.ownDelegate != nil {
-            return .notInBackground("background sessions do not support task-specific delegates; use the session's delegate")
+            return .backgroundError("background sessions do not support task-specific delegates; use the session's delegate")
         }
         guard case .delegate = state.audience else {
-            return .notInBackground("background sessions do not support completion handlers or async methods; use a delegate")
+            return .backgroundError("background sessions do not support completion handlers or async methods; use a delegate")
         }
-        if conformances == nil { return .notInBackground("a background session needs a delegate") }
+        if conformances == nil { return .backgroundError("a background session needs a delegate") }
         guard let scheme = request.url?.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
             return LoadError(.unsupportedURL, "background sessions load only http and https URLs", url: request.url)
         }
         if case .download = state.delivery { return nil }
         guard let body = state.uploadBody else {
-            return .notInBackground("background sessions do not support data tasks; use a download task or upload a file")
+            return .backgroundError("background sessions do not support data tasks; use a download task or upload a file")
         }
         guard case .file = body else {
-            return .notInBackground("background sessions can only upload files; use uploadTask(with:fromFile:)")
+            return .backgroundError("background sessions can only upload files; use uploadTask(with:fromFile:)")
         }
         return nil
     }
 }
 
 extension LoadError {
-    fileprivate static func notInBackground(_ reason: String) -> LoadError { LoadError(.unknown, reason) }
+    fileprivate static func backgroundError(_ reason: String) -> LoadError { LoadError(.unknown, reason) }
 }

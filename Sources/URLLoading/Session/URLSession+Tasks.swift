@@ -141,9 +141,9 @@ extension URLSession {
     /// The tasks that have not completed.
     ///
     /// From now on they report their byte counts, because the app may observe their progress.
-    var watchedTasks: [URLSessionTask] {
+    var tasksReportingCounts: [URLSessionTask] {
         let tasks = registry.tasks
-        for task in tasks { task.mutex.withLock { task.watch(&$0) } }
+        for task in tasks { task.mutex.withLock { task.startReportingCounts(&$0) } }
         return tasks
     }
 
@@ -193,14 +193,14 @@ struct TasksByKind: Sendable {
 
 /// The session of `URLSession.shared`.
 enum SharedSession {
-    static let session = URLSession.likeShared(.dealt)
+    static let session = URLSession.makeShared(.dealt)
 }
 
 extension URLSession {
     /// A session like the shared one, but with an event loop of its own: its callers may block any other thread.
-    static func onLoopOfItsOwn() -> URLSession { likeShared(.apart) }
+    static func withDedicatedEventLoop() -> URLSession { makeShared(.apart) }
 
-    fileprivate static func likeShared(_ loop: LoopChoice) -> URLSession {
+    fileprivate static func makeShared(_ loop: LoopChoice) -> URLSession {
         let configuration = URLSessionConfiguration.default
         return URLSession(
             configuration: configuration, delegate: nil, delegateQueue: nil,

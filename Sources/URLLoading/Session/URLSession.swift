@@ -36,7 +36,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     let registry = TaskRegistry()
     /// Written only in the initializers, before any other code has access to the session, so it needs no lock.
-    @exclusivity(unchecked) private final var given: SessionEquipment?
+    @exclusivity(unchecked) private final var initialEquipment: SessionEquipment?
     /// Whether there was a delegate; also written only in the initializers.
     @exclusivity(unchecked) private final var hadDelegate = false
     private let mutex = Mutex(State())
@@ -66,7 +66,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     final func equip(_ equipment: SessionEquipment, _ delegate: (any URLSessionDelegate)?, _ queue: OperationQueue?) {
-        given = equipment
+        initialEquipment = equipment
         hadDelegate = delegate != nil
         mutex.withLock { state in
             state.conformances = delegate.map { DelegateConformances($0) }
@@ -75,12 +75,12 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     deinit {
-        guard !registry.isClosed, let equipment = given ?? mutex.withLock({ $0.equipment }) else { return }
+        guard !registry.isClosed, let equipment = initialEquipment ?? mutex.withLock({ $0.equipment }) else { return }
         if let background = equipment.background { background.detach() } else { equipment.service.invalidate() }
     }
 
     final var equipment: SessionEquipment {
-        if let given { return given }
+        if let initialEquipment { return initialEquipment }
         return mutex.withLock { state in
             if let equipment = state.equipment { return equipment }
             let equipment = SessionEquipment(.default)
@@ -211,14 +211,14 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         _ completionHandler: @escaping @Sendable ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) -> Void
     ) {
         delegateQueue.addOperation {
-            let sorted = TasksByKind(self.watchedTasks)
+            let sorted = TasksByKind(self.tasksReportingCounts)
             completionHandler(sorted.data, sorted.upload, sorted.download)
         }
     }
 
     /// Calls the handler on the delegate queue with the tasks that have not completed, including tasks that were never resumed.
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
-        delegateQueue.addOperation { completionHandler(self.watchedTasks) }
+        delegateQueue.addOperation { completionHandler(self.tasksReportingCounts) }
     }
 
     // MARK: Making tasks

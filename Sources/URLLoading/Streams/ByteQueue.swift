@@ -16,7 +16,7 @@ struct ByteQueue {
     private var head = 0
 
     /// The maximum capacity that an empty queue keeps.
-    private static let room = 65_536
+    private static let retainedCapacity = 65_536
 
     var count: Int { bytes.count - head }
     var isEmpty: Bool { count == 0 }
@@ -42,7 +42,7 @@ struct ByteQueue {
     }
 
     mutating func removeAll() {
-        bytes.removeAll(keepingCapacity: bytes.capacity <= Self.room)
+        bytes.removeAll(keepingCapacity: bytes.capacity <= Self.retainedCapacity)
         head = 0
     }
 

@@ -22,11 +22,11 @@ final class CapturedStreams: Sendable {
     private struct State {
         var lastNumber = 0
         /// The number of bytes read from the load that the app has not read yet.
-        var held = 0
+        var unreadCount = 0
         var isReading = false
-        var readIsOver = false
+        var isReadFinished = false
         var isWriting = false
-        var writeIsOver = false
+        var isWriteFinished = false
     }
 
     private let service: any LoadingService
@@ -43,7 +43,7 @@ final class CapturedStreams: Sendable {
 
     /// Makes the two streams, unopened; called once.
     func makeStreams() -> (InputStream, OutputStream) {
-        let input = StreamPipe(capacity: Self.capacity, bytesWereRead: { [weak self] in self?.appRead($0) })
+        let input = StreamPipe(capacity: Self.capacity, bytesWereRead: { [weak self] in self?.appDidRead($0) })
         let output = StreamPipe(capacity: Self.capacity, bytesWereWritten: { [weak self] in self?.write() })
         pipes.withLock { $0 = (input, output) }
         return (PipeInputStream(input), PipeOutputStream(output))
@@ -65,8 +65,8 @@ final class CapturedStreams: Sendable {
         case .read(_, let data, let isAtEnd):
             state.withLock { state in
                 state.isReading = false
-                state.held += data?.count ?? 0
-                if isAtEnd { state.readIsOver = true }
+                state.unreadCount += data?.count ?? 0
+                if isAtEnd { state.isReadFinished = true }
             }
             if let data, !input.append(data) { return stopReading() }
             if isAtEnd { input.closeWriting() } else { read() }
@@ -81,12 +81,12 @@ final class CapturedStreams: Sendable {
     /// Handles the end of the connection.
     func ended(_ error: (any Error)?) {
         guard let (input, output) = pipes.withLock({ $0 }) else { return }
-        state.withLock { ($0.readIsOver, $0.writeIsOver) = (true, true) }
+        state.withLock { ($0.isReadFinished, $0.isWriteFinished) = (true, true) }
         input.closeWriting(error: error)
         output.closeReading(error: error)
     }
 
-    private func say(_ command: StreamCommand) {
+    private func issue(_ command: StreamCommand) {
         if service.command(.stream(command), for: identity) { service.wake() }
     }
 
@@ -94,26 +94,26 @@ final class CapturedStreams: Sendable {
 
     private func read() {
         let number: Int? = state.withLock { state in
-            guard !state.isReading, !state.readIsOver, state.held < Self.capacity else { return nil }
+            guard !state.isReading, !state.isReadFinished, state.unreadCount < Self.capacity else { return nil }
             state.isReading = true
             state.lastNumber += 1
             return state.lastNumber
         }
-        if let number { say(.read(number, minimum: 1, maximum: Self.capacity, timeout: nil)) }
+        if let number { issue(.read(number, minimum: 1, maximum: Self.capacity, timeout: nil)) }
     }
 
-    private func appRead(_ count: Int) {
-        state.withLock { $0.held -= count }
+    private func appDidRead(_ count: Int) {
+        state.withLock { $0.unreadCount -= count }
         if let (input, _) = pipes.withLock({ $0 }), case .failure = input.readable { return stopReading() }
         read()
     }
 
     private func stopReading() {
         let isFirst = state.withLock { state in
-            defer { state.readIsOver = true }
-            return !state.readIsOver
+            defer { state.isReadFinished = true }
+            return !state.isReadFinished
         }
-        if isFirst { say(.stopReading) }
+        if isFirst { issue(.stopReading) }
     }
 
     // MARK: Writing
@@ -122,7 +122,7 @@ final class CapturedStreams: Sendable {
         guard let (_, output) = pipes.withLock({ $0 }) else { return }
         repeat {
             let number: Int? = state.withLock { state in
-                guard !state.isWriting, !state.writeIsOver else { return nil }
+                guard !state.isWriting, !state.isWriteFinished else { return nil }
                 state.isWriting = true
                 state.lastNumber += 1
                 return state.lastNumber
@@ -130,10 +130,10 @@ final class CapturedStreams: Sendable {
             guard let number else { return }
             // No lock is held here, because the call notifies the output stream.
             let data = output.take(upTo: Self.capacity)
-            guard data.isEmpty else { return say(.write(number, data, timeout: nil)) }
+            guard data.isEmpty else { return issue(.write(number, data, timeout: nil)) }
             let isOver = output.isDrainedAndClosed
-            state.withLock { ($0.isWriting, $0.writeIsOver) = (false, isOver) }
-            if isOver { return say(.closeWrite) }
+            state.withLock { ($0.isWriting, $0.isWriteFinished) = (false, isOver) }
+            if isOver { return issue(.closeWrite) }
             // Bytes written in the meantime did not start a write, because `isWriting` was set.
         } while output.hasBytes || output.isDrainedAndClosed
     }
@@ -143,7 +143,7 @@ extension URLSessionStreamTask {
     /// Completes the task without an event, and returns the streams that replace it; nil if the task was completed or cancelled.
     func becomeStreams() -> (streams: (InputStream, OutputStream), session: URLSession)? {
         let session: URLSession? = mutex.withLock { state in
-            guard !state.isGivenUp, let session = state.session, state.lifecycle.handle(.finished) == .complete else {
+            guard !state.discardsResult, let session = state.session, state.lifecycle.handle(.finished) == .complete else {
                 return nil
             }
             state.session = nil

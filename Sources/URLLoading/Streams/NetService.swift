@@ -58,12 +58,12 @@ open class NetService: NSObject, @unchecked Sendable {
     // `lock` guards all properties below, which makes `@unchecked Sendable` correct.
     private let lock = NSLock()
     private weak var storedDelegate: (any NetServiceDelegate)?
-    private var place: ServiceLookups.Location?
+    private var location: ServiceLookups.Location?
     private var resolution = 0
     private var isResolving = false
     /// Whether a resolution was started that has not been stopped yet.
     private var mayStop = false
-    private var giveUp: (@Sendable () -> Void)?
+    private var cancelLookup: (@Sendable () -> Void)?
 
     /// Makes a service to be resolved.
     ///
@@ -91,7 +91,7 @@ open class NetService: NSObject, @unchecked Sendable {
         notices.schedule(in: .current, forMode: .default)
     }
 
-    deinit { giveUp?() }
+    deinit { cancelLookup?() }
 
     // MARK: Properties
 
@@ -105,21 +105,21 @@ open class NetService: NSObject, @unchecked Sendable {
     open var name: String { service.name }
 
     /// The port: the initial one until the service is resolved; -1 if there is none.
-    open var port: Int { lock.withLock { place?.port } ?? givenPort }
+    open var port: Int { lock.withLock { location?.port } ?? givenPort }
 
     /// The name of the service's host, with a trailing dot ("printer.local."); nil until the service is resolved.
-    open var hostName: String? { lock.withLock { place?.host }.map { $0 + "." } }
+    open var hostName: String? { lock.withLock { location?.host }.map { $0 + "." } }
 
     /// The addresses of the service, each a `sockaddr_in` or `sockaddr_in6`; nil until the service is resolved.
     open var addresses: [Data]? {
-        lock.withLock { place }.map { place in place.addresses.map { Data($0.socketAddress(port: place.port)) } }
+        lock.withLock { location }.map { location in location.addresses.map { Data($0.socketAddress(port: location.port)) } }
     }
 
     /// The data of the service's TXT record; nil until the service is resolved, and if it has no valid record.
     ///
     /// - Returns: Data for ``dictionary(fromTXTRecord:)``.
     open func txtRecordData() -> Data? {
-        lock.withLock { place }.flatMap { $0.text.isEmpty ? nil : Data($0.text) }
+        lock.withLock { location }.flatMap { $0.text.isEmpty ? nil : Data($0.text) }
     }
 
     /// The delegate, which is not retained.
@@ -143,13 +143,13 @@ open class NetService: NSObject, @unchecked Sendable {
         guard let number else { return tell(.activityInProgress) }
         notices.begin()
         tell { $1.netServiceWillResolve($0) }
-        let giveUp = ServiceLookups.shared.find(service) { [weak self] in self?.ended($0, number) }
+        let cancelLookup = ServiceLookups.shared.find(service) { [weak self] in self?.ended($0, number) }
         let isOver = lock.withLock { () -> Bool in
             guard isResolving, resolution == number else { return true }
-            self.giveUp = giveUp
+            self.cancelLookup = cancelLookup
             return false
         }
-        if isOver { giveUp() }
+        if isOver { cancelLookup() }
         guard timeout > 0, timeout < 1e9 else { return }
         DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { [weak self] in self?.ended(nil, number) }
     }
@@ -160,31 +160,31 @@ open class NetService: NSObject, @unchecked Sendable {
             defer { mayStop = false }
             return mayStop
         }
-        leave()
+        cancelResolution()
         guard wasBegun else { return }
         tell { $1.netServiceDidStop($0) }
         notices.end()
     }
 
-    private func leave() {
-        let giveUp = lock.withLock { () -> (@Sendable () -> Void)? in
+    private func cancelResolution() {
+        let cancelLookup = lock.withLock { () -> (@Sendable () -> Void)? in
             isResolving = false
-            defer { self.giveUp = nil }
-            return self.giveUp
+            defer { self.cancelLookup = nil }
+            return self.cancelLookup
         }
-        giveUp?()
+        cancelLookup?()
     }
 
     /// Handles the result; nil means that the timeout has expired.
     private func ended(_ result: Result<ServiceLookups.Location, Avahi.Failure>?, _ number: Int) {
-        let isMeant = lock.withLock { () -> Bool in
+        let isCurrent = lock.withLock { () -> Bool in
             guard isResolving, resolution == number else { return false }
             isResolving = false
-            if case .success(let place)? = result { self.place = place }
+            if case .success(let location)? = result { self.location = location }
             return true
         }
-        guard isMeant else { return }
-        leave()
+        guard isCurrent else { return }
+        cancelResolution()
         switch result {
         case nil: tell(.timeoutError)
         case .success?: tell { $1.netServiceDidResolveAddress($0) }
@@ -242,8 +242,8 @@ open class NetService: NSObject, @unchecked Sendable {
 
     /// The destination of a stream task: the resolved service, or a service to resolve.
     var order: StreamOrder {
-        guard let place = lock.withLock({ place }) else { return StreamOrder(service: service) }
-        return StreamOrder(host: place.host, port: place.port, addresses: place.addresses.map(\.text))
+        guard let location = lock.withLock({ location }) else { return StreamOrder(service: service) }
+        return StreamOrder(host: location.host, port: location.port, addresses: location.addresses.map(\.text))
     }
 }
 

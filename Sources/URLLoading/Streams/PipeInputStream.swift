@@ -21,14 +21,14 @@ final class PipeInputStream: InputStream {
         events = StreamEvents {
             switch pipe.readable {
             case .bytes: .init(.hasBytesAvailable)
-            case .nothingYet: .init([])
+            case .empty: .init([])
             case .end: .init(.endEncountered)
             case .failure(let error): .init(.errorOccurred, error)
             }
         }
         super.init(data: Data())
-        events.belong(to: self)
-        pipe.tellReading(events)
+        events.attach(to: self)
+        pipe.setReadingEvents(events)
     }
 
     deinit { close() }

@@ -20,7 +20,7 @@ final class PipeOutputStream: OutputStream {
         self.pipe = pipe
         events = Self.events(of: pipe)
         super.init(toMemory: ())
-        beginTelling()
+        connectEvents()
     }
 
     /// Makes a pipe of unlimited capacity, which is never read; required by Foundation.
@@ -28,22 +28,22 @@ final class PipeOutputStream: OutputStream {
         pipe = StreamPipe(capacity: .max)
         events = Self.events(of: pipe)
         super.init(toMemory: ())
-        beginTelling()
+        connectEvents()
     }
 
     private static func events(of pipe: StreamPipe) -> StreamEvents {
         StreamEvents {
             switch pipe.writable {
             case .space: .init(.hasSpaceAvailable)
-            case .noSpaceYet: .init([])
+            case .full: .init([])
             case .failure(let error): .init(.errorOccurred, error)
             }
         }
     }
 
-    private func beginTelling() {
-        events.belong(to: self)
-        pipe.tellWriting(events)
+    private func connectEvents() {
+        events.attach(to: self)
+        pipe.setWritingEvents(events)
     }
 
     deinit { close() }

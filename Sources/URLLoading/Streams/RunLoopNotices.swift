@@ -25,25 +25,25 @@ final class RunLoopNotices: @unchecked Sendable {
 
     // `lock` guards all properties below, which makes `@unchecked Sendable` correct. No closure runs while it is held.
     private let lock = NSLock()
-    private var places: [Registration] = []
-    private var untold: [@Sendable () -> Void] = []
+    private var registrations: [Registration] = []
+    private var pendingNotices: [@Sendable () -> Void] = []
     private var isOpen = false
 
-    deinit { for place in places { place.timer?.invalidate() } }
+    deinit { for registration in registrations { registration.timer?.invalidate() } }
 
     func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         lock.withLock {
-            guard !places.contains(where: { $0.runLoop === runLoop && $0.mode == mode }) else { return }
-            places.append(Registration(runLoop: runLoop, mode: mode))
+            guard !registrations.contains(where: { $0.runLoop === runLoop && $0.mode == mode }) else { return }
+            registrations.append(Registration(runLoop: runLoop, mode: mode))
             wake()
         }
     }
 
     func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
-        let place = lock.withLock {
-            places.firstIndex { $0.runLoop === runLoop && $0.mode == mode }.map { places.remove(at: $0) }
+        let registration = lock.withLock {
+            registrations.firstIndex { $0.runLoop === runLoop && $0.mode == mode }.map { registrations.remove(at: $0) }
         }
-        place?.timer?.invalidate()
+        registration?.timer?.invalidate()
     }
 
     func begin() {
@@ -56,50 +56,50 @@ final class RunLoopNotices: @unchecked Sendable {
     func end() {
         lock.withLock {
             isOpen = false
-            letGo()
+            releaseTimers()
         }
     }
 
     func tell(_ notice: @escaping @Sendable () -> Void) {
         lock.withLock {
-            untold.append(notice)
+            pendingNotices.append(notice)
             wake()
         }
     }
 
     /// Called on the thread of a run loop.
-    private func tellNext() {
-        guard let notice = lock.withLock({ untold.isEmpty ? nil : untold.removeFirst() }) else { return }
+    private func runNext() {
+        guard let notice = lock.withLock({ pendingNotices.isEmpty ? nil : pendingNotices.removeFirst() }) else { return }
         notice()
-        RunLoop.current.endTurn()
+        RunLoop.current.endCurrentRun()
         lock.withLock {
             wake()
-            letGo()
+            releaseTimers()
         }
     }
 
     /// Called with the lock held.
     private func wake() {
-        guard isOpen || !untold.isEmpty else { return }
-        for index in places.indices {
-            let timer = places[index].timer ?? newTimer(in: places[index])
-            places[index].timer = timer
-            if !untold.isEmpty { timer.fireDate = Date() }
+        guard isOpen || !pendingNotices.isEmpty else { return }
+        for index in registrations.indices {
+            let timer = registrations[index].timer ?? newTimer(in: registrations[index])
+            registrations[index].timer = timer
+            if !pendingNotices.isEmpty { timer.fireDate = Date() }
         }
     }
 
-    private func newTimer(in place: Registration) -> Timer {
-        let timer = Timer(fire: .distantFuture, interval: 1e8, repeats: true) { [weak self] _ in self?.tellNext() }
-        place.runLoop.add(timer, forMode: place.mode)
+    private func newTimer(in registration: Registration) -> Timer {
+        let timer = Timer(fire: .distantFuture, interval: 1e8, repeats: true) { [weak self] _ in self?.runNext() }
+        registration.runLoop.add(timer, forMode: registration.mode)
         return timer
     }
 
     /// Called with the lock held.
-    private func letGo() {
-        guard !isOpen, untold.isEmpty else { return }
-        for index in places.indices {
-            places[index].timer?.invalidate()
-            places[index].timer = nil
+    private func releaseTimers() {
+        guard !isOpen, pendingNotices.isEmpty else { return }
+        for index in registrations.indices {
+            registrations[index].timer?.invalidate()
+            registrations[index].timer = nil
         }
     }
 }

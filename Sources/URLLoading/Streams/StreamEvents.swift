@@ -14,7 +14,7 @@ internal import Foundation
 /// Which events are due is determined from the state of the pipe, never by counting changes, so that no wakeup is lost. An event is
 /// reported again only after ``wasUsed(for:)``.
 final class StreamEvents: @unchecked Sendable {
-    private enum Openness {
+    private enum OpenState {
         case notOpen
         case open
         /// Closed, with the stream's last error.
@@ -47,22 +47,22 @@ final class StreamEvents: @unchecked Sendable {
     private let lock = NSLock()
     private weak var stream: Stream?
     private weak var storedDelegate: (any StreamDelegate)?
-    private var storedOpenness = Openness.notOpen
-    private var places: [Registration] = []
-    private var told: Stream.Event = []
+    private var storedOpenState = OpenState.notOpen
+    private var registrations: [Registration] = []
+    private var reportedEvents: Stream.Event = []
 
     init(_ current: @escaping @Sendable () -> Condition) { self.current = current }
 
-    func belong(to stream: Stream) { lock.withLock { self.stream = stream } }
+    func attach(to stream: Stream) { lock.withLock { self.stream = stream } }
 
     // MARK: State of the stream
 
-    private var openness: Openness { lock.withLock { storedOpenness } }
+    private var openState: OpenState { lock.withLock { storedOpenState } }
 
-    var isOpen: Bool { if case .open = openness { true } else { false } }
+    var isOpen: Bool { if case .open = openState { true } else { false } }
 
     var status: Stream.Status {
-        switch openness {
+        switch openState {
         case .notOpen: .notOpen
         case .closed: .closed
         case .open:
@@ -75,7 +75,7 @@ final class StreamEvents: @unchecked Sendable {
     }
 
     var error: (any Error)? {
-        switch openness {
+        switch openState {
         case .notOpen: nil
         case .open: current().error
         case .closed(let error): error
@@ -86,23 +86,23 @@ final class StreamEvents: @unchecked Sendable {
         get { lock.withLock { storedDelegate } }
         set {
             lock.withLock { storedDelegate = newValue }
-            look()
+            wakeIfDue()
         }
     }
 
     func open() {
-        lock.withLock { if case .notOpen = storedOpenness { storedOpenness = .open } }
-        look()
+        lock.withLock { if case .notOpen = storedOpenState { storedOpenState = .open } }
+        wakeIfDue()
     }
 
     /// Stops all calls to the delegate.
     func close() {
         let error = error
         let timers = lock.withLock { () -> [Timer] in
-            if case .closed = storedOpenness { return [] }
-            storedOpenness = .closed(error)
-            defer { places = [] }
-            return places.map(\.timer)
+            if case .closed = storedOpenState { return [] }
+            storedOpenState = .closed(error)
+            defer { registrations = [] }
+            return registrations.map(\.timer)
         }
         for timer in timers { timer.invalidate() }
     }
@@ -110,35 +110,35 @@ final class StreamEvents: @unchecked Sendable {
     func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         let timer = Timer(fire: .distantFuture, interval: 1e8, repeats: true) { [weak self] _ in self?.tell() }
         lock.withLock {
-            if case .closed = storedOpenness { return }
-            guard !places.contains(where: { $0.runLoop === runLoop && $0.mode == mode }) else { return }
-            places.append(Registration(runLoop: runLoop, mode: mode, timer: timer))
+            if case .closed = storedOpenState { return }
+            guard !registrations.contains(where: { $0.runLoop === runLoop && $0.mode == mode }) else { return }
+            registrations.append(Registration(runLoop: runLoop, mode: mode, timer: timer))
             runLoop.add(timer, forMode: mode)
         }
-        look()
+        wakeIfDue()
     }
 
     func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         let timer = lock.withLock { () -> Timer? in
-            places.firstIndex { $0.runLoop === runLoop && $0.mode == mode }.map { places.remove(at: $0).timer }
+            registrations.firstIndex { $0.runLoop === runLoop && $0.mode == mode }.map { registrations.remove(at: $0).timer }
         }
         timer?.invalidate()
     }
 
     /// Called after the stream was read or written, so that `event` may be reported again.
     func wasUsed(for event: Stream.Event) {
-        lock.withLock { told.subtract(event) }
-        look()
+        lock.withLock { reportedEvents.subtract(event) }
+        wakeIfDue()
     }
 
     // MARK: Calling the delegate
 
     /// Wakes the run loops if an event is due; the first of them reports it.
-    func look() {
+    func wakeIfDue() {
         let delegate = delegate
         lock.withLock {
             guard delegate != nil, next != nil else { return }
-            for place in places { place.timer.fireDate = Date() }
+            for registration in registrations { registration.timer.fireDate = Date() }
         }
     }
 
@@ -148,19 +148,19 @@ final class StreamEvents: @unchecked Sendable {
         guard let stream, let delegate else { return }
         let event = lock.withLock { () -> Stream.Event? in
             guard let next else { return nil }
-            told.insert(next)
+            reportedEvents.insert(next)
             return next
         }
         guard let event else { return }
         delegate.stream(stream, handle: event)
-        RunLoop.current.endTurn()
-        look()
+        RunLoop.current.endCurrentRun()
+        wakeIfDue()
     }
 
     /// The next event to report; called with the lock held.
     private var next: Stream.Event? {
-        guard case .open = storedOpenness else { return nil }
-        let due = current().event.union(.openCompleted).subtracting(told)
+        guard case .open = storedOpenState else { return nil }
+        let due = current().event.union(.openCompleted).subtracting(reportedEvents)
         return [.openCompleted, .hasBytesAvailable, .hasSpaceAvailable, .errorOccurred, .endEncountered].first {
             due.contains($0)
         }
@@ -183,5 +183,5 @@ extension StoppableRunLoop {
 
 extension RunLoop: StoppableRunLoop {
     /// Called by a timer that stands in for an input source.
-    func endTurn() { (self as any StoppableRunLoop)._stop() }
+    func endCurrentRun() { (self as any StoppableRunLoop)._stop() }
 }

@@ -17,7 +17,7 @@ final class StreamPipe: @unchecked Sendable {
     /// What a read would do now.
     enum Readable {
         case bytes
-        case nothingYet
+        case empty
         case end
         /// The writing end was closed with an error and all bytes were read, or the reading end was closed.
         case failure(any Error)
@@ -26,7 +26,7 @@ final class StreamPipe: @unchecked Sendable {
     /// What a write would do now.
     enum Writable {
         case space
-        case noSpaceYet
+        case full
         /// One of the ends was closed.
         case failure(any Error)
     }
@@ -76,7 +76,7 @@ final class StreamPipe: @unchecked Sendable {
         locked {
             if case .closed(let error) = writingEnd { return .failure(error ?? Self.brokenPipe) }
             if case .closed(let error) = readingEnd { return .failure(error ?? Self.brokenPipe) }
-            return bytes.count < capacity ? .space : .noSpaceYet
+            return bytes.count < capacity ? .space : .full
         }
     }
 
@@ -94,7 +94,7 @@ final class StreamPipe: @unchecked Sendable {
             bytes.append(UnsafeBufferPointer(rebasing: new[..<taken]))
             return taken
         }
-        if taken > 0 { tellReader() }
+        if taken > 0 { notifyReader() }
         return taken
     }
 
@@ -108,7 +108,7 @@ final class StreamPipe: @unchecked Sendable {
             data.withUnsafeBytes { bytes.append($0.bindMemory(to: UInt8.self)) }
             return true
         }
-        if isTaken, !data.isEmpty { tellReader() }
+        if isTaken, !data.isEmpty { notifyReader() }
         return isTaken
     }
 
@@ -122,8 +122,8 @@ final class StreamPipe: @unchecked Sendable {
             return true
         }
         guard isFirst else { return }
-        tellReader()
-        locked { writingEvents }?.look()
+        notifyReader()
+        locked { writingEvents }?.wakeIfDue()
     }
 
     // MARK: Reading end
@@ -133,7 +133,7 @@ final class StreamPipe: @unchecked Sendable {
             if case .closed(let error) = readingEnd { return .failure(error ?? Self.brokenPipe) }
             guard bytes.isEmpty else { return .bytes }
             switch writingEnd {
-            case .open: return .nothingYet
+            case .open: return .empty
             case .closed(nil): return .end
             case .closed(let error?): return .failure(error)
             }
@@ -157,14 +157,14 @@ final class StreamPipe: @unchecked Sendable {
             if bytes.isEmpty, case .closed(.some) = writingEnd { return -1 }
             return bytes.take(into: UnsafeMutableRawBufferPointer(start: target, count: max(maxLength, 0)))
         }
-        if taken > 0 { tellWriter(taken) }
+        if taken > 0 { notifyWriter(taken) }
         return taken
     }
 
     /// Takes at most `count` bytes without blocking; returns empty data if there are none.
     func take(upTo count: Int) -> Data {
         let data = change { bytes.take(upTo: count) }
-        if !data.isEmpty { tellWriter(data.count) }
+        if !data.isEmpty { notifyWriter(data.count) }
         return data
     }
 
@@ -189,21 +189,21 @@ final class StreamPipe: @unchecked Sendable {
             return bytes.count
         }
         guard let left else { return }
-        tellWriter(left)
+        notifyWriter(left)
         callWaitingReaders()
-        locked { readingEvents }?.look()
+        locked { readingEvents }?.wakeIfDue()
     }
 
     // MARK: Notifications
 
-    func tellReading(_ events: StreamEvents) { locked { readingEvents = events } }
+    func setReadingEvents(_ events: StreamEvents) { locked { readingEvents = events } }
 
-    func tellWriting(_ events: StreamEvents) { locked { writingEvents = events } }
+    func setWritingEvents(_ events: StreamEvents) { locked { writingEvents = events } }
 
-    private func tellReader() {
+    private func notifyReader() {
         bytesWereWritten()
         callWaitingReaders()
-        locked { readingEvents }?.look()
+        locked { readingEvents }?.wakeIfDue()
     }
 
     private func callWaitingReaders() {
@@ -214,9 +214,9 @@ final class StreamPipe: @unchecked Sendable {
         for reader in readers { reader() }
     }
 
-    private func tellWriter(_ count: Int) {
+    private func notifyWriter(_ count: Int) {
         bytesWereRead(count)
-        locked { writingEvents }?.look()
+        locked { writingEvents }?.wakeIfDue()
     }
 
     // MARK: Locking

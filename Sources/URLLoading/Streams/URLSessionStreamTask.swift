@@ -29,7 +29,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     public override init() {
         queue = nil
         super.init()
-        _ = calls.withLock { $0.end(with: URLError(.cancelled), inOrder: false) }
+        _ = calls.withLock { $0.end(with: URLError(.cancelled), cleanly: false) }
     }
 
     init(session: URLSession, identifier: Int, order: StreamOrder) {
@@ -63,7 +63,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval,
         completionHandler: @escaping @Sendable (Data?, Bool, (any Error)?) -> Void
     ) {
-        ask(.reader(completionHandler)) { .read($0, minimum: minBytes, maximum: maxBytes, timeout: Self.limit(timeout)) }
+        enqueue(.reader(completionHandler)) { .read($0, minimum: minBytes, maximum: maxBytes, timeout: Self.limit(timeout)) }
     }
 
     /// Queues a read, and returns its result.
@@ -80,7 +80,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval
     ) async throws -> (Data?, Bool) {
         try await withUnsafeThrowingContinuation { continuation in
-            ask(.readCaller(continuation)) { .read($0, minimum: minBytes, maximum: maxBytes, timeout: Self.limit(timeout)) }
+            enqueue(.readCaller(continuation)) { .read($0, minimum: minBytes, maximum: maxBytes, timeout: Self.limit(timeout)) }
         }
     }
 
@@ -93,7 +93,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///     sent, the task fails as well.
     ///   - completionHandler: Called on the delegate queue when the system has accepted all of the data, or with the error.
     open func write(_ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
-        ask(.writer(completionHandler)) { .write($0, data, timeout: Self.limit(timeout)) }
+        enqueue(.writer(completionHandler)) { .write($0, data, timeout: Self.limit(timeout)) }
     }
 
     /// Queues a write of all of the data, and returns when the system has accepted it.
@@ -105,7 +105,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// - Throws: A `URLError`: `timedOut` if the write timed out, or the error of the task.
     open nonisolated(nonsending) func write(_ data: Data, timeout: TimeInterval) async throws {
         try await withUnsafeThrowingContinuation { continuation in
-            ask(.writeCaller(continuation)) { .write($0, data, timeout: Self.limit(timeout)) }
+            enqueue(.writeCaller(continuation)) { .write($0, data, timeout: Self.limit(timeout)) }
         }
     }
 
@@ -118,22 +118,22 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// The delegate receives the streams, unopened, in
     /// ``URLSessionStreamDelegate/urlSession(_:streamTask:didBecome:outputStream:)``. The task is then complete, and reports no
     /// further events. Later calls to the task fail.
-    open func captureStreams() { say(.capture, marks: { $0.isCapturing = true }) }
+    open func captureStreams() { issue(.capture, ifAccepted: { $0.isCapturing = true }) }
 
     /// Closes the write side after the queued writes; the peer then reads the end of the stream.
     ///
     /// Bytes that the peer still sends can be read.
-    open func closeWrite() { say(.closeWrite) }
+    open func closeWrite() { issue(.closeWrite) }
 
     /// Closes the read side after the queued reads; bytes that still arrive are discarded.
-    open func closeRead() { say(.closeRead, marks: { $0.closesRead = true }) }
+    open func closeRead() { issue(.closeRead, ifAccepted: { $0.hasClosedRead = true }) }
 
     /// Starts TLS after the queued reads and writes; later calls wait for the handshake.
     ///
     /// The server's certificate must be valid for the host that the task was made with. The delegate receives challenges as it does
     /// for an `https` load. If cleartext bytes from the server have not been read, the task fails with `secureConnectionFailed`,
     /// because they could be mistaken for bytes received over TLS.
-    open func startSecureConnection() { say(.secure) }
+    open func startSecureConnection() { issue(.secure) }
 
     /// Fails the task: a secured connection cannot return to cleartext.
     @available(*, deprecated, message: "TLS cannot be disabled once it is enabled")
@@ -142,39 +142,39 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     // MARK: Events of the load
 
     /// Sends a command to the load and registers the caller that waits for its result, in the order of the calls.
-    private func ask(_ waiter: StreamCalls.Waiter, _ command: (Int) -> StreamCommand) {
-        var asleep: (any LoadingService)?
-        var over: StreamCalls.Result?
+    private func enqueue(_ waiter: StreamCalls.Waiter, _ command: (Int) -> StreamCommand) {
+        var toWake: (any LoadingService)?
+        var endResult: StreamCalls.Result?
         let refusal: (any Error)? = calls.withLock { calls in
             guard !calls.isCapturing else { return captured() }
             if let end = calls.end {
-                over = calls.readsEnd(for: waiter, inOrder: calls.endedInOrder)
+                endResult = calls.finalRead(for: waiter, cleanly: calls.endedCleanly)
                 return end
             }
             let number = calls.next
-            guard mutex.withLock({ $0.say(command(number), for: identity, waking: &asleep) }) else {
+            guard mutex.withLock({ $0.issue(command(number), for: identity, waking: &toWake) }) else {
                 // The task may have completed, while its pending calls have not been failed yet.
                 let (isOver, error) = mutex.withLock { ($0.lifecycle.isOver, $0.error) }
-                if isOver, error == nil { over = calls.readsEnd(for: waiter, inOrder: true) }
+                if isOver, error == nil { endResult = calls.finalRead(for: waiter, cleanly: true) }
                 return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: nil))
             }
             calls.add(waiter)
             return nil
         }
-        asleep?.wake()
+        toWake?.wake()
         if let refusal {
-            let result = over ?? .failed(refusal)
+            let result = endResult ?? .failed(refusal)
             onDelegateQueue { waiter.tell(result) }
         }
     }
 
-    private func say(_ command: StreamCommand, marks: (inout StreamCalls) -> Void = { _ in }) {
-        var asleep: (any LoadingService)?
+    private func issue(_ command: StreamCommand, ifAccepted: (inout StreamCalls) -> Void = { _ in }) {
+        var toWake: (any LoadingService)?
         calls.withLock { calls in
             guard calls.end == nil, !calls.isCapturing else { return }
-            if mutex.withLock({ $0.say(command, for: identity, waking: &asleep) }) { marks(&calls) }
+            if mutex.withLock({ $0.issue(command, for: identity, waking: &toWake) }) { ifAccepted(&calls) }
         }
-        asleep?.wake()
+        toWake?.wake()
     }
 
     /// The error for calls made after both sides were closed.
@@ -201,8 +201,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     }
 
     override func loadEnded(_ error: (any Error)?) {
-        let told = calls.withLock { $0.end(with: error ?? closed(), inOrder: error == nil) }
-        for (waiter, result) in told { onDelegateQueue { waiter.tell(result) } }
+        let results = calls.withLock { $0.end(with: error ?? closed(), cleanly: error == nil) }
+        for (waiter, result) in results { onDelegateQueue { waiter.tell(result) } }
     }
 
     override var isCaptured: Bool { calls.withLock { $0.captured != nil } }
@@ -253,9 +253,9 @@ struct StreamCalls: Sendable {
     private(set) var next = 1
     var isCapturing = false
     /// Whether the app has closed the read side, or has queued closing it.
-    var closesRead = false
+    var hasClosedRead = false
     /// Whether both sides were closed.
-    private(set) var endedInOrder = false
+    private(set) var endedCleanly = false
     var captured: CapturedStreams?
     private(set) var end: (any Error)?
 
@@ -278,18 +278,18 @@ struct StreamCalls: Sendable {
 
     /// Removes all pending calls, and returns them in order with their results.
     ///
-    /// `inOrder` means that the connection ended because both sides were closed.
-    mutating func end(with error: any Error, inOrder: Bool) -> [(Waiter, Result)] {
+    /// `cleanly` means that the connection ended because both sides were closed.
+    mutating func end(with error: any Error, cleanly: Bool) -> [(Waiter, Result)] {
         guard end == nil else { return [] }
         end = error
-        endedInOrder = inOrder
+        endedCleanly = cleanly
         defer { waiting = [:] }
-        return waiting.sorted { $0.key < $1.key }.map { ($0.value, readsEnd(for: $0.value, inOrder: inOrder) ?? .failed(error)) }
+        return waiting.sorted { $0.key < $1.key }.map { ($0.value, finalRead(for: $0.value, cleanly: cleanly) ?? .failed(error)) }
     }
 
     /// The result of a read after both sides were closed; nil for a write, and if the app closed the read side itself.
-    func readsEnd(for waiter: Waiter, inOrder: Bool) -> Result? {
-        guard inOrder, !closesRead else { return nil }
+    func finalRead(for waiter: Waiter, cleanly: Bool) -> Result? {
+        guard cleanly, !hasClosedRead else { return nil }
         return switch waiter {
         case .reader, .readCaller: .read(nil, true)
         case .writer, .writeCaller: nil
@@ -299,10 +299,10 @@ struct StreamCalls: Sendable {
 
 extension TaskState {
     /// Sends a command to the load, or queues it until the load starts; false if the task has no load.
-    fileprivate mutating func say(
-        _ command: StreamCommand, for identity: Int, waking asleep: inout (any LoadingService)?
+    fileprivate mutating func issue(
+        _ command: StreamCommand, for identity: Int, waking toWake: inout (any LoadingService)?
     ) -> Bool {
-        say(.stream(command), for: identity, waking: &asleep) { state in
+        issue(.stream(command), for: identity, waking: &toWake) { state in
             guard case .byteStream(var order) = state.delivery else { return }
             // Releases the second reference to the order, so that the change does not copy it.
             state.delivery = .stream

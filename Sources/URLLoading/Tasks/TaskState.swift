@@ -57,7 +57,7 @@ struct TaskState: ~Copyable, Sendable {
     var prefersIncrementalDelivery: Bool
     var progress: Progress?
     /// Whether the load reports its byte counts: set if the app observes them, or there is a delegate.
-    var isWatched = false
+    var reportsCounts = false
     /// The task is cancelled only to be resumed later: if the load succeeds before the cancellation takes effect, the task
     /// succeeds.
     var mayStillSucceed = false
@@ -115,7 +115,7 @@ struct TaskState: ~Copyable, Sendable {
         next.priority = priority
         next.description = description
         next.earliestBegin = earliestBegin
-        next.isWatched = isWatched
+        next.reportsCounts = reportsCounts
         next.mayStillSucceed = mayStillSucceed
         next.created = created
         next.ownDelegate = ownDelegate
@@ -125,7 +125,7 @@ struct TaskState: ~Copyable, Sendable {
     }
 
     /// Whether the app cancelled the task and wants no result: then only the completion is reported.
-    var isGivenUp: Bool { lifecycle.phase == .cancelling && !mayStillSucceed }
+    var discardsResult: Bool { lifecycle.phase == .cancelling && !mayStillSucceed }
 
     /// The response as the app sees it; the same object each time.
     mutating func visibleResponse() -> URLResponse? {

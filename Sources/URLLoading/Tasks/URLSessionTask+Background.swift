@@ -18,7 +18,7 @@ extension URLSessionTask {
     /// Submits the load to the daemon; if it is refused, returns the error and the client to report it to.
     func startInBackground(
         _ state: inout TaskState, _ session: URLSession, _ background: RemoteSession, _ client: any LoadClient,
-        waking asleep: inout (any LoadingService)?
+        waking toWake: inout (any LoadingService)?
     ) -> (any LoadClient, LoadError)? {
         var request = state.original?.loadRequest ?? LoadRequest(url: nil)
         if let body = state.uploadBody { request.body = body }
@@ -28,7 +28,7 @@ extension URLSessionTask {
             return (client, LoadError(.cancelled, "the session was invalidated before the task began"))
         }
         state.expectedToSend = request.body.knownLength
-        state.isWatched = true
+        state.reportsCounts = true
         var delivery = state.delivery
         if case .stream = delivery { delivery = .collect }
         var order = BackgroundOrder(
@@ -42,7 +42,7 @@ extension URLSessionTask {
         if let upload = state.upload, upload.resuming != nil { order.task.upload = upload }
         order.notes = state.notes
         order.isDiscretionary = background.attachment.wasLaunched || background.attachment.settings.isDiscretionary
-        if background.submit(order, client: client) { asleep = background }
+        if background.submit(order, client: client) { toWake = background }
         return nil
     }
 
@@ -53,7 +53,7 @@ extension URLSessionTask {
         mutex.withLock { state in
             _ = state.lifecycle.handle(.resume)
             if case .suspended = known.phase { _ = state.lifecycle.handle(.suspend) }
-            state.isWatched = true
+            state.reportsCounts = true
             state.created = known.order.created
             state.description = known.order.notes.description
             state.clientExpectsToSend = known.order.notes.expectedToSend

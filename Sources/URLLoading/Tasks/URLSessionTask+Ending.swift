@@ -39,9 +39,9 @@ extension URLSessionTask {
     /// A task that the app cancelled completes as cancelled, whatever the result of its load.
     func complete(_ outcome: TaskOutcome) -> TaskCompletion? {
         let completion: TaskCompletion? = mutex.withLock { state in
-            let wasGivenUp = state.isGivenUp
+            let resultIsDiscarded = state.discardsResult
             guard state.lifecycle.handle(.finished) == .complete else { return nil }
-            state.noteEnd(outcome, wasGivenUp: wasGivenUp)
+            state.noteEnd(outcome, resultIsDiscarded: resultIsDiscarded)
             var completion = TaskCompletion(
                 session: state.session.take(),
                 audience: state.audience,
@@ -51,13 +51,13 @@ extension URLSessionTask {
                 showsProgress: state.progress != nil
             )
             switch outcome.result {
-            case .success(let body) where !wasGivenUp:
+            case .success(let body) where !resultIsDiscarded:
                 completion.result = .success(body)
             case .success(let body):
                 if case .file(let path) = body { try? FileManager.default.removeItem(atPath: path) }
                 completion.result = .failure(ErrorTranslation.appError(.cancelled, url: state.url))
             case .failure(var error):
-                if wasGivenUp, error.kind != .cancelled {
+                if resultIsDiscarded, error.kind != .cancelled {
                     error = LoadError(.cancelled, "cancelled", cause: error, url: error.url)
                 }
                 completion.resumeData = error.resumeData ?? error.uploadResumeData
@@ -80,10 +80,10 @@ extension URLSessionTask {
         guard case .success(let body) = outcome.result else { return nil }
         var session: URLSession?
         let waking: Waking? = mutex.withLock { state in
-            guard case .waitingForData(let caller) = state.audience, state.progress == nil, !state.isGivenUp,
+            guard case .waitingForData(let caller) = state.audience, state.progress == nil, !state.discardsResult,
                 state.lifecycle.handle(.finished) == .complete
             else { return nil }
-            state.noteEnd(outcome, wasGivenUp: false)
+            state.noteEnd(outcome, resultIsDiscarded: false)
             session = state.session.take()
             state.releaseAudience()
             return Waking(caller, priority: state.priorityInPool, with: body.data)
@@ -108,7 +108,7 @@ extension URLSessionTask {
             case .success(.file(let path)):
                 handler(URL(fileURLWithPath: path), response, nil)
                 completion.discardFile()
-            case .success: handler(nil, response, Self.withoutResponse)
+            case .success: handler(nil, response, Self.missingResponseError)
             case .failure(let error): handler(nil, response, error)
             }
         case .waitingForData(let continuation):
@@ -116,7 +116,7 @@ extension URLSessionTask {
         case .waitingForFile(let continuation):
             switch completion.result {
             case .success(.file(let path)): continuation.resume(returning: URL(fileURLWithPath: path))
-            case .success: continuation.resume(throwing: Self.withoutResponse)
+            case .success: continuation.resume(throwing: Self.missingResponseError)
             case .failure(let error): continuation.resume(throwing: error)
             }
         case .bytes(let stream):
@@ -126,7 +126,7 @@ extension URLSessionTask {
     }
 
     /// The error of a load whose custom `URLProtocol` finished without reporting a response.
-    static var withoutResponse: any Error {
+    static var missingResponseError: any Error {
         ErrorTranslation.appError(.badServerResponse, "the load ended without a response", url: nil)
     }
 
@@ -167,7 +167,7 @@ extension URLSessionTask {
 
     /// The response, converted here on the caller's thread, not on the event loop.
     private func endedResponse() throws -> URLResponse {
-        guard let response = mutex.withLock({ $0.visibleResponse() }) else { throw Self.withoutResponse }
+        guard let response = mutex.withLock({ $0.visibleResponse() }) else { throw Self.missingResponseError }
         return response
     }
 
@@ -202,11 +202,11 @@ extension TaskState {
     var url: URL? { sentRequest?.url ?? (current ?? original)?.url }
 
     /// Records the final counts and the response of the load.
-    fileprivate mutating func noteEnd(_ outcome: TaskOutcome, wasGivenUp: Bool) {
+    fileprivate mutating func noteEnd(_ outcome: TaskOutcome, resultIsDiscarded: Bool) {
         sentCount = max(sentCount, outcome.sentBodyBytes)
         receivedCount = max(receivedCount, outcome.receivedBodyBytes)
         if let response = outcome.response, loadResponse == nil, self.response == nil { note(response) }
-        guard receivedCount == 0, !wasGivenUp, case .success(.collected(let data)) = outcome.result else { return }
+        guard receivedCount == 0, !resultIsDiscarded, case .success(.collected(let data)) = outcome.result else { return }
         receivedCount = Int64(data.count)
     }
 

@@ -16,26 +16,26 @@ extension URLSessionTask {
     /// Resumes the task if a condition, which is checked under the mutex, is true.
     func resumeLoad(if isWanted: (inout TaskState) -> Bool = { _ in true }) {
         // The event loop is woken after the mutex is released, because it needs the mutex and could preempt this thread.
-        var asleep: (any LoadingService)?
+        var toWake: (any LoadingService)?
         let refusal: (any LoadClient, LoadError)? = mutex.withLock { state in
             guard isWanted(&state) else { return nil }
             switch state.lifecycle.handle(.resume) {
             case .start:
-                return start(&state, waking: &asleep)
+                return start(&state, waking: &toWake)
             case .unpause:
-                say(.resume, state)
+                issue(.resume, state)
                 return nil
             case .pause, .abort, .endUnstarted, .complete, nil:
                 return nil
             }
         }
-        asleep?.wake()
+        toWake?.wake()
         if let (client, error) = refusal { client.fail(with: error) }
     }
 
     func suspendLoad() {
         mutex.withLock { state in
-            if state.lifecycle.handle(.suspend) == .pause { say(.suspend, state) }
+            if state.lifecycle.handle(.suspend) == .pause { issue(.suspend, state) }
         }
     }
 
@@ -62,7 +62,7 @@ extension URLSessionTask {
                 case .cancelProducingResumeData, .webSocket: state.mayStillSucceed = true
                 default: break
                 }
-                say(command, state)
+                issue(command, state)
                 return nil
             case .endUnstarted:
                 var error = LoadError.cancelled
@@ -71,7 +71,7 @@ extension URLSessionTask {
                 return (client(&state), error)
             case nil:
                 // A WebSocket task can still be cancelled during its closing handshake.
-                if case .cancel = command, state.webSocket != nil, state.lifecycle.phase == .cancelling { say(command, state) }
+                if case .cancel = command, state.webSocket != nil, state.lifecycle.phase == .cancelling { issue(command, state) }
                 return nil
             case .start, .pause, .unpause, .complete:
                 return nil
@@ -83,34 +83,34 @@ extension URLSessionTask {
     func changePriority(_ priority: Float) {
         mutex.withLock { state in
             state.priority = min(max(priority, 0), 1)
-            if !state.lifecycle.isUnstarted, !state.lifecycle.isOver { say(.setPriority(state.priority), state) }
+            if !state.lifecycle.isUnstarted, !state.lifecycle.isOver { issue(.setPriority(state.priority), state) }
         }
     }
 
     func consumed(_ count: Int) {
         guard count > 0 else { return }
         // The loop is woken after the mutex is released, because it needs the mutex to deliver the next data.
-        let asleep = mutex.withLock { state -> (any LoadingService)? in
+        let toWake = mutex.withLock { state -> (any LoadingService)? in
             guard let service = state.session?.service, service.command(.consumed(bytes: count), for: identity) else {
                 return nil
             }
             return service
         }
-        asleep?.wake()
+        toWake?.wake()
     }
 
-    private func say(_ command: TaskCommand, _ state: borrowing TaskState) {
+    private func issue(_ command: TaskCommand, _ state: borrowing TaskState) {
         guard let service = state.session?.service, service.command(command, for: identity) else { return }
         service.wake()
     }
 
     /// Submits the load; if it is refused, returns the error and the client to report it to.
-    private func start(_ state: inout TaskState, waking asleep: inout (any LoadingService)?) -> (any LoadClient, LoadError)? {
+    private func start(_ state: inout TaskState, waking toWake: inout (any LoadingService)?) -> (any LoadClient, LoadError)? {
         guard let session = state.session else { return nil }
         let equipment = session.equipment
         let client = client(&state)
         if let background = equipment.background {
-            return startInBackground(&state, session, background, client, waking: &asleep)
+            return startInBackground(&state, session, background, client, waking: &toWake)
         }
         guard session.registry.start(self) else {
             return (client, LoadError(.cancelled, "the session was invalidated before the task began"))
@@ -123,7 +123,7 @@ extension URLSessionTask {
         }
         state.expectedToSend = request.body.knownLength
         let interests = interests(state, equipment)
-        state.isWatched = interests.isSuperset(of: Self.counts)
+        state.reportsCounts = interests.isSuperset(of: Self.counts)
         var order = TaskOrder(
             id: identity,
             request: request,
@@ -136,7 +136,7 @@ extension URLSessionTask {
         #if Logging || Metrics || Tracing
         order.observer = state.observer
         #endif
-        if let upload = state.upload, upload.resuming != nil || mayContinue(request.body, state, equipment) {
+        if let upload = state.upload, upload.resuming != nil || isResumable(request.body, state, equipment) {
             order.upload = upload
         }
         if state.ownDelegate != nil { order.connectionHolder = state.bridge?.connectionHolder }
@@ -147,12 +147,12 @@ extension URLSessionTask {
             state.delivery = .byteStream(stream)
         }
         let service = equipment.service
-        if service.submit(order, client: client) { asleep = service }
+        if service.submit(order, client: client) { toWake = service }
         return nil
     }
 
     /// Whether the upload may be resumed: the session allows it, and the body can be read again.
-    private func mayContinue(_ body: RequestBody, _ state: borrowing TaskState, _ equipment: SessionEquipment) -> Bool {
+    private func isResumable(_ body: RequestBody, _ state: borrowing TaskState, _ equipment: SessionEquipment) -> Bool {
         guard equipment.settings.snapshot.policy.usesResumableUploads else { return false }
         guard case .stream = body else { return true }
         let calls = state.bridge?.calls
@@ -184,7 +184,7 @@ extension URLSessionTask {
         // A delegate has access to the task and may read its counts at any time. Other code must get the task first, which starts
         // the reports.
         case .caller, .waitingForData, .waitingForFile, .bytes:
-            if state.isWatched || state.bridge != nil { interests.formUnion(Self.counts) }
+            if state.reportsCounts || state.bridge != nil { interests.formUnion(Self.counts) }
         }
         return interests
     }
@@ -192,18 +192,18 @@ extension URLSessionTask {
     private static let counts: TaskOrder.Interests = [.sentBytes, .receivedBytes]
 
     /// Makes the load report its byte counts from now on: the app observes them.
-    func watch(_ state: inout TaskState) {
-        guard !state.isWatched else { return }
-        state.isWatched = true
+    func startReportingCounts(_ state: inout TaskState) {
+        guard !state.reportsCounts else { return }
+        state.reportsCounts = true
         switch state.lifecycle.phase {
-        case .running, .paused: say(.reportCounts, state)
+        case .running, .paused: issue(.reportCounts, state)
         case .unstarted, .cancelling, .completed: break
         }
     }
 
     func count(_ count: (borrowing TaskState) -> Int64) -> Int64 {
         mutex.withLock { state in
-            watch(&state)
+            startReportingCounts(&state)
             return count(state)
         }
     }
@@ -222,7 +222,7 @@ extension URLSessionTask {
             progress.pausingHandler = { [weak self] in self?.suspend() }
             progress.resumingHandler = { [weak self] in self?.resume() }
             state.progress = progress
-            watch(&state)
+            startReportingCounts(&state)
             return (progress, true)
         }
         if isNew { updateProgress() }
@@ -232,13 +232,13 @@ extension URLSessionTask {
     /// Held while the counts of any task's progress change.
     ///
     /// A change propagates to the parent, which may be shared by tasks on several threads, and `Progress` has no lock of its own.
-    private static let changingProgress = Mutex<Void>(())
+    private static let progressLock = Mutex<Void>(())
 
     /// Updates `progress`, without holding the task's lock while it changes.
     func updateProgress() {
         guard mutex.withLock({ $0.progress != nil }) else { return }
         // The counts are read and set under one lock, so that they never decrease.
-        Self.changingProgress.withLock { _ in
+        Self.progressLock.withLock { _ in
             guard let (progress, counts) = mutex.withLock({ Self.progressCounts(of: $0) }) else { return }
             if progress.totalUnitCount != counts.total { progress.totalUnitCount = counts.total }
             if progress.completedUnitCount != counts.done { progress.completedUnitCount = counts.done }

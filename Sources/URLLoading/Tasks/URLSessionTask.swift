@@ -90,7 +90,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// The response; nil until it arrives.
     open var response: URLResponse? {
         mutex.withLock { state in
-            watch(&state)
+            startReportingCounts(&state)
             return state.visibleResponse()
         }
     }

@@ -34,7 +34,7 @@ extension URLSessionWebSocketTask {
                 do {
                     return try await task.receive()
                 } catch {
-                    guard !(error is CancellationError), task.calls.withLock({ $0.endedInOrder }) else { throw error }
+                    guard !(error is CancellationError), task.calls.withLock({ $0.endedCleanly }) else { throw error }
                     return nil
                 }
             }

@@ -103,7 +103,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     public override init() {
         queue = nil
         super.init()
-        _ = calls.withLock { $0.end(with: URLError(.cancelled), inOrder: false) }
+        _ = calls.withLock { $0.end(with: URLError(.cancelled), cleanly: false) }
     }
 
     init(session: URLSession, identifier: Int, request: URLRequest, protocols: [String]) {
@@ -127,7 +127,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// The handler is called on the delegate queue when the system has accepted the message, or when it cannot be sent. It does not
     /// wait for the server.
     open func send(_ message: Message, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
-        say(.send(message.traffic)) {
+        issue(.send(message.traffic)) {
             $0.sends.append(.handler(completionHandler))
         } refused: { error in
             onDelegateQueue { completionHandler(error) }
@@ -139,7 +139,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// - Throws: A `URLError` if the connection has ended or the task was cancelled.
     open nonisolated(nonsending) func send(_ message: Message) async throws {
         try await withUnsafeThrowingContinuation { (continuation: UnsafeContinuation<Void, any Error>) in
-            say(.send(message.traffic)) {
+            issue(.send(message.traffic)) {
                 $0.sends.append(.caller(continuation))
             } refused: {
                 continuation.resume(throwing: $0)
@@ -156,7 +156,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         case .message(let message, let credit):
             consumed(credit)
             onDelegateQueue { completionHandler(.success(Message(message))) }
-        case .over(let error): onDelegateQueue { completionHandler(.failure(error)) }
+        case .ended(let error): onDelegateQueue { completionHandler(.failure(error)) }
         }
     }
 
@@ -173,7 +173,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
             case .message(let message, let credit):
                 consumed(credit)
                 return Message(message)
-            case .over(let error): throw error
+            case .ended(let error): throw error
             }
         }
         let ticket = WebSocketCalls.Ticket()
@@ -184,7 +184,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
                 case .message(let message, let credit):
                     consumed(credit)
                     continuation.resume(returning: message)
-                case .over(let error): continuation.resume(throwing: error)
+                case .ended(let error): continuation.resume(throwing: error)
                 }
             }
         } onCancel: {
@@ -199,7 +199,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     ///
     /// Handlers are called in the order of the pings.
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
-        say(.ping) {
+        issue(.ping) {
             $0.pings.append(.handler(pongReceiveHandler))
         } refused: { error in
             onDelegateQueue { pongReceiveHandler(error) }
@@ -259,14 +259,14 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     override func handle(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {
         let queue = isOnDelegateQueue ? nil : queue
-        let wakes = calls.withLock { $0.handle(event) }
-        wakes.run(on: queue)
+        let resumptions = calls.withLock { $0.handle(event) }
+        resumptions.run(on: queue)
         // No messages follow the close frame, even if the connection stays open for a while.
-        if case .closed = event { calls.withLock { $0.end(with: closed(), inOrder: true) }.run(on: queue) }
-        consumed(wakes.credit)
+        if case .closed = event { calls.withLock { $0.end(with: closed(), cleanly: true) }.run(on: queue) }
+        consumed(resumptions.credit)
     }
 
     override func loadEnded(_ error: (any Error)?) {
-        calls.withLock { $0.end(with: error ?? closed(), inOrder: error == nil) }.run(on: queue)
+        calls.withLock { $0.end(with: error ?? closed(), cleanly: error == nil) }.run(on: queue)
     }
 }

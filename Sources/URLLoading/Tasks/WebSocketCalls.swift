@@ -33,18 +33,18 @@ struct WebSocketCalls: Sendable {
     enum Received {
         /// The message, and the flow-control credit to return to the load.
         case message(WebSocketMessage, credit: Int)
-        case over(any Error)
+        case ended(any Error)
     }
 
-    var sends = WaitingLine<Waiter>()
-    var pings = WaitingLine<Waiter>()
-    private var receivers = WaitingLine<Receiver>()
-    private var inbox = WaitingLine<WebSocketMessage>()
+    var sends = FIFOQueue<Waiter>()
+    var pings = FIFOQueue<Waiter>()
+    private var receivers = FIFOQueue<Receiver>()
+    private var inbox = FIFOQueue<WebSocketMessage>()
     /// The credit for the messages taken that has not been returned to the load yet.
     private var credit = 0
     private(set) var end: (any Error)?
     /// Whether the connection ended with a closing handshake, and not with an error.
-    private(set) var endedInOrder = false
+    private(set) var endedCleanly = false
     private var isOpen = false
     private(set) var closeCode: UInt16 = 0
     private(set) var closeReason: Data?
@@ -55,13 +55,13 @@ struct WebSocketCalls: Sendable {
     /// Returns the next message, or the end; nil if the call must wait.
     mutating func receive() -> Received? {
         if let message = inbox.popFirst() { return .message(message, credit: take(message)) }
-        return end.map { .over($0) }
+        return end.map { .ended($0) }
     }
 
     /// Returns the next message, or the end; nil if the receiver was queued.
     mutating func receive(_ receiver: Receiver) -> Received? {
         if case .caller(_, let ticket) = receiver, ticket.isWithdrawn.load(ordering: .relaxed) {
-            return .over(CancellationError())
+            return .ended(CancellationError())
         }
         if let received = receive() { return received }
         receivers.append(receiver)
@@ -86,39 +86,39 @@ struct WebSocketCalls: Sendable {
         return continuation
     }
 
-    mutating func handle(_ event: WebSocketEvent) -> Wakes {
-        var wakes = Wakes()
+    mutating func handle(_ event: WebSocketEvent) -> Resumptions {
+        var resumptions = Resumptions()
         switch event {
         case .opened: isOpen = true
         case .message(let message):
             if let receiver = receivers.popFirst() {
-                wakes.received = (receiver, .success(message))
-                wakes.credit = take(message)
+                resumptions.received = (receiver, .success(message))
+                resumptions.credit = take(message)
             } else {
                 inbox.append(message)
             }
-        case .sent(let count): wakes.done = sends.popFirst(count)
-        case .ponged(let count): wakes.done = pings.popFirst(count)
+        case .sent(let count): resumptions.done = sends.popFirst(count)
+        case .ponged(let count): resumptions.done = pings.popFirst(count)
         case .closed(let code, let reason): (closeCode, closeReason) = (code, reason)
         }
-        return wakes
+        return resumptions
     }
 
     /// Handles the end of the connection: all waiting calls fail, but messages that arrived earlier can still be received.
-    mutating func end(with error: any Error, inOrder: Bool) -> Wakes {
-        guard end == nil else { return Wakes() }
+    mutating func end(with error: any Error, cleanly: Bool) -> Resumptions {
+        guard end == nil else { return Resumptions() }
         end = error
-        endedInOrder = inOrder
+        endedCleanly = cleanly
         if closeCode == 0, isOpen { closeCode = 1006 }
-        var wakes = Wakes()
-        wakes.done = sends.popFirst(.max) + pings.popFirst(.max)
-        wakes.error = error
-        wakes.failed = receivers.popFirst(.max).map { ($0, error) }
-        return wakes
+        var resumptions = Resumptions()
+        resumptions.done = sends.popFirst(.max) + pings.popFirst(.max)
+        resumptions.error = error
+        resumptions.failed = receivers.popFirst(.max).map { ($0, error) }
+        return resumptions
     }
 
     /// The calls to resume after the lock is released.
-    struct Wakes {
+    struct Resumptions {
         fileprivate var received: (Receiver, Result<WebSocketMessage, any Error>)?
         fileprivate var done: [Waiter] = []
         /// The error for the calls in `done`; nil if they succeeded.
@@ -155,7 +155,7 @@ struct WebSocketCalls: Sendable {
 }
 
 /// A FIFO queue that removes elements without moving the others.
-struct WaitingLine<Element: Sendable>: Sendable {
+struct FIFOQueue<Element: Sendable>: Sendable {
     private var elements: [Element?] = []
     private var head = 0
 
@@ -181,9 +181,9 @@ struct WaitingLine<Element: Sendable>: Sendable {
         return taken
     }
 
-    mutating func removeFirst(where isMeant: (Element) -> Bool) -> Element? {
+    mutating func removeFirst(where predicate: (Element) -> Bool) -> Element? {
         for index in elements.indices.dropFirst(head) {
-            if let element = elements[index], isMeant(element) {
+            if let element = elements[index], predicate(element) {
                 elements[index] = nil
                 return element
             }

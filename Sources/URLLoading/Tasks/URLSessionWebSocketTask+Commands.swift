@@ -15,16 +15,16 @@ extension URLSessionWebSocketTask {
     /// Sends a command to the load and registers the caller that waits for its result, in the order of the calls.
     ///
     /// If the task has completed or was cancelled, calls `refused` with the error.
-    func say(_ command: WebSocketCommand, _ wait: (inout WebSocketCalls) -> Void, refused: (any Error) -> Void) {
-        var asleep: (any LoadingService)?
+    func issue(_ command: WebSocketCommand, _ wait: (inout WebSocketCalls) -> Void, refused: (any Error) -> Void) {
+        var toWake: (any LoadingService)?
         let refusal: (any Error)? = calls.withLock { calls in
             if let end = calls.end { return end }
-            let isTaken = mutex.withLock { $0.say(command, for: identity, waking: &asleep) }
+            let isTaken = mutex.withLock { $0.issue(command, for: identity, waking: &toWake) }
             guard isTaken else { return reasonForRefusal() }
             wait(&calls)
             return nil
         }
-        asleep?.wake()
+        toWake?.wake()
         if let refusal { refused(refusal) }
     }
 
@@ -35,12 +35,12 @@ extension URLSessionWebSocketTask {
     }
 
     func setMaximumMessageSize(_ size: Int) {
-        var asleep: (any LoadingService)?
+        var toWake: (any LoadingService)?
         mutex.withLock { state in
             state.changeOrder { $0.maximumMessageSize = size }
-            if !state.lifecycle.isUnstarted { _ = state.say(.limit(size), for: identity, waking: &asleep) }
+            if !state.lifecycle.isUnstarted { _ = state.issue(.limit(size), for: identity, waking: &toWake) }
         }
-        asleep?.wake()
+        toWake?.wake()
     }
 
     /// Changes an option, if the task has not been resumed yet.
@@ -71,15 +71,15 @@ extension TaskState {
         delivery = .webSocket(order)
     }
 
-    fileprivate mutating func say(
-        _ command: WebSocketCommand, for identity: Int, waking asleep: inout (any LoadingService)?
+    fileprivate mutating func issue(
+        _ command: WebSocketCommand, for identity: Int, waking toWake: inout (any LoadingService)?
     ) -> Bool {
-        say(.webSocket(command), for: identity, waking: &asleep) { $0.changeOrder { $0.queued.append(command) } }
+        issue(.webSocket(command), for: identity, waking: &toWake) { $0.changeOrder { $0.queued.append(command) } }
     }
 
     /// Sends a command to the load, or queues it until the load starts; false if the task has no load.
-    mutating func say(
-        _ command: TaskCommand, for identity: Int, waking asleep: inout (any LoadingService)?,
+    mutating func issue(
+        _ command: TaskCommand, for identity: Int, waking toWake: inout (any LoadingService)?,
         keep: (inout TaskState) -> Void
     ) -> Bool {
         switch lifecycle.phase {
@@ -88,7 +88,7 @@ extension TaskState {
             keep(&self)
         case .running, .paused:
             guard let service = session?.service else { return false }
-            if service.command(command, for: identity) { asleep = service }
+            if service.command(command, for: identity) { toWake = service }
         case .cancelling, .completed: return false
         }
         return true
