@@ -29,12 +29,12 @@ public func fuzzPAC(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         // The percent sign of a zone has two spellings.
         precondition(written.contains("%") || ProxyScript.ways(written) == ways, "\(written)")
     }
-    if case .proxy(let server) = ProxyText.read(text, called: "it") { check(server) }
+    if case .proxy(let server) = ProxyParser.read(text, called: "it") { check(server) }
     return 0
 }
 
 private func check(_ server: ProxyServer) {
     precondition(1...65_535 ~= server.port, "invalid port \(server.port)")
     precondition(!server.host.isEmpty && !server.host.utf8.contains { $0 <= 0x20 || $0 == 0x7F }, "invalid host \(server.host)")
-    precondition(ProxyText.fault(inHost: server.host) == nil, "invalid host \(server.host)")
+    precondition(ProxyParser.fault(inHost: server.host) == nil, "invalid host \(server.host)")
 }

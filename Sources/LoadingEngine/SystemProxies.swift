@@ -17,7 +17,7 @@ package enum SystemProxies {
     ///
     /// Blocks on a GNOME desktop while its settings are read; elsewhere, no library is opened for that.
     package static func rules(_ environment: [String: String]) -> ProxyRules? {
-        if let rules = ProxyText.environment({ environment[$0] }) { return rules }
+        if let rules = ProxyParser.environment({ environment[$0] }) { return rules }
         // `XDG_CURRENT_DESKTOP` is a list of names; other desktops that use GNOME's settings list it, too.
         guard environment["XDG_CURRENT_DESKTOP"]?.split(separator: ":").contains("GNOME") == true else { return nil }
         return desktop()
@@ -50,8 +50,8 @@ package enum SystemProxies {
     private static func choice(_ name: String, _ kind: ProxyServer.Kind) -> ProxyRules.Choice? {
         let group = "\(schema).\(name)"
         guard let host = DesktopSettings.text(group, "host"), !host.isEmpty else { return nil }
-        let bare = ProxyText.bare(host).lowercased()
-        if let fault = ProxyText.fault(inHost: bare) { return .unusable("\(group): host \(fault)") }
+        let bare = ProxyParser.bare(host).lowercased()
+        if let fault = ProxyParser.fault(inHost: bare) { return .unusable("\(group): host \(fault)") }
         let port = DesktopSettings.integer(group, "port")
         guard 1...65_535 ~= port else { return .unusable("\(group): port is not a number from 1 to 65535") }
         var server = ProxyServer(kind, host: bare, port: port)

@@ -104,7 +104,7 @@ package enum AlternativeServiceField: Hashable, Sendable {
             }
             reader.skipWhitespace()
             if reader.isAtEnd { break }
-            guard reader.takes(UInt8(ascii: ",")) else { return nil }
+            guard reader.skipIfPresent(UInt8(ascii: ",")) else { return nil }
         }
         guard clears || !members.isEmpty else { return nil }
         self = clears ? .clear : .services(members)
@@ -112,18 +112,19 @@ package enum AlternativeServiceField: Hashable, Sendable {
 
     /// `protocol-id "=" alt-authority *( OWS ";" OWS parameter )`.
     private static func readMember(_ name: ArraySlice<UInt8>, _ reader: inout FieldReader) -> Member? {
-        guard let protocolID = PercentEncoding.strictBytes(name), protocolID.count <= 255, reader.takes(UInt8(ascii: "=")),
+        guard let protocolID = PercentEncoding.strictBytes(name), protocolID.count <= 255,
+            reader.skipIfPresent(UInt8(ascii: "=")),
             let authority = reader.readQuoted(), let service = AlternativeService(protocolID: protocolID, authority: authority)
         else { return nil }
         var member = Member(service)
         while true {
             reader.skipWhitespace()
-            guard reader.takes(UInt8(ascii: ";")) else { return member }
+            guard reader.skipIfPresent(UInt8(ascii: ";")) else { return member }
             reader.skipWhitespace()
             let name = reader.readToken()
             // RFC 9110, section 5.6.6: `*( OWS ";" OWS [ parameter ] )`.
             if name.isEmpty { continue }
-            guard reader.takes(UInt8(ascii: "=")), let value = reader.readValue() else { return nil }
+            guard reader.skipIfPresent(UInt8(ascii: "=")), let value = reader.readValue() else { return nil }
             switch String(decoding: name.map(ASCII.lowercased), as: UTF8.self) {
             case "ma":
                 guard let seconds = CacheControl.seconds(value) else { return nil }

@@ -33,7 +33,7 @@ package struct AuthenticationFlow: Sendable {
 
         init(_ scheme: AuthenticationScheme, _ realm: String?) {
             self.scheme = scheme
-            self.realm = scheme.hasLegs ? nil : realm
+            self.realm = scheme.isMultiStep ? nil : realm
         }
     }
 
@@ -42,9 +42,9 @@ package struct AuthenticationFlow: Sendable {
         let scheme: AuthenticationScheme
         let realm: String?
         /// Whether the credentials were sent preemptively.
-        var isUnasked = false
+        var isPreemptive = false
         var legs = 1
-        var staleAnswers = 0
+        var staleChallenges = 0
     }
 
     /// The maximum number of attempts: a user may mistype a few times, but a program that keeps sending the wrong password must
@@ -55,7 +55,7 @@ package struct AuthenticationFlow: Sendable {
     /// The maximum number of consecutive challenges that report a stale nonce.
     ///
     /// With many concurrent requests, the next nonce may be stale as well, but a server that calls every nonce stale is broken.
-    static let maximumStaleAnswers = 3
+    static let maximumStaleChallenges = 3
 
     /// The user of the last credentials, proposed for the next challenge.
     package private(set) var user: String?
@@ -84,13 +84,13 @@ package struct AuthenticationFlow: Sendable {
         let offers = offers.filter { allowed.contains($0.0) }
         offered.formUnion(offers.map(\.0))
         // A scheme that was used preemptively was offered for this space before.
-        if let attempt, attempt.isUnasked, offers.contains(where: { $0.1.realm == attempt.realm }) {
+        if let attempt, attempt.isPreemptive, offers.contains(where: { $0.1.realm == attempt.realm }) {
             offered.insert(attempt.scheme)
         }
         asked = nil
         guard attempts < Self.maximumAttempts, steps < Self.maximumSteps else { return nil }
         if let step = proceed(offers) { return counted(step) }
-        noteRefusal(offers)
+        noteRejection(offers)
         guard let (scheme, challenge) = offers.first(where: { mayUse($0.0) }) else { return nil }
         asked = (scheme, challenge.realm)
         return counted(.ask(scheme, challenge, previousFailureCount: failures[Space(scheme, challenge.realm), default: 0]))
@@ -109,15 +109,15 @@ package struct AuthenticationFlow: Sendable {
     /// Records that the next request carries credentials preemptively; see ``AuthenticationScopes``.
     ///
     /// A challenge for another realm is then not a failure.
-    package mutating func sentUnasked(_ scheme: AuthenticationScheme, realm: String?, user: String?) {
-        attempt = Attempt(scheme: scheme, realm: realm, isUnasked: true)
+    package mutating func sentPreemptively(_ scheme: AuthenticationScheme, realm: String?, user: String?) {
+        attempt = Attempt(scheme: scheme, realm: realm, isPreemptive: true)
         self.user = user
         asked = nil
     }
 
     /// Forgets the last credentials, which the response does not reject: the request did not carry them, or was sent on a
     /// connection that they do not apply to.
-    package mutating func startsOver() {
+    package mutating func forgetAttempt() {
         attempt = nil
     }
 
@@ -138,7 +138,7 @@ package struct AuthenticationFlow: Sendable {
     /// Records that a message from the server is invalid or is a rejection.
     ///
     /// Call ``next(_:)`` with the same offers to ask again.
-    package mutating func broke() {
+    package mutating func failAttempt() {
         guard let attempt else { return }
         failures[Space(attempt.scheme, attempt.realm), default: 0] += 1
         self.attempt = nil
@@ -159,9 +159,9 @@ package struct AuthenticationFlow: Sendable {
         case .basic: return nil
         case .digest:
             guard let session = DigestSession(challenge), session.isStale, session.realm == attempt.realm ?? "",
-                attempt.staleAnswers < Self.maximumStaleAnswers
+                attempt.staleChallenges < Self.maximumStaleChallenges
             else { return nil }
-            attempt.staleAnswers += 1
+            attempt.staleChallenges += 1
         case .ntlm, .negotiate:
             // A challenge without a token, in response to a message with one, is a rejection.
             guard AuthenticationOffer.token(of: challenge) != nil, attempt.legs < (scheme == .ntlm ? 2 : 8) else { return nil }
@@ -171,10 +171,10 @@ package struct AuthenticationFlow: Sendable {
         return .again(scheme, challenge)
     }
 
-    private mutating func noteRefusal(_ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)]) {
+    private mutating func noteRejection(_ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)]) {
         guard let attempt else { return }
-        let isOfAnotherSpace = attempt.isUnasked && offers.first { $0.0 == attempt.scheme }?.1.realm != attempt.realm
-        if isOfAnotherSpace { self.attempt = nil } else { broke() }
+        let isOfAnotherSpace = attempt.isPreemptive && offers.first { $0.0 == attempt.scheme }?.1.realm != attempt.realm
+        if isOfAnotherSpace { self.attempt = nil } else { failAttempt() }
     }
 
     private mutating func exclude(_ scheme: AuthenticationScheme) {

@@ -36,7 +36,7 @@ package enum AuthenticationScheme: Int, Sendable, Comparable, CaseIterable {
     }
 
     /// Whether authentication may take more than one round trip.
-    package var hasLegs: Bool { self >= .ntlm }
+    package var isMultiStep: Bool { self >= .ntlm }
 
     package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 }

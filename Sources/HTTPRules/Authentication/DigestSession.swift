@@ -27,12 +27,12 @@ package struct DigestSession: Sendable, Hashable {
     private var count: UInt32 = 0
     private var opaque: String?
     /// Whether the server sent the algorithm; only then does the client send it back.
-    private let namesAlgorithm: Bool
+    private let sendsAlgorithm: Bool
     /// Nil for servers of RFC 2069, which send no `qop`.
     private let protection: DigestProof.Protection?
     private let hashesUser: Bool
     /// Whether the server is known to support RFC 7616, and with it `username*`.
-    private let readsExtendedUser: Bool
+    private let supportsExtendedUser: Bool
     private var sessionKey: SessionKey?
 
     /// The hash of A1 for a `-sess` algorithm, "computed only once" (section 3.4.2).
@@ -59,12 +59,12 @@ package struct DigestSession: Sendable, Hashable {
         if protection == nil, !offered.isEmpty { return nil }
         self.nonce = nonce
         self.algorithm = algorithm
-        namesAlgorithm = name != nil
+        sendsAlgorithm = name != nil
         realm = challenge.realm ?? ""
         opaque = challenge.parameter("opaque")
         isStale = Self.isTrue(challenge.parameter("stale"))
         hashesUser = Self.isTrue(challenge.parameter("userhash"))
-        readsExtendedUser =
+        supportsExtendedUser =
             challenge.parameter("charset")?.lowercased() == "utf-8" || challenge.parameter("userhash") != nil
             || algorithm.strength > 1
         domain = (challenge.parameter("domain") ?? "").split(separator: " ").map { String($0) }
@@ -90,7 +90,7 @@ package struct DigestSession: Sendable, Hashable {
         self.proof = proof
         let body = needsBody ? bodyHash?(algorithm) ?? algorithm.hash([]) : nil
         var fields = [userField(user), "realm=\(Self.quoted(realm))", "uri=\(Self.quoted(uri))"]
-        if namesAlgorithm { fields.append("algorithm=\(algorithm.rawValue)") }
+        if sendsAlgorithm { fields.append("algorithm=\(algorithm.rawValue)") }
         fields.append("nonce=\(Self.quoted(nonce))")
         if let protection {
             fields += ["nc=\(proof.count)", "cnonce=\(Self.quoted(clientNonce))", "qop=\(protection.rawValue)"]
@@ -160,7 +160,7 @@ package struct DigestSession: Sendable, Hashable {
     private func userField(_ user: String) -> String {
         if hashesUser { return "username=\"\(algorithm.hash(Array("\(user):\(realm)".utf8)))\"" }
         let isQuotable = user.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
-        let isPlain = isQuotable && (!readsExtendedUser || user.utf8.allSatisfy { $0 < 0x80 })
+        let isPlain = isQuotable && (!supportsExtendedUser || user.utf8.allSatisfy { $0 < 0x80 })
         return isPlain ? "username=\(Self.quoted(user))" : "username*=UTF-8''\(Self.extended(user))"
     }
 

@@ -59,9 +59,9 @@ extension NTLM {
         var bytes: [UInt8] { Self.encoded(pairs) }
 
         /// The target information in the client's response (section 3.1.5.1.2): the server's pairs with those that the client adds.
-        func answer(hasCode: Bool, channelBinding: [UInt8]?, servicePrincipal: [UInt8]?) -> [UInt8] {
+        func answer(hasMIC: Bool, channelBinding: [UInt8]?, servicePrincipal: [UInt8]?) -> [UInt8] {
             var pairs = pairs.filter { $0.name != Name.targetName && $0.name != Name.channelBindings }
-            if hasCode {
+            if hasMIC {
                 let flags = pairs.first { $0.name == Name.flags && $0.value.count == 4 }?.value ?? [0, 0, 0, 0]
                 pairs.removeAll { $0.name == Name.flags }
                 // "0x00000002: the client is providing message integrity in the MIC field".

@@ -60,9 +60,9 @@ package enum NTLM {
     ) -> [UInt8] {
         let (domain, name) = account(user)
         let key = responseKey(user: name, domain: domain, password: password)
-        let hasCode = challenge.timestamp != nil
+        let hasMIC = challenge.timestamp != nil
         let information = challenge.targetInformation.answer(
-            hasCode: hasCode, channelBinding: channelBinding,
+            hasMIC: hasMIC, channelBinding: channelBinding,
             servicePrincipal: servicePrincipal.map { Array(utf16($0).prefix(maximumName)) }
         )
         let response = response(
@@ -70,8 +70,8 @@ package enum NTLM {
             timestamp: challenge.timestamp ?? timestamp, targetInformation: information
         )
         // "If the CHALLENGE_MESSAGE contains the timestamp, the client SHOULD NOT send LmChallengeResponse" (section 3.1.5.1.2).
-        let older =
-            hasCode
+        let lmResponse =
+            hasMIC
             ? [UInt8](repeating: 0, count: 24)
             : code(key, challenge.serverChallenge + clientChallenge) + clientChallenge
         let isUnicode = challenge.flags.contains(.unicode)
@@ -79,12 +79,13 @@ package enum NTLM {
             Array((isUnicode ? utf16(text) : Array(text.utf8)).prefix(maximumName))
         }
         var message = Message(
-            flags: challenge.flags.intersection(.offered).union(.ntlm), version: version, hasCode: hasCode,
-            domain: text(domain), user: text(name), workstation: text(workstation), older: older, response: response.bytes
+            flags: challenge.flags.intersection(.offered).union(.ntlm), version: version, hasMIC: hasMIC,
+            domain: text(domain), user: text(name), workstation: text(workstation), lmResponse: lmResponse,
+            response: response.bytes
         ).bytes
-        if hasCode {
+        if hasMIC {
             let code = code(response.sessionKey, negotiate + challenge.bytes + message)
-            message.replaceSubrange(Message.codeRange, with: code)
+            message.replaceSubrange(Message.micRange, with: code)
         }
         return message
     }

@@ -75,7 +75,7 @@ package enum CacheDecision: Sendable {
         stored: StoredResponse?,
         now: Double
     ) -> CacheDecision {
-        CacheQuestion(method: method, headers: requestHeaders, policy: policy, stored: stored, now: now).decide()
+        CacheLookup(method: method, headers: requestHeaders, policy: policy, stored: stored, now: now).decide()
     }
 
     /// Returns the decision to make if it is unknown whether the server still accepts the credential of the stored response: the

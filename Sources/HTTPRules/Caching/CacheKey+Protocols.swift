@@ -13,7 +13,7 @@ extension CacheKey {
     private static let protocolMark = "URLProtocol "
 
     /// The key of a response from a protocol class, given the key of its URL.
-    package static func ofProtocolAnswer(_ key: String) -> String { protocolMark + key }
+    package static func forProtocolResponse(_ key: String) -> String { protocolMark + key }
 
     /// The URL of either kind of key.
     package static func url(of key: String) -> String {

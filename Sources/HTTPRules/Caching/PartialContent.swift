@@ -56,7 +56,7 @@ package enum PartialContent {
     package static func range(requestHeaders: HeaderBlock, stored: StoredResponse, now: Double) -> Served? {
         guard requestHeaders.all("Range").count == 1, let field = requestHeaders.first(.range), let request = requested(field),
             stored.status == 200 || stored.status == 206, !stored.isCoded, ifRangeHolds(requestHeaders, stored),
-            let held = held(stored)
+            let available = available(stored)
         else { return nil }
         let total = stored.isComplete ? stored.bodyLength : stored.completeLength
         let wanted: Range<Int64>
@@ -71,11 +71,14 @@ package enum PartialContent {
             if length == 0 { return unsatisfiable(stored, total, now) }
             wanted = max(0, total - length)..<total
         }
-        guard !wanted.isEmpty, held.lowerBound <= wanted.lowerBound, wanted.upperBound <= held.upperBound else { return nil }
+        guard !wanted.isEmpty, available.lowerBound <= wanted.lowerBound, wanted.upperBound <= available.upperBound else {
+            return nil
+        }
         var headers = stored.headersForReuse(now: now, wasValidated: false)
         headers.set("Content-Range", contentRange(wanted, total))
         headers.set("Content-Length", String(wanted.count))
-        return .partial(body: wanted.lowerBound - held.lowerBound..<wanted.upperBound - held.lowerBound, headers: headers)
+        return .partial(
+            body: wanted.lowerBound - available.lowerBound..<wanted.upperBound - available.lowerBound, headers: headers)
     }
 
     private static func unsatisfiable(_ stored: StoredResponse, _ total: Int64, _ now: Double) -> Served {
@@ -90,7 +93,7 @@ package enum PartialContent {
     }
 
     /// The stored byte range of the representation, or nil if its length differs from that of the body.
-    private static func held(_ stored: StoredResponse) -> Range<Int64>? {
+    private static func available(_ stored: StoredResponse) -> Range<Int64>? {
         guard stored.bodyLength >= 0 else { return nil }
         guard let range = stored.storedRange else { return stored.status == 206 ? nil : 0..<stored.bodyLength }
         guard range.lowerBound >= 0, Int64(range.count) == stored.bodyLength,
@@ -167,10 +170,11 @@ package enum PartialContent {
     /// response with the stored response" (section 3.3). Because of `If-Range`, the server sends the whole representation if it
     /// changed.
     package static func completionFields(of stored: StoredResponse) -> [(String, String)] {
-        guard let held = held(stored), stored.storedRange != nil, held.lowerBound == 0, !held.isEmpty, !stored.isCoded,
-            stored.completeLength.map({ $0 > held.upperBound }) ?? true, let validator = stored.strongValidator
+        guard let available = available(stored), stored.storedRange != nil, available.lowerBound == 0, !available.isEmpty,
+            !stored.isCoded,
+            stored.completeLength.map({ $0 > available.upperBound }) ?? true, let validator = stored.strongValidator
         else { return [] }
-        return [("Range", ByteRange.field(from: held.upperBound)), ("If-Range", validator)]
+        return [("Range", ByteRange.field(from: available.upperBound)), ("If-Range", validator)]
     }
 
     /// Combines two parts of one representation (section 3.4; RFC 9110, section 15.3.7.3).
@@ -179,8 +183,9 @@ package enum PartialContent {
     /// newer part's fields replace those of the older one, and the credential is that of either part. If the result is complete,
     /// its status is 200.
     package static func combined(_ a: StoredResponse, _ b: StoredResponse) -> Combination? {
-        guard a.url == b.url, a.method == b.method, !a.isCoded, !b.isCoded, isStatusOfContent(a), isStatusOfContent(b),
-            let first = held(a), let second = held(b), let validator = a.strongValidator, validator == b.strongValidator,
+        guard a.url == b.url, a.method == b.method, !a.isCoded, !b.isCoded, hasContentStatus(a), hasContentStatus(b),
+            let first = available(a), let second = available(b), let validator = a.strongValidator,
+            validator == b.strongValidator,
             !first.isEmpty, !second.isEmpty, first.lowerBound <= second.upperBound, second.lowerBound <= first.upperBound
         else { return nil }
         let totals = [total(a), total(b)].compactMap { $0 }
@@ -191,7 +196,7 @@ package enum PartialContent {
         return Combination(response: response, pieces: pieces(first, second))
     }
 
-    private static func isStatusOfContent(_ stored: StoredResponse) -> Bool {
+    private static func hasContentStatus(_ stored: StoredResponse) -> Bool {
         stored.status == 200 && stored.storedRange == nil || stored.status == 206 && stored.storedRange != nil
     }
 

@@ -45,7 +45,7 @@ package enum Revalidation {
         requestTime: Double,
         responseTime: Double
     ) -> StoredResponse? {
-        guard validatorsFit(stored.headers, headers, wereSent: true) else { return nil }
+        guard validatorsMatch(stored.headers, headers, wereSent: true) else { return nil }
         return updated(
             stored, with: headers, requestHeaders: requestHeaders, credential: requestHeaders?.first(.authorization),
             requestTime: requestTime, responseTime: responseTime
@@ -58,14 +58,14 @@ package enum Revalidation {
     /// must contain a matching validator.
     package static func renewed(
         _ stored: StoredResponse,
-        byOthers304 headers: HeaderBlock,
+        withApp304 headers: HeaderBlock,
         requestHeaders: HeaderBlock,
         requestTime: Double,
         responseTime: Double
     ) -> StoredResponse? {
         guard stored.isSuccess,
             ["ETag", "Last-Modified"].contains(where: { headers.contains($0) && stored.headers.contains($0) }),
-            validatorsFit(stored.headers, headers, wereSent: false)
+            validatorsMatch(stored.headers, headers, wereSent: false)
         else { return nil }
         return updated(
             stored, with: headers, requestHeaders: requestHeaders, credential: requestHeaders.first(.authorization),
@@ -80,7 +80,7 @@ package enum Revalidation {
     /// If both responses have entity tags, these decide. A tag that was sent in the request is matched by "the weak comparison
     /// function" (RFC 9110, section 13.1.2). Servers that weaken it when they compress the response, such as nginx, omit `W/` in
     /// the 304.
-    private static func validatorsFit(_ stored: HeaderBlock, _ new: HeaderBlock, wereSent: Bool) -> Bool {
+    private static func validatorsMatch(_ stored: HeaderBlock, _ new: HeaderBlock, wereSent: Bool) -> Bool {
         if let newTag = new.octetText(.etag), let oldTag = stored.octetText(.etag) {
             guard let new = EntityTag(newTag), let old = EntityTag(oldTag) else { return newTag == oldTag }
             return new.isWeak || wereSent ? opaque(new) == opaque(old) : new.matchesStrongly(old)
@@ -186,7 +186,9 @@ package enum Revalidation {
         for name in ["ETag", "Last-Modified"] {
             if let value = headers.first(name), stored.headers.first(name) != value { return .invalidate }
         }
-        if let said = headers.first(.contentLength), let known = length(of: stored), Int64(said) != known { return .invalidate }
+        if let stated = headers.first(.contentLength), let known = length(of: stored), Int64(stated) != known {
+            return .invalidate
+        }
         let result = updated(
             stored, with: headers, requestHeaders: nil, credential: credential, requestTime: requestTime,
             responseTime: responseTime
@@ -197,7 +199,7 @@ package enum Revalidation {
     /// The length of the whole representation as it was sent, if known.
     private static func length(of stored: StoredResponse) -> Int64? {
         guard stored.isComplete else { return stored.completeLength }
-        if let said = stored.headers.first(.contentLength).flatMap({ Int64($0) }) { return said }
+        if let stated = stored.headers.first(.contentLength).flatMap({ Int64($0) }) { return stated }
         return stored.isCoded ? nil : stored.bodyLength
     }
 
@@ -224,15 +226,15 @@ package enum Revalidation {
         // "Any situation that would result in a 500, 502, 503, or 504 HTTP response status code being returned."
         guard status.map({ [500, 502, 503, 504].contains($0) }) ?? true else { return false }
         let control = CacheControl(stored.headers)
-        let wishes = CacheControl(request: requestHeaders)
-        guard stored.isSuccess, !control.noCache, !control.mustRevalidate, !wishes.noCache, !wishes.noStore,
+        let request = CacheControl(request: requestHeaders)
+        guard stored.isSuccess, !control.noCache, !control.mustRevalidate, !request.noCache, !request.noStore,
             Storability.mayKeep(stored),
             CacheKey.matches(stored, requestHeaders: requestHeaders)
         else { return false }
         let isServable =
             requestHeaders.contains(.range)
             ? PartialContent.range(requestHeaders: requestHeaders, stored: stored, now: now) != nil : stored.isComplete
-        guard isServable, let limit = wishes.staleIfError ?? (wishes.maxAge == nil ? control.staleIfError : nil) else {
+        guard isServable, let limit = request.staleIfError ?? (request.maxAge == nil ? control.staleIfError : nil) else {
             return false
         }
         return Freshness.staleness(stored, now: now) <= Double(limit)

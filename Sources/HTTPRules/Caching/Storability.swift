@@ -62,7 +62,7 @@ package enum Storability {
     /// `must-understand` limits "caching of the response to a cache that understands and conforms to the requirements for that
     /// response's status code", which then "SHOULD ignore the no-store directive" (section 5.2.2.3).
     private static func permits(_ control: CacheControl, _ status: Int) -> Bool {
-        guard !isOfTheMoment(status) else { return false }
+        guard !isRequestSpecific(status) else { return false }
         return control.mustUnderstand ? isHeuristicallyCacheable(status) : !control.noStore
     }
 
@@ -71,7 +71,7 @@ package enum Storability {
     /// A 304 updates the stored response (RFC 9111, section 4.3.4). A 401 or 407 depends on credentials that are not part of the
     /// key: a stored one would ask for them forever. 412 and 416 depend on fields that are not part of the key either. 428, 429,
     /// 431 and 511 "MUST NOT be stored by a cache" (RFC 6585, sections 3 to 6).
-    private static func isOfTheMoment(_ status: Int) -> Bool {
+    private static func isRequestSpecific(_ status: Int) -> Bool {
         switch status {
         case 304, 401, 407, 412, 416, 428, 429, 431, 511: true
         default: false

@@ -105,7 +105,7 @@ package struct StoredResponse: Hashable, Sendable {
     }
 
     /// Replaces the response's header fields and updates the properties derived from them.
-    package mutating func takeHeaders(_ headers: HeaderBlock, requestHeaders: HeaderBlock) {
+    package mutating func replaceHeaders(_ headers: HeaderBlock, requestHeaders: HeaderBlock) {
         self.headers = Storability.storedHeaders(headers)
         varyFields = CacheKey.varyFields(of: headers, requestHeaders: requestHeaders)
         credential = CacheControl(headers).isForEveryCredential ? nil : credential ?? requestHeaders.first(.authorization)

@@ -12,7 +12,7 @@ import HTTPWire
 extension Cookie {
     /// Whether the cookie is for a host: the same host, or one that domain-matches (RFC 6265bis, section 5.1.3).
     package func matches(domain host: String) -> Bool {
-        isHostOnly ? Self.areSame(host, domain) : Self.domainMatches(host, domain)
+        isHostOnly ? Self.areEqual(host, domain) : Self.domainMatches(host, domain)
     }
 
     /// Whether a request path path-matches the cookie's path (section 5.1.4).
@@ -31,7 +31,7 @@ extension Cookie {
 
     /// "The domain string is a suffix of the string", at a dot, and "the string is a host name (i.e., not an IP address)".
     static func domainMatches(_ host: String, _ domain: String) -> Bool {
-        guard host.utf8.count > domain.utf8.count else { return areSame(host, domain) }
+        guard host.utf8.count > domain.utf8.count else { return areEqual(host, domain) }
         let rest = host.utf8.dropLast(domain.utf8.count)
         return rest.last == UInt8(ascii: ".") && host.utf8[rest.endIndex...].elementsEqual(domain.utf8) && !domain.isEmpty
             && !isAddress(host)
@@ -59,14 +59,14 @@ extension Cookie {
     }
 
     /// Compares octets: `String` treats canonically equivalent texts as equal, the RFC does not.
-    static func areSame(_ one: String, _ other: String) -> Bool {
+    static func areEqual(_ one: String, _ other: String) -> Bool {
         one.utf8.count == other.utf8.count && one.utf8.elementsEqual(other.utf8)
     }
 
-    static func areSame(_ one: String?, _ other: String?) -> Bool {
+    static func areEqual(_ one: String?, _ other: String?) -> Bool {
         switch (one, other) {
         case (nil, nil): true
-        case (let one?, let other?): areSame(one, other)
+        case (let one?, let other?): areEqual(one, other)
         case (nil, _), (_, nil): false
         }
     }
@@ -74,8 +74,9 @@ extension Cookie {
 
 extension Cookie.Key {
     package static func == (one: Self, other: Self) -> Bool {
-        Cookie.areSame(one.name, other.name) && Cookie.areSame(one.domain, other.domain) && Cookie.areSame(one.path, other.path)
-            && one.isHostOnly == other.isHostOnly && Cookie.areSame(one.partition, other.partition)
+        Cookie.areEqual(one.name, other.name) && Cookie.areEqual(one.domain, other.domain)
+            && Cookie.areEqual(one.path, other.path)
+            && one.isHostOnly == other.isHostOnly && Cookie.areEqual(one.partition, other.partition)
     }
 
     package func hash(into hasher: inout Hasher) {

@@ -53,15 +53,15 @@ extension Cookie {
     private static func scope(_ domain: String?, _ host: String) -> (domain: String, isHostOnly: Bool)? {
         guard let domain else { return (host, true) }
         guard domain.utf8.first != UInt8(ascii: "."), domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
-        if areSame(domain, host) { return (host, staysWithItsHost(host)) }
-        return mayReach(domain, from: host) ? (domain, false) : nil
+        if areEqual(domain, host) { return (host, isAlwaysHostOnly(host)) }
+        return maySetDomain(domain, from: host) ? (domain, false) : nil
     }
 
     /// Whether a host may set cookies for a parent domain: step 9, and a check that the domain has a single owner.
     ///
     /// For a wildcard rule such as `*.kobe.jp`, the parent name itself is not a public suffix, but the names below it have
     /// different owners.
-    package static func mayReach(_ domain: String, from host: String) -> Bool {
+    package static func maySetDomain(_ domain: String, from host: String) -> Bool {
         guard domainMatches(host, domain), let start = PublicSuffixList.registrableStart(of: host) else { return false }
         return host.utf8.count - domain.utf8.count <= start
     }
@@ -70,7 +70,7 @@ extension Cookie {
     ///
     /// A public suffix may have its own cookies, and an address only matches itself. In both cases the `Domain` attribute has no
     /// effect.
-    package static func staysWithItsHost(_ domain: String) -> Bool {
+    package static func isAlwaysHostOnly(_ domain: String) -> Bool {
         isAddress(domain) || PublicSuffixList.isPublicSuffix(domain)
     }
 

@@ -35,37 +35,37 @@ extension CookieJar {
     private mutating func picks(for request: CookieRequest, now: Double) -> [Entry] {
         guard count > 0 else { return [] }
         var picks: [Entry] = []
-        var drawersUsed = 0
+        var usedGroupCount = 0
         // The host itself, then its parent domains. An address has no parent domains.
         var domain = request.host[...]
         while true {
-            if let drawer = place(of: domain) {
+            if let group = location(of: domain) {
                 let before = picks.count
-                pick(from: drawer, isHost: domain.startIndex == request.host.startIndex, request, now, into: &picks)
-                if picks.count > before { drawersUsed += 1 }
+                pick(from: group, isHost: domain.startIndex == request.host.startIndex, request, now, into: &picks)
+                if picks.count > before { usedGroupCount += 1 }
             }
             guard let dot = domain.utf8.firstIndex(of: UInt8(ascii: ".")) else { break }
             domain = domain[domain.utf8.index(after: dot)...]
         }
-        if drawersUsed > 1 { picks.sort { $0.precedes($1) } }
+        if usedGroupCount > 1 { picks.sort { $0.precedes($1) } }
         return picks
     }
 
     private mutating func pick(
-        from drawer: Int,
+        from group: Int,
         isHost: Bool,
         _ request: CookieRequest,
         _ now: Double,
         into picks: inout [Entry]
     ) {
         guard isHost || !Cookie.isAddress(request.host) else { return }
-        for position in drawers[drawer].entries.indices {
-            let entry = drawers[drawer].entries[position]
+        for position in groups[group].entries.indices {
+            let entry = groups[group].entries[position]
             guard isHost || !entry.record.cookie.isHostOnly,
-                entry.goes(with: request, treatsDefaultAsLax: treatsDefaultAsLax, now: now)
+                entry.isSent(with: request, treatsDefaultAsLax: treatsDefaultAsLax, now: now)
             else { continue }
-            drawers[drawer].entries[position].lastAccess = now
-            picks.append(drawers[drawer].entries[position])
+            groups[group].entries[position].lastAccess = now
+            picks.append(groups[group].entries[position])
         }
     }
 }

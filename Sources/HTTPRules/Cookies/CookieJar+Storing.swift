@@ -62,24 +62,24 @@ extension CookieJar {
     /// Steps 23 and 24, and evictions.
     private mutating func insert(_ cookie: Cookie, isHTTP: Bool, now: Double) -> [Change] {
         var cookie = cookie
-        let old = place(of: cookie.key)
+        let old = location(of: cookie.key)
         if let old {
-            let oldCookie = drawers[old.drawer].entries[old.position].cookie
+            let oldCookie = groups[old.group].entries[old.position].cookie
             guard isHTTP || !oldCookie.isHTTPOnly else { return [] }
             // An expired cookie counts as removed, although it is still stored.
             if !oldCookie.isExpired(now) { cookie.creation = oldCookie.creation }
             var same = oldCookie
             same.lastAccess = cookie.lastAccess
-            if same == cookie, Cookie.areSame(same.value, cookie.value), !cookie.isExpired(now) {
-                drawers[old.drawer].entries[old.position].lastAccess = cookie.lastAccess
+            if same == cookie, Cookie.areEqual(same.value, cookie.value), !cookie.isExpired(now) {
+                groups[old.group].entries[old.position].lastAccess = cookie.lastAccess
                 return []
             }
         }
         guard !cookie.isExpired(now) else {
-            if let old { return [remove(at: old.position, of: old.drawer)] }
+            if let old { return [remove(at: old.position, of: old.group)] }
             return isHTTP ? [.absent(cookie.key)] : []
         }
-        keep(cookie)
+        upsert(cookie)
         return [.set(cookie)] + removeExcess(ofDomain: cookie.domain, now: now)
     }
 
@@ -87,10 +87,10 @@ extension CookieJar {
     ///
     /// An expired cookie counts as removed, although it is still stored.
     private func overlaysSecure(_ cookie: Cookie, now: Double) -> Bool {
-        for drawer in drawers where isRelated(drawer.domain, cookie.domain) {
-            let isHidden = drawer.entries.contains { entry in
+        for group in groups where isRelated(group.domain, cookie.domain) {
+            let isHidden = group.entries.contains { entry in
                 entry.record.cookie.isSecure && !entry.record.cookie.isExpired(now)
-                    && Cookie.areSame(entry.record.cookie.name, cookie.name)
+                    && Cookie.areEqual(entry.record.cookie.name, cookie.name)
                     && Cookie.pathMatches(cookie.path, entry.record.cookie.path)
             }
             if isHidden { return true }
@@ -109,22 +109,22 @@ extension CookieJar {
     ///
     /// Among these, the least recently used ones are removed first.
     mutating func removeExcess(ofDomain domain: String, now: Double) -> [Change] {
-        guard let drawer = place(of: domain[...]),
-            drawers[drawer].entries.count > Self.maximumPerDomain || count > Self.maximumCount
+        guard let group = location(of: domain[...]),
+            groups[group].entries.count > Self.maximumPerDomain || count > Self.maximumCount
         else { return [] }
         var changes = removeExpired(now: now)
-        while drawers[drawer].entries.count > Self.maximumPerDomain { changes.append(evictOne(of: drawer)) }
+        while groups[group].entries.count > Self.maximumPerDomain { changes.append(evictOne(of: group)) }
         return changes + enforceTotal()
     }
 
     /// Removes a cookie of a domain with too many cookies, preferably one without `Secure`.
-    mutating func evictOne(of drawer: Int) -> Change {
-        let entries = drawers[drawer].entries
+    mutating func evictOne(of group: Int) -> Change {
+        let entries = groups[group].entries
         let position = entries.indices.min { one, other in
             let (isSecure, isOtherSecure) = (entries[one].record.cookie.isSecure, entries[other].record.cookie.isSecure)
-            return isSecure != isOtherSecure ? isOtherSecure : entries[one].isStaler(than: entries[other])
+            return isSecure != isOtherSecure ? isOtherSecure : entries[one].isLessRecentlyUsed(than: entries[other])
         }
-        return remove(at: position ?? 0, of: drawer)
+        return remove(at: position ?? 0, of: group)
     }
 
     /// Removes the least recently used cookies of all domains until at most ``maximumCount`` are left.
@@ -132,18 +132,20 @@ extension CookieJar {
     mutating func enforceTotal() -> [Change] {
         let excess = count - Self.maximumCount
         // The common case after storing a cookie: there is one too many.
-        if excess <= 1 { return excess < 1 ? [] : stalest().map { [remove(at: $0.position, of: $0.drawer)] } ?? [] }
-        return drawers.flatMap(\.entries).sorted { $0.isStaler(than: $1) }.prefix(excess).flatMap { remove($0.record.cookie.key) }
+        if excess <= 1 { return excess < 1 ? [] : leastRecentlyUsed().map { [remove(at: $0.position, of: $0.group)] } ?? [] }
+        return groups.flatMap(\.entries).sorted { $0.isLessRecentlyUsed(than: $1) }.prefix(excess).flatMap {
+            remove($0.record.cookie.key)
+        }
     }
 
-    private func stalest() -> (drawer: Int, position: Int)? {
-        var found: (drawer: Int, position: Int, entry: Entry)?
-        for drawer in drawers.indices {
-            for position in drawers[drawer].entries.indices {
-                let entry = drawers[drawer].entries[position]
-                if found.map({ entry.isStaler(than: $0.entry) }) ?? true { found = (drawer, position, entry) }
+    private func leastRecentlyUsed() -> (group: Int, position: Int)? {
+        var found: (group: Int, position: Int, entry: Entry)?
+        for group in groups.indices {
+            for position in groups[group].entries.indices {
+                let entry = groups[group].entries[position]
+                if found.map({ entry.isLessRecentlyUsed(than: $0.entry) }) ?? true { found = (group, position, entry) }
             }
         }
-        return found.map { ($0.drawer, $0.position) }
+        return found.map { ($0.group, $0.position) }
     }
 }

@@ -21,7 +21,7 @@ package struct CookieJar: Sendable {
     }
 
     /// The cookies of one domain, sorted by ``Entry/precedes(_:)``.
-    struct Drawer: Sendable {
+    struct DomainGroup: Sendable {
         let domain: String
         let isPublicSuffix: Bool
         var entries: [Entry] = []
@@ -44,12 +44,12 @@ package struct CookieJar: Sendable {
     package var treatsDefaultAsLax = false
     package private(set) var count = 0
 
-    var drawers: [Drawer] = []
+    var groups: [DomainGroup] = []
     /// Maps a domain to the index of its group.
     ///
     /// The key is a `Substring`, so that a parent domain is looked up without a copy.
-    private(set) var places: [Substring: Int] = [:]
-    private var emptyDrawers: [Int] = []
+    private(set) var groupIndices: [Substring: Int] = [:]
+    private var emptyGroups: [Int] = []
     private var nextSequence = 0
 
     package init() {}
@@ -58,13 +58,13 @@ package struct CookieJar: Sendable {
     ///
     /// Omits cookies that are no longer allowed or exceed the limits.
     package init(_ cookies: [Cookie]) {
-        for cookie in cookies { keepIfAllowed(cookie) }
+        for cookie in cookies { upsertIfAllowed(cookie) }
         enforceTotal()
     }
 
     /// All cookies in the order of their creation.
     package var all: [Cookie] {
-        drawers.flatMap(\.entries).sorted { one, other in
+        groups.flatMap(\.entries).sorted { one, other in
             let (creation, otherCreation) = (one.record.cookie.creation, other.record.cookie.creation)
             return creation != otherCreation ? creation < otherCreation : one.sequence < other.sequence
         }.map(\.cookie)
@@ -73,8 +73,8 @@ package struct CookieJar: Sendable {
     // MARK: Changing
 
     package mutating func remove(_ key: Cookie.Key) -> [Change] {
-        guard let (drawer, position) = place(of: key) else { return [] }
-        return [remove(at: position, of: drawer)]
+        guard let (group, position) = location(of: key) else { return [] }
+        return [remove(at: position, of: group)]
     }
 
     package mutating func removeAll() -> [Change] {
@@ -95,7 +95,7 @@ package struct CookieJar: Sendable {
     package mutating func apply(_ changes: [Change]) {
         for change in changes {
             switch change {
-            case .set(let cookie): keepIfAllowed(cookie)
+            case .set(let cookie): upsertIfAllowed(cookie)
             case .removed(let key), .absent(let key): _ = remove(key)
             }
         }
@@ -104,73 +104,73 @@ package struct CookieJar: Sendable {
 
     // MARK: Groups
 
-    func place(of domain: Substring) -> Int? { places[domain] }
+    func location(of domain: Substring) -> Int? { groupIndices[domain] }
 
-    func place(of key: Cookie.Key) -> (drawer: Int, position: Int)? {
-        guard let drawer = places[key.domain[...]] else { return nil }
-        let position = drawers[drawer].entries.firstIndex { $0.hasKey(key) }
-        return position.map { (drawer, $0) }
+    func location(of key: Cookie.Key) -> (group: Int, position: Int)? {
+        guard let group = groupIndices[key.domain[...]] else { return nil }
+        let position = groups[group].entries.firstIndex { $0.hasKey(key) }
+        return position.map { (group, $0) }
     }
 
     /// Adds a cookie from a file or another process, unless it is malformed or its domain has become a public suffix: "avoid
     /// retrieving these invalid cookies" (section 5.8.3).
-    private mutating func keepIfAllowed(_ cookie: Cookie) {
+    private mutating func upsertIfAllowed(_ cookie: Cookie) {
         guard cookie.isWellFormed else { return }
-        let drawer = openDrawer(of: cookie.domain)
-        if cookie.isHostOnly || !drawers[drawer].isPublicSuffix { keep(cookie, in: drawer) }
-        if drawers[drawer].entries.count > Self.maximumPerDomain { _ = evictOne(of: drawer) }
-        closeIfEmpty(drawer)
+        let group = findOrCreateGroup(of: cookie.domain)
+        if cookie.isHostOnly || !groups[group].isPublicSuffix { upsert(cookie, in: group) }
+        if groups[group].entries.count > Self.maximumPerDomain { _ = evictOne(of: group) }
+        closeIfEmpty(group)
     }
 
     /// Inserts a cookie at its position, replacing one with the same key.
-    mutating func keep(_ cookie: Cookie, in drawer: Int? = nil) {
-        let old = place(of: cookie.key)
-        let drawer = drawer ?? openDrawer(of: cookie.domain)
+    mutating func upsert(_ cookie: Cookie, in group: Int? = nil) {
+        let old = location(of: cookie.key)
+        let group = group ?? findOrCreateGroup(of: cookie.domain)
         var sequence = nextSequence
         if let old {
-            sequence = drawers[drawer].entries.remove(at: old.position).sequence
+            sequence = groups[group].entries.remove(at: old.position).sequence
         } else {
             nextSequence += 1
             count += 1
         }
         let entry = Entry(cookie, sequence: sequence)
-        let position = drawers[drawer].entries.lastIndex { !entry.precedes($0) }
-        drawers[drawer].entries.insert(entry, at: position.map { $0 + 1 } ?? 0)
+        let position = groups[group].entries.lastIndex { !entry.precedes($0) }
+        groups[group].entries.insert(entry, at: position.map { $0 + 1 } ?? 0)
     }
 
     @discardableResult
-    mutating func remove(at position: Int, of drawer: Int) -> Change {
-        let key = drawers[drawer].entries.remove(at: position).record.cookie.key
+    mutating func remove(at position: Int, of group: Int) -> Change {
+        let key = groups[group].entries.remove(at: position).record.cookie.key
         count -= 1
-        closeIfEmpty(drawer)
+        closeIfEmpty(group)
         return .removed(key)
     }
 
     private mutating func removeAll(where isUnwanted: (Entry) -> Bool) -> [Change] {
         var changes: [Change] = []
-        for drawer in drawers.indices {
-            let unwanted = drawers[drawer].entries.filter(isUnwanted)
+        for group in groups.indices {
+            let unwanted = groups[group].entries.filter(isUnwanted)
             guard !unwanted.isEmpty else { continue }
             changes += unwanted.map { .removed($0.record.cookie.key) }
-            drawers[drawer].entries.removeAll(where: isUnwanted)
+            groups[group].entries.removeAll(where: isUnwanted)
             count -= unwanted.count
-            closeIfEmpty(drawer)
+            closeIfEmpty(group)
         }
         return changes
     }
 
-    private mutating func openDrawer(of domain: String) -> Int {
-        if let drawer = places[domain[...]] { return drawer }
-        let new = Drawer(domain: domain, isPublicSuffix: PublicSuffixList.isPublicSuffix(domain))
-        let drawer = emptyDrawers.popLast() ?? drawers.count
-        if drawer < drawers.count { drawers[drawer] = new } else { drawers.append(new) }
-        places[domain[...]] = drawer
-        return drawer
+    private mutating func findOrCreateGroup(of domain: String) -> Int {
+        if let group = groupIndices[domain[...]] { return group }
+        let new = DomainGroup(domain: domain, isPublicSuffix: PublicSuffixList.isPublicSuffix(domain))
+        let group = emptyGroups.popLast() ?? groups.count
+        if group < groups.count { groups[group] = new } else { groups.append(new) }
+        groupIndices[domain[...]] = group
+        return group
     }
 
-    private mutating func closeIfEmpty(_ drawer: Int) {
-        guard drawers[drawer].entries.isEmpty, places.removeValue(forKey: drawers[drawer].domain[...]) != nil else { return }
-        emptyDrawers.append(drawer)
+    private mutating func closeIfEmpty(_ group: Int) {
+        guard groups[group].entries.isEmpty, groupIndices.removeValue(forKey: groups[group].domain[...]) != nil else { return }
+        emptyGroups.append(group)
     }
 }
 
@@ -223,21 +223,21 @@ extension CookieJar {
             return creation != otherCreation ? creation < otherCreation : sequence < other.sequence
         }
 
-        func isStaler(than other: Entry) -> Bool {
+        func isLessRecentlyUsed(than other: Entry) -> Bool {
             lastAccess != other.lastAccess ? lastAccess < other.lastAccess : sequence < other.sequence
         }
 
         func hasKey(_ key: Cookie.Key) -> Bool {
-            record.cookie.isHostOnly == key.isHostOnly && Cookie.areSame(record.cookie.name, key.name)
-                && Cookie.areSame(record.cookie.path, key.path) && Cookie.areSame(record.cookie.partition, key.partition)
+            record.cookie.isHostOnly == key.isHostOnly && Cookie.areEqual(record.cookie.name, key.name)
+                && Cookie.areEqual(record.cookie.path, key.path) && Cookie.areEqual(record.cookie.partition, key.partition)
         }
 
         /// Whether the cookie is sent with a request to a matching host (section 5.8.3, step 1).
-        func goes(with request: CookieRequest, treatsDefaultAsLax: Bool, now: Double) -> Bool {
+        func isSent(with request: CookieRequest, treatsDefaultAsLax: Bool, now: Double) -> Bool {
             (request.isSecure || !record.cookie.isSecure) && expires > now
                 && (record.pathLength == 1 || Cookie.pathMatches(request.path, record.cookie.path))
                 && request.maySend(record.cookie.sameSite, treatsDefaultAsLax: treatsDefaultAsLax)
-                && (record.cookie.partition == nil || Cookie.areSame(record.cookie.partition, request.partition))
+                && (record.cookie.partition == nil || Cookie.areEqual(record.cookie.partition, request.partition))
                 && (record.cookie.ports.isEmpty || record.cookie.ports.contains(request.port))
         }
     }

@@ -71,17 +71,17 @@ package struct CookieRequest: Sendable {
         )
         guard let mainDocumentURL else { return }
         let main = Origin(mainDocumentURL)
-        isThirdParty = main.map { !Self.areOneDomain($0.host, host) } ?? true
+        isThirdParty = main.map { !Self.haveSameDomain($0.host, host) } ?? true
         // "Same site" includes the scheme, "third party" does not.
         if isThirdParty || main?.isSecure != isSecure { site = .crossSite(topLevelNavigation: false) }
     }
 
-    private static func areOneDomain(_ one: String, _ other: String) -> Bool {
-        if Cookie.areSame(one, other) { return true }
+    private static func haveSameDomain(_ one: String, _ other: String) -> Bool {
+        if Cookie.areEqual(one, other) { return true }
         guard !Cookie.isAddress(one), !Cookie.isAddress(other), let domain = PublicSuffixList.registrableDomain(of: one),
             let otherDomain = PublicSuffixList.registrableDomain(of: other)
         else { return false }
-        return Cookie.areSame(domain, otherDomain)
+        return Cookie.areEqual(domain, otherDomain)
     }
 
     /// RFC 9110, section 9.2.1.

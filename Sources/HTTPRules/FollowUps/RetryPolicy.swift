@@ -13,7 +13,7 @@ package enum RetryEvidence: Sendable, Hashable {
     case none
     /// The server reported a stream error for this request on a connection that is still usable. A retry would fail in the same
     /// way.
-    case failedAlone
+    case streamFailed
     /// The server has not started to process the request, so any request may be retried (RFC 9113, section 8.7).
     case notProcessed(Refusal)
     /// Not processed, because the server requires HTTP/1.1 (RFC 9113, section 7).
@@ -33,10 +33,10 @@ package enum RetryEvidence: Sendable, Hashable {
     }
 
     /// Whether the server has not started to process the request.
-    package var saysUnprocessed: Bool {
+    package var isUnprocessed: Bool {
         switch self {
         case .notProcessed, .wantsHTTP1: true
-        case .none, .failedAlone: false
+        case .none, .streamFailed: false
         }
     }
 }
@@ -63,7 +63,7 @@ package struct RefusalCount: Sendable, Hashable {
     }
 
     /// Whether the request may be retried.
-    package var mayGoOn: Bool { !isOver && count < Self.most }
+    package var allowsRetry: Bool { !isOver && count < Self.most }
 
     /// The delay before the retry in seconds.
     ///
@@ -144,8 +144,8 @@ package enum RetryPolicy {
     ) -> Bool {
         switch evidence {
         case .none: break
-        case .failedAlone: return false
-        case .notProcessed: return bodyIsReplayable && refusals.mayGoOn
+        case .streamFailed: return false
+        case .notProcessed: return bodyIsReplayable && refusals.allowsRetry
         case .wantsHTTP1: return bodyIsReplayable && attempts < Self.versionAttempts
         }
         return connectionWasReused && !receivedAnyBytes && attempts < Self.attempts

@@ -21,14 +21,14 @@ package struct EventStreamReader: Sendable {
     /// An event or a line exceeds the limit.
     package struct TooLong: Error, Hashable {}
 
-    private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     /// The maximum size of an event's data and of a line, in bytes.
     private let limit: Int
     private var line: [UInt8] = []
     private var isAtStart = true
     /// Whether the last byte was a CR that ended a line: an LF after it belongs to the same line end.
-    private var followsReturn = false
+    private var lastByteWasCR = false
     private var type: [UInt8] = []
     private var data: [UInt8] = []
     private var hasData = false
@@ -49,15 +49,15 @@ package struct EventStreamReader: Sendable {
     /// - Returns: The event that the byte completes, or nil.
     package mutating func take(_ byte: UInt8) throws(TooLong) -> Event? {
         switch byte {
-        case 0x0A where followsReturn:
-            followsReturn = false
+        case 0x0A where lastByteWasCR:
+            lastByteWasCR = false
             return nil
         case 0x0A, 0x0D:
-            followsReturn = byte == 0x0D
+            lastByteWasCR = byte == 0x0D
             defer { line.removeAll(keepingCapacity: true) }
             return try endLine()
         default:
-            followsReturn = false
+            lastByteWasCR = false
             guard line.count - 16 < limit else { throw TooLong() }
             line.append(byte)
             return nil
@@ -68,7 +68,7 @@ package struct EventStreamReader: Sendable {
         var text = line[...]
         if isAtStart {
             isAtStart = false
-            if text.starts(with: Self.mark) { text = text.dropFirst(Self.mark.count) }
+            if text.starts(with: Self.byteOrderMark) { text = text.dropFirst(Self.byteOrderMark.count) }
         }
         guard !text.isEmpty else { return dispatch() }
         let colon = text.firstIndex(of: UInt8(ascii: ":")) ?? text.endIndex

@@ -34,7 +34,7 @@ struct FieldReader {
 
     /// Reads the text of a quoted string; nil if there is none or it has no end.
     mutating func readQuoted() -> [UInt8]? {
-        guard takes(UInt8(ascii: "\"")) else { return nil }
+        guard skipIfPresent(UInt8(ascii: "\"")) else { return nil }
         var value: [UInt8] = []
         while let byte = rest.popFirst() {
             if byte == UInt8(ascii: "\"") { return value }
@@ -53,7 +53,7 @@ struct FieldReader {
         rest = rest.drop { ASCII.isWhitespace($0) }
     }
 
-    mutating func takes(_ byte: UInt8) -> Bool {
+    mutating func skipIfPresent(_ byte: UInt8) -> Bool {
         guard rest.first == byte else { return false }
         rest.removeFirst()
         return true

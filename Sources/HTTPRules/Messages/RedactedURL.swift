@@ -72,7 +72,7 @@ package enum RedactedURL {
         let key = String(decoding: PercentEncoding.bytes(bytes[(bytes.startIndex + 1)..<equals]), as: UTF8.self)
         // The value may be a URL that contains secrets.
         let value = String(decoding: PercentEncoding.bytes(bytes[(equals + 1)...]), as: UTF8.self)
-        guard SecretNames.contain(key) || depth > 3 || text(value, depth: depth + 1) != value else {
+        guard SecretNames.contains(key) || depth > 3 || text(value, depth: depth + 1) != value else {
             result += bytes
             return
         }

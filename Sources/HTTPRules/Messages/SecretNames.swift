@@ -29,7 +29,7 @@ package enum SecretNames {
     ]
 
     /// Whether a name matches one of these.
-    package static func contain(_ name: String) -> Bool {
+    package static func contains(_ name: String) -> Bool {
         let name = String(
             decoding: name.utf8.map { $0 == UInt8(ascii: "-") ? UInt8(ascii: "_") : ASCII.lowercased($0) }, as: UTF8.self)
         return whole.contains(name) || parts.contains { contains(name, $0) }

@@ -59,18 +59,18 @@ struct TargetReader {
     /// Reads `http://` or `https://`, or the WebSocket schemes `ws://` or `wss://` (RFC 6455, section 3).
     private mutating func readScheme() throws(Malformed) -> (isSecure: Bool, isWebSocket: Bool) {
         var isSecure = false
-        let isWebSocket = !reads("http")
-        if isWebSocket { guard reads("ws") else { throw .unsupportedScheme } }
+        let isWebSocket = !skipIfPresent("http")
+        if isWebSocket { guard skipIfPresent("ws") else { throw .unsupportedScheme } }
         if position < bytes.count, ASCII.lowercased(bytes[position]) == UInt8(ascii: "s") {
             isSecure = true
             position += 1
         }
-        guard reads(":") else { throw .unsupportedScheme }
-        guard reads("//") else { throw .missingHost }
+        guard skipIfPresent(":") else { throw .unsupportedScheme }
+        guard skipIfPresent("//") else { throw .missingHost }
         return (isSecure, isWebSocket)
     }
 
-    private mutating func reads(_ expected: StaticString) -> Bool {
+    private mutating func skipIfPresent(_ expected: StaticString) -> Bool {
         let count = expected.utf8CodeUnitCount
         guard bytes.count - position >= count else { return false }
         for offset in 0..<count where ASCII.lowercased(bytes[position + offset]) != expected.utf8Start[offset] {

@@ -45,10 +45,10 @@ package struct AddressNetwork: Sendable, Hashable {
         var text = text[...]
         if text.first == "[", text.last == "]" { text = text.dropFirst().dropLast() }
         if let zone = text.firstIndex(of: "%") { text = text[..<zone] }
-        return text.contains(":") ? version6(text) : version4(text)
+        return text.contains(":") ? ipv6Bytes(text) : ipv4Bytes(text)
     }
 
-    private static func version4(_ text: Substring) -> [UInt8]? {
+    private static func ipv4Bytes(_ text: Substring) -> [UInt8]? {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 4 else { return nil }
         var bytes: [UInt8] = []
@@ -61,7 +61,7 @@ package struct AddressNetwork: Sendable, Hashable {
         return bytes
     }
 
-    private static func version6(_ text: Substring) -> [UInt8]? {
+    private static func ipv6Bytes(_ text: Substring) -> [UInt8]? {
         var halves: [[UInt8]] = []
         var rest = text
         while true {
@@ -85,7 +85,7 @@ package struct AddressNetwork: Sendable, Hashable {
         var bytes: [UInt8] = []
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         for (index, part) in parts.enumerated() {
-            if index == parts.count - 1, part.contains("."), let last = version4(part) {
+            if index == parts.count - 1, part.contains("."), let last = ipv4Bytes(part) {
                 bytes += last
             } else {
                 guard 1...4 ~= part.utf8.count, !part.hasPrefix("+"), !part.hasPrefix("-"), let group = UInt16(part, radix: 16)

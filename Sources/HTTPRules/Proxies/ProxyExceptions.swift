@@ -33,7 +33,7 @@ package struct ProxyExceptions: Sendable, Hashable {
     /// Whether a host is an exception.
     ///
     /// The host must be in lowercase and without brackets.
-    package func contain(_ host: String) -> Bool {
+    package func contains(_ host: String) -> Bool {
         var host = host[...]
         if host.last == ".", host.count > 1 { host = host.dropLast() }
         let name = String(host)

@@ -73,7 +73,7 @@ package struct ProxyRules: Sendable, Hashable {
     package func decision(isSecure: Bool, host: String) -> Decision {
         if !list.isEmpty { return listed(host) }
         let choice = isSecure ? https : http
-        if choice == .direct || exceptions.contain(host) { return .ways([.direct]) }
+        if choice == .direct || exceptions.contains(host) { return .ways([.direct]) }
         switch choice {
         case .direct: return .ways([.direct])
         case .proxy(let server): return .ways([.proxy(server)])

@@ -68,7 +68,7 @@ package enum ProxyScript: Sendable, Hashable {
             "PROXY": "http", "HTTP": "http", "HTTPS": "https", "SOCKS": "socks5h", "SOCKS5": "socks5h", "SOCKS4": "socks4a",
         ]
         guard words.count == 2, let scheme = schemes[kind], !words[1].contains("@"), !words[1].contains("/"),
-            case .proxy(var server) = ProxyText.read("\(scheme)://\(words[1])", called: "it")
+            case .proxy(var server) = ProxyParser.read("\(scheme)://\(words[1])", called: "it")
         else { return nil }
         if scheme == "http", !hasPort(words[1]) { server.port = 80 }
         return .proxy(server)

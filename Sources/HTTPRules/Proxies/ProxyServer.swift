@@ -54,7 +54,7 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     package var isSOCKS: Bool { kind == .socks4 || kind == .socks5 }
 
     /// Whether requests are sent to the proxy itself instead of through a tunnel.
-    package func isSentWhole(isSecure: Bool) -> Bool { !isSecure && !isSOCKS && !tunnelsAlways }
+    package func forwardsRequests(isSecure: Bool) -> Bool { !isSecure && !isSOCKS && !tunnelsAlways }
 
     /// The host and port, without the user.
     package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }

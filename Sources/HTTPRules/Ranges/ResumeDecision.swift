@@ -113,9 +113,9 @@ package enum ResumeDecision: Hashable, Sendable {
     /// A range that the app requested itself cannot be resumed: its bytes would be mistaken for the beginning of the file.
     /// `receivedAt` is the time of the response, in seconds since 1970.
     package static func mayResume(
-        method: String, asked: HeaderBlock, isContinuing: Bool, status: Int, headers: HeaderBlock, receivedAt: Double
+        method: String, requestHeaders: HeaderBlock, isContinuing: Bool, status: Int, headers: HeaderBlock, receivedAt: Double
     ) -> Bool {
-        method == "GET" && !asked.contains("Range") && (status == 200 || status == 206 && isContinuing)
+        method == "GET" && !requestHeaders.contains("Range") && (status == 200 || status == 206 && isContinuing)
             && !isCoded(headers) && !headers.hasToken("none", in: .acceptRanges)
             && ResumePoint.strongValidator(
                 entityTag: headers.octetText(.etag),

@@ -134,34 +134,34 @@ extension AppTransportSecurity {
         }
 
         private static func bytes(_ text: Substring) -> [UInt8]? {
-            text.contains(":") ? longBytes(text) : dottedBytes(text)
+            text.contains(":") ? ipv6Bytes(text) : ipv4Bytes(text)
         }
 
         /// Parses four decimal numbers.
         ///
         /// Other notations of an IPv4 address are ambiguous.
-        private static func dottedBytes(_ text: Substring) -> [UInt8]? {
+        private static func ipv4Bytes(_ text: Substring) -> [UInt8]? {
             let numbers = text.split(separator: ".", omittingEmptySubsequences: false)
             let bytes = numbers.compactMap { decimal($0).flatMap { UInt8(exactly: $0) } }
             return numbers.count == 4 && bytes.count == 4 ? bytes : nil
         }
 
         /// RFC 4291, section 2.2: groups of hexadecimal digits, `::` for groups of zeros, and an optional IPv4 address at the end.
-        private static func longBytes(_ text: Substring) -> [UInt8]? {
+        private static func ipv6Bytes(_ text: Substring) -> [UInt8]? {
             let halves = text.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let head = halves.first, let before = groups(head, mayEndDotted: halves.count == 1) else { return nil }
+            guard let head = halves.first, let before = groups(head, allowsIPv4Suffix: halves.count == 1) else { return nil }
             guard halves.count == 2 else { return before.count == 16 ? before : nil }
-            guard let after = groups(halves[1], mayEndDotted: true), before.count + after.count <= 14 else { return nil }
+            guard let after = groups(halves[1], allowsIPv4Suffix: true), before.count + after.count <= 14 else { return nil }
             return before + [UInt8](repeating: 0, count: 16 - before.count - after.count) + after
         }
 
-        private static func groups(_ text: Substring, mayEndDotted: Bool) -> [UInt8]? {
+        private static func groups(_ text: Substring, allowsIPv4Suffix: Bool) -> [UInt8]? {
             guard !text.isEmpty else { return [] }
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
             var bytes: [UInt8] = []
             for (index, part) in parts.enumerated() {
-                if mayEndDotted, index == parts.count - 1, part.contains(".") {
-                    guard let dotted = dottedBytes(part) else { return nil }
+                if allowsIPv4Suffix, index == parts.count - 1, part.contains(".") {
+                    guard let dotted = ipv4Bytes(part) else { return nil }
                     bytes += dotted
                 } else {
                     guard part.utf8.count <= 4, part.first != "+", part.first != "-", let group = UInt16(part, radix: 16)

@@ -81,14 +81,14 @@ package struct HSTSPolicy: Hashable, Sendable {
             var value: [UInt8]?
             if !name.isEmpty {
                 field.skipWhitespace()
-                if field.takes(UInt8(ascii: "=")) {
+                if field.skipIfPresent(UInt8(ascii: "=")) {
                     field.skipWhitespace()
                     guard let read = field.readValue() else { return nil }
                     value = read
                 }
             }
             field.skipWhitespace()
-            guard field.isAtEnd || field.takes(UInt8(ascii: ";")) else { return nil }
+            guard field.isAtEnd || field.skipIfPresent(UInt8(ascii: ";")) else { return nil }
             return (name.isEmpty ? nil : String(decoding: name.map(ASCII.lowercased), as: UTF8.self), value)
         }
     }

@@ -12,7 +12,7 @@ import HTTPWire
 /// Uploads in parts, if the server limits the content of a request.
 extension ResumableUpload {
     /// The maximum number of bytes per request; nil if the server has not stated one.
-    package var mostAtOnce: Int64? { limits.maximumAppendSize.flatMap { $0 > 0 ? $0 : nil } }
+    package var maximumPartSize: Int64? { limits.maximumAppendSize.flatMap { $0 > 0 ? $0 : nil } }
 
     /// The offset at which a part ends; nil if it extends to the end of a body of unknown length.
     func end(of part: Part) -> Int64? {
@@ -27,7 +27,7 @@ extension ResumableUpload {
     }
 
     /// Records, before any of the current part is sent, that it is the last one and has `count` bytes.
-    package mutating func partIsLast(count: Int64) {
+    package mutating func markPartAsLast(count: Int64) {
         guard length == nil, let part else { return }
         length = part.offset + count
         let last = Part(offset: part.offset, count: count, isLast: true)
@@ -37,7 +37,7 @@ extension ResumableUpload {
     /// Records that the first request has more content than the server accepts in one request.
     ///
     /// - Returns: The next step, which replaces the current request. Nil if the request continues.
-    package mutating func exceeded(given: Int64) -> Step? {
+    package mutating func contentExceededLimit(given: Int64) -> Step? {
         note(given)
         guard isCreating, !isInParts, resource != nil else { return nil }
         isInParts = true
@@ -46,7 +46,9 @@ extension ResumableUpload {
 
     /// Repeats the first request with the maximum content that the server accepts; nil if that would not be less.
     mutating func createSmaller(than part: Part) -> Step? {
-        guard let most = mostAtOnce, part.count.map({ $0 > most }) ?? true, length.map({ $0 > most }) ?? true else { return nil }
+        guard let most = maximumPartSize, part.count.map({ $0 > most }) ?? true, length.map({ $0 > most }) ?? true else {
+            return nil
+        }
         isInParts = true
         keepsResponse = false
         if resource != nil { return retrieve(after: 0) }
@@ -58,10 +60,10 @@ extension ResumableUpload {
     /// Processes the response to the `OPTIONS` request for the limits (draft 12, section 4.1.4).
     ///
     /// If it contains no limits, the first request is not repeated.
-    mutating func discovered(_ part: Part, _ head: ResponseHead, _ said: UploadStatement, now: Double) -> Step {
-        guard 200...299 ~= head.status, said.limits != nil, adopt(said.version) else { return deliverKept() }
-        take(said.limits, now: now)
-        if let failure = objection { return fail(failure) }
+    mutating func discovered(_ part: Part, _ head: ResponseHead, _ reply: UploadResponseFields, now: Double) -> Step {
+        guard 200...299 ~= head.status, reply.limits != nil, adopt(reply.version) else { return deliverKept() }
+        take(reply.limits, now: now)
+        if let failure = limitViolation { return fail(failure) }
         return createSmaller(than: part) ?? deliverKept()
     }
 }

@@ -24,7 +24,7 @@ package struct ResumableUpload: Sendable {
     }
 
     /// The maximum number of consecutive attempts without progress on the server.
-    package static let fruitlessAttempts = 6
+    package static let maximumAttemptsWithoutProgress = 6
     /// The maximum delay that a server can request, in seconds.
     private static let longestPause = 30.0
 
@@ -41,7 +41,7 @@ package struct ResumableUpload: Sendable {
     /// The highest offset up to which the body was ever handed to the network.
     package private(set) var sent: Int64 = 0
     var stage: Stage
-    private var fruitless = 0
+    private var attemptsWithoutProgress = 0
     /// The server's offset when it was last retrieved.
     private var lastOffset: Int64 = -1
     /// Whether a response is kept while the offset is retrieved.
@@ -83,7 +83,7 @@ package struct ResumableUpload: Sendable {
     package var isCreating: Bool { if case .creating = stage { true } else { false } }
     package var isOver: Bool { stage == .over }
     /// Whether a later load can continue the upload.
-    package func mayBeContinued(now: Double) -> Bool {
+    package func canContinue(now: Double) -> Bool {
         resource != nil && stage != .over && expiry.map { now < $0 } ?? true
     }
 
@@ -110,32 +110,32 @@ package struct ResumableUpload: Sendable {
     package mutating func end() { stage = .over }
 
     /// Records that the first request is about to be sent, possibly again.
-    package mutating func creates(length: Int64?) {
+    package mutating func beginCreation(length: Int64?) {
         guard isCreating else { return }
         self.length = length
         (resource, expiry, acknowledged, sent) = (nil, nil, 0, 0)
     }
 
     /// Records that the body was handed to the network up to this offset.
-    package mutating func gave(upTo end: Int64) { sent = max(sent, end) }
+    package mutating func didSend(upTo end: Int64) { sent = max(sent, end) }
 
     // MARK: Interim responses
 
     /// Processes a 104 response; returns the step that replaces the current request, or nil if the request continues.
-    package mutating func heard(_ head: ResponseHead, from url: URL, given: Int64, now: Double) -> Step? {
+    package mutating func handleInterim(_ head: ResponseHead, from url: URL, given: Int64, now: Double) -> Step? {
         guard head.status == 104, let part else { return nil }
         note(given)
-        let said = UploadStatement(head.headers)
+        let reply = UploadResponseFields(head.headers)
         if isCreating, resource == nil {
-            guard adopt(said.version), let place = Self.place(head, from: url) else { return nil }
-            resource = place
+            guard adopt(reply.version), let location = Self.location(head, from: url) else { return nil }
+            resource = location
         }
         guard resource != nil else { return nil }
-        take(said.limits, now: now)
-        if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
-        if let failure = objection { return fail(failure) }
+        take(reply.limits, now: now)
+        if let offset = reply.offset, let failure = acceptOffset(offset) { return fail(failure) }
+        if let failure = limitViolation { return fail(failure) }
         // Interrupt the first request if its content exceeds the server's limit per request, as far as both are known.
-        guard isCreating, !isInParts, let most = mostAtOnce, part.count ?? length ?? given > most else {
+        guard isCreating, !isInParts, let most = maximumPartSize, part.count ?? length ?? given > most else {
             return nil
         }
         isInParts = true
@@ -157,28 +157,30 @@ package struct ResumableUpload: Sendable {
         _ head: ResponseHead, from url: URL, given: Int64, problem: String? = nil, now: Double
     ) -> Step {
         note(given)
-        let said = UploadStatement(head.headers)
+        let reply = UploadResponseFields(head.headers)
         switch stage {
-        case .creating(let part): return created(part, head, said, from: url, given: given, now: now)
-        case .discovering(let part): return discovered(part, head, said, now: now)
-        case .retrieving: return retrieved(head, said, at: url, now: now)
-        case .appending(let part): return appended(part, head, said, problem, at: url, given: given, now: now)
+        case .creating(let part): return created(part, head, reply, from: url, given: given, now: now)
+        case .discovering(let part): return discovered(part, head, reply, now: now)
+        case .retrieving: return retrieved(head, reply, at: url, now: now)
+        case .appending(let part): return appended(part, head, reply, problem, at: url, given: given, now: now)
         case .over: return .deliver
         }
     }
 
     private mutating func created(
-        _ part: Part, _ head: ResponseHead, _ said: UploadStatement, from url: URL, given: Int64, now: Double
+        _ part: Part, _ head: ResponseHead, _ reply: UploadResponseFields, from url: URL, given: Int64, now: Double
     ) -> Step {
-        if head.status == 400, resource == nil, let number = said.version, number != version.rawValue, !hasChangedVersion,
+        if head.status == 400, resource == nil, let number = reply.version, number != version.rawValue, !hasChangedVersion,
             let other = UploadVersion(rawValue: number)
         {
             (version, hasChangedVersion) = (other, true)
             return .create(part)
         }
-        let isContinuable = 200...299 ~= head.status && (said.isComplete == false || !part.isLast)
-        if resource == nil, isContinuable || head.status == 413, adopt(said.version) { resource = Self.place(head, from: url) }
-        if said.limits != nil { take(said.limits, now: now) }
+        let isContinuable = 200...299 ~= head.status && (reply.isComplete == false || !part.isLast)
+        if resource == nil, isContinuable || head.status == 413, adopt(reply.version) {
+            resource = Self.location(head, from: url)
+        }
+        if reply.limits != nil { take(reply.limits, now: now) }
         switch head.status {
         case 200...299 where !isContinuable: return deliver()
         case 200...299:
@@ -186,89 +188,90 @@ package struct ResumableUpload: Sendable {
                 return fail(
                     .contradiction("the server has a part of the upload, but sent no valid Location to continue it"))
             }
-            if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
-            if let failure = objection { return fail(failure) }
+            if let offset = reply.offset, let failure = acceptOffset(offset) { return fail(failure) }
+            if let failure = limitViolation { return fail(failure) }
             // The server has received the whole part, unless it states another offset.
-            if !part.isLast, let end = end(of: part), (said.offset ?? min(part.offset + given, end)) == end {
+            if !part.isLast, let end = end(of: part), (reply.offset ?? min(part.offset + given, end)) == end {
                 return append(from: end)
             }
             return retrieve(after: 0)
-        case 413 where mostAtOnce != nil || said.limits != nil:
-            if let failure = objection { return fail(failure) }
+        case 413 where maximumPartSize != nil || reply.limits != nil:
+            if let failure = limitViolation { return fail(failure) }
             return createSmaller(than: part) ?? deliver()
         case 413 where !hasDiscovered:
             hasDiscovered = true
             stage = .discovering(part)
             keepsResponse = true
             return .discover
-        case 500...599 where resource != nil && said.isComplete != true:
-            return retrieveKeeping(head, now: now)
+        case 500...599 where resource != nil && reply.isComplete != true:
+            return retrieveKeepingResponse(head, now: now)
         default: return deliver()
         }
     }
 
-    private mutating func retrieved(_ head: ResponseHead, _ said: UploadStatement, at url: URL, now: Double) -> Step {
+    private mutating func retrieved(_ head: ResponseHead, _ reply: UploadResponseFields, at url: URL, now: Double) -> Step {
         // The request may have been redirected.
         resource = url
         switch head.status {
         case 200...299: break
         case 409, 423, 425, 429, 500...599:
-            guard countFruitless() else { return unanswered(head.status) }
+            guard countAttemptWithoutProgress() else { return unanswered(head.status) }
             return retrieve(after: pause(head, now: now), keepsResponse: keepsResponse)
         default: return keepsResponse ? deliverKept() : fail(.gone(status: head.status))
         }
-        take(said.limits, now: now)
-        guard let offset = said.offset else {
+        take(reply.limits, now: now)
+        guard let offset = reply.offset else {
             return fail(.contradiction("the server did not say how much of the upload it has (Upload-Offset)"))
         }
-        if let failure = judge(offset) { return fail(failure) }
-        if let stated = said.length, let length, stated != length {
+        if let failure = acceptOffset(offset) { return fail(failure) }
+        if let stated = reply.length, let length, stated != length {
             return fail(.contradiction("the server expects \(stated) bytes, but the upload has \(length)"))
         }
-        if let failure = objection { return fail(failure) }
-        if said.isComplete == true {
+        if let failure = limitViolation { return fail(failure) }
+        if reply.isComplete == true {
             guard length.map({ $0 == offset }) ?? true else {
                 return fail(.contradiction("the server considers the upload complete with \(offset) of \(length ?? 0) bytes"))
             }
             return keepsResponse ? deliverKept() : deliver()
         }
-        fruitless = offset > lastOffset ? 0 : fruitless
+        attemptsWithoutProgress = offset > lastOffset ? 0 : attemptsWithoutProgress
         lastOffset = offset
-        guard fruitless < Self.fruitlessAttempts else { return unanswered(head.status) }
+        guard attemptsWithoutProgress < Self.maximumAttemptsWithoutProgress else { return unanswered(head.status) }
         keepsResponse = false
         return append(from: offset)
     }
 
     private mutating func appended(
-        _ part: Part, _ head: ResponseHead, _ said: UploadStatement, _ problem: String?, at url: URL, given: Int64, now: Double
+        _ part: Part, _ head: ResponseHead, _ reply: UploadResponseFields, _ problem: String?, at url: URL, given: Int64,
+        now: Double
     ) -> Step {
         resource = url
-        take(said.limits, now: now)
-        if said.isComplete == true {
+        take(reply.limits, now: now)
+        if reply.isComplete == true {
             return part.isLast ? deliver() : fail(.contradiction("the server considers the upload complete before its end"))
         }
         switch head.status {
         case 200...299:
-            if let failure = objection { return fail(failure) }
-            if part.isLast, said.isComplete == nil { return deliver() }
-            if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
-            guard !part.isLast, let end = end(of: part), (said.offset ?? min(part.offset + given, end)) == end else {
-                return countFruitless() ? retrieve(after: pause(head, now: now)) : unanswered(head.status)
+            if let failure = limitViolation { return fail(failure) }
+            if part.isLast, reply.isComplete == nil { return deliver() }
+            if let offset = reply.offset, let failure = acceptOffset(offset) { return fail(failure) }
+            guard !part.isLast, let end = end(of: part), (reply.offset ?? min(part.offset + given, end)) == end else {
+                return countAttemptWithoutProgress() ? retrieve(after: pause(head, now: now)) : unanswered(head.status)
             }
             acknowledged = max(acknowledged, end)
-            fruitless = 0
+            attemptsWithoutProgress = 0
             return append(from: end)
-        case 409: return countFruitless() ? retrieve(after: pause(head, now: now)) : deliver()
-        case 400...499 where Self.isOfOffset(problem): return countFruitless() ? retrieve(after: 0) : deliver()
+        case 409: return countAttemptWithoutProgress() ? retrieve(after: pause(head, now: now)) : deliver()
+        case 400...499 where Self.isOffsetProblem(problem): return countAttemptWithoutProgress() ? retrieve(after: 0) : deliver()
         case 413 where limits.maximumAppendSize.map { most in part.count.map { $0 > most } ?? true } ?? false:
-            return countFruitless() ? retrieve(after: 0) : deliver()
-        case 500...599: return retrieveKeeping(head, now: now)
+            return countAttemptWithoutProgress() ? retrieve(after: 0) : deliver()
+        case 500...599: return retrieveKeepingResponse(head, now: now)
         default: return deliver()
         }
     }
 
     /// The problem types after which the offset must be retrieved again (draft 12, section 7).
-    private static func isOfOffset(_ problem: String?) -> Bool {
+    private static func isOffsetProblem(_ problem: String?) -> Bool {
         guard let problem else { return false }
         return problem.hasSuffix("#mismatching-upload-offset") || problem.hasSuffix("#completed-upload")
     }
@@ -279,16 +282,16 @@ package struct ResumableUpload: Sendable {
     package mutating func lost(given: Int64, now: Double) -> Step? {
         note(given)
         if case .discovering = stage { return deliverKept() }
-        guard mayBeContinued(now: now), countFruitless() else {
+        guard canContinue(now: now), countAttemptWithoutProgress() else {
             if keepsResponse { return deliverKept() }
             return nil
         }
-        return retrieve(after: Self.pause(before: fruitless - 1), keepsResponse: keepsResponse)
+        return retrieve(after: Self.pause(before: attemptsWithoutProgress - 1), keepsResponse: keepsResponse)
     }
 
     /// The state from which a later load can continue the upload; nil if it cannot be continued.
     package func point(now: Double) -> UploadPoint? {
-        guard let resource, mayBeContinued(now: now) else { return nil }
+        guard let resource, canContinue(now: now) else { return nil }
         return UploadPoint(
             resource: resource, version: version, length: length, acknowledged: acknowledged, limits: limits, expiry: expiry)
     }
@@ -322,13 +325,13 @@ extension ResumableUpload {
         return .retrieve(after: pause, keepsResponse: keepsResponse)
     }
 
-    private mutating func retrieveKeeping(_ head: ResponseHead, now: Double) -> Step {
-        countFruitless() ? retrieve(after: pause(head, now: now), keepsResponse: true) : deliver()
+    private mutating func retrieveKeepingResponse(_ head: ResponseHead, now: Double) -> Step {
+        countAttemptWithoutProgress() ? retrieve(after: pause(head, now: now), keepsResponse: true) : deliver()
     }
 
     private mutating func append(from offset: Int64) -> Step {
         var part = Part(offset: offset)
-        if let most = mostAtOnce, length.map({ $0 - offset > most }) ?? true {
+        if let most = maximumPartSize, length.map({ $0 - offset > most }) ?? true {
             part = Part(offset: offset, count: most, isLast: false)
         }
         stage = .appending(part)
@@ -336,16 +339,16 @@ extension ResumableUpload {
     }
 
     /// Counts an attempt and returns whether another one is allowed.
-    private mutating func countFruitless() -> Bool {
-        fruitless += 1
-        return fruitless <= Self.fruitlessAttempts
+    private mutating func countAttemptWithoutProgress() -> Bool {
+        attemptsWithoutProgress += 1
+        return attemptsWithoutProgress <= Self.maximumAttemptsWithoutProgress
     }
 
     private func pause(_ head: ResponseHead, now: Double) -> Double {
         // `RetryAfter` expects the time since 1970.
         let since1970 = now + Date.timeIntervalBetween1970AndReferenceDate
         let asked = head.headers.first("Retry-After").flatMap { RetryAfter.seconds($0, now: since1970) } ?? 0
-        return max(Self.pause(before: fruitless), min(asked, Self.longestPause))
+        return max(Self.pause(before: attemptsWithoutProgress), min(asked, Self.longestPause))
     }
 
     mutating func note(_ given: Int64) {
@@ -367,7 +370,7 @@ extension ResumableUpload {
     }
 
     /// Why the server's limits do not allow the upload; nil if they do, or if the length is unknown.
-    var objection: Failure? {
+    var limitViolation: Failure? {
         guard let length else { return nil }
         if let most = limits.maximumSize, length > most { return .tooLarge(limit: most) }
         if let least = limits.minimumSize, length < least { return .tooSmall(limit: least) }
@@ -375,7 +378,7 @@ extension ResumableUpload {
     }
 
     /// Accepts the server's offset, or returns why it is invalid.
-    private mutating func judge(_ offset: Int64) -> Failure? {
+    private mutating func acceptOffset(_ offset: Int64) -> Failure? {
         guard offset >= acknowledged else {
             return .contradiction("the server has \(offset) bytes of the upload, but acknowledged \(acknowledged) before")
         }
@@ -388,7 +391,7 @@ extension ResumableUpload {
     }
 
     /// The URL in `Location`, resolved by the rules for redirects; nil if it must not be used.
-    private static func place(_ head: ResponseHead, from url: URL) -> URL? {
+    private static func location(_ head: ResponseHead, from url: URL) -> URL? {
         let decision = RedirectPolicy.decide(
             status: 307, location: head.headers.first("Location"), method: "PATCH", url: url, redirectsSoFar: 0)
         guard case .follow(let proposal) = decision, let origin = Origin(proposal.url) else { return nil }

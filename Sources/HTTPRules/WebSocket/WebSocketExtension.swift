@@ -29,12 +29,12 @@ struct WebSocketExtension: Hashable {
         while true {
             reader.skipWhitespace()
             if reader.isAtEnd { break }
-            if reader.takes(UInt8(ascii: ",")) { continue }
+            if reader.skipIfPresent(UInt8(ascii: ",")) { continue }
             let name = reader.readToken()
             guard !name.isEmpty else { return nil }
             var element = WebSocketExtension(name: String(decoding: name, as: UTF8.self))
             reader.skipWhitespace()
-            while reader.takes(UInt8(ascii: ";")) {
+            while reader.skipIfPresent(UInt8(ascii: ";")) {
                 guard let parameter = readParameter(&reader) else { return nil }
                 element.parameters.append(parameter)
                 reader.skipWhitespace()
@@ -52,7 +52,7 @@ struct WebSocketExtension: Hashable {
         guard !name.isEmpty else { return nil }
         var parameter = Parameter(name: String(decoding: name, as: UTF8.self))
         reader.skipWhitespace()
-        guard reader.takes(UInt8(ascii: "=")) else { return parameter }
+        guard reader.skipIfPresent(UInt8(ascii: "=")) else { return parameter }
         reader.skipWhitespace()
         // "The value after quoted-string unescaping MUST conform to the 'token' ABNF."
         guard let value = reader.readValue(), !value.isEmpty, value.allSatisfy(ASCII.isTokenCharacter) else { return nil }

@@ -13,7 +13,7 @@ package import NIOCore
 ///
 /// Confined to its event loop.
 package final class ProxyPatience {
-    package static let limit = TimeAmount.nanoseconds(FailedProxies.silence)
+    package static let limit = TimeAmount.nanoseconds(FailedProxies.responseTimeout)
 
     private let loop: any EventLoop
     private let atEnd: () -> Void

@@ -130,7 +130,7 @@ extension HTTP2Connection {
     private func object(to stream: HTTP2Stream, _ objection: Objection) {
         reset(stream, objection.code)
         let message = "receiving the response from \(facts.peer): \(objection.message)"
-        end(stream, LoadError(objection.kind, message), evidence: .failedAlone)
+        end(stream, LoadError(objection.kind, message), evidence: .streamFailed)
     }
 
     private func wasReset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
@@ -141,7 +141,7 @@ extension HTTP2Connection {
             case .refusedStream where !hasBegun:
                 .notProcessed(.init(endsConnection: false))
             case .http11Required where !hasBegun: .wantsHTTP1
-            default: .failedAlone
+            default: .streamFailed
             }
         let message = "receiving the response from \(facts.peer): the server reset the stream (\(code.name))"
         giveUp(stream, LoadError(.connectionLost, message), evidence: evidence)
@@ -195,7 +195,7 @@ extension HTTP2Connection {
         standing.take(failure)
         leavePool()
         let message = "receiving the response from \(facts.peer): \(failure.message)"
-        failAll(LoadError(.badServerResponse, message, cause: failure), evidence: .failedAlone)
+        failAll(LoadError(.badServerResponse, message, cause: failure), evidence: .streamFailed)
         writeGoAway(failure.code, failure.message)
         shut()
     }

@@ -119,7 +119,7 @@ extension HTTP2Connection {
     func requestFailed(_ error: LoadError, _ stream: HTTP2Stream) {
         guard streams[stream.id] === stream else { return }
         reset(stream, .cancel)
-        end(stream, error, evidence: .failedAlone)
+        end(stream, error, evidence: .streamFailed)
     }
 
     /// Sends a changed priority to the server (RFC 9218, section 7.1).

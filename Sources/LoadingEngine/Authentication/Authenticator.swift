@@ -69,7 +69,7 @@ final class Authenticator {
         self.proof = proof
         answeredItself = false
         isOnTrial = true
-        flow.sentUnasked(proof.scheme, realm: proof.realm, user: proof.credential?.user)
+        flow.sentPreemptively(proof.scheme, realm: proof.realm, user: proof.credential?.user)
     }
 
     /// Answers a challenge with a credential, or with a proof that was accepted before.
@@ -164,14 +164,14 @@ final class Authenticator {
     /// Such a connection may be new and not authenticated yet; or the server no longer considers it authenticated, requires a
     /// channel binding, or its response was lost.
     var mustStartOver: Bool {
-        guard let proof, proof.scheme.hasLegs else { return false }
+        guard let proof, proof.scheme.isMultiStep else { return false }
         return !wasCarried || holder == nil || holder == proof.holder
     }
 
     /// Forgets the handshake, but not the credential: the next answer uses it first.
     func startOver() {
         refused()
-        flow.startsOver()
+        flow.forgetAttempt()
     }
 
     /// Checks for the GSSAPI library if Negotiate is offered.

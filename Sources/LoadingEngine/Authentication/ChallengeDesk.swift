@@ -76,7 +76,7 @@ enum ChallengeDesk {
             switch step {
             case .again(let scheme, let challenge):
                 if try await authenticator.proceed(scheme, challenge, facts: context.facts, in: load.control) { return true }
-                authenticator.flow.broke()
+                authenticator.flow.failAttempt()
             case .ask(let scheme, let challenge, let failures):
                 // A challenge for another protection space or another scheme says nothing about the credential that was sent, and
                 // that credential must not be sent elsewhere.
@@ -118,7 +118,7 @@ enum ChallengeDesk {
         _ context: Context, in load: Load
     ) async throws(LoadError) -> Choice {
         let authenticator = context.authenticator
-        let realm = scheme.hasLegs ? nil : challenge.realm
+        let realm = scheme.isMultiStep ? nil : challenge.realm
         let place = authenticator.place
         // Another load has answered meanwhile, or the session has the credential.
         if failures == 0 || !authenticator.answeredItself,

@@ -36,6 +36,6 @@ final class Proof {
 
     /// Whether a challenge belongs to the space that this proof is for.
     func isFor(_ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge) -> Bool {
-        self.scheme == scheme && (scheme.hasLegs || realm == challenge.realm)
+        self.scheme == scheme && (scheme.isMultiStep || realm == challenge.realm)
     }
 }

@@ -132,7 +132,7 @@ enum RequestAuthentication {
         let hasOwn = hop.request.hasField(.proxyAuthorization) && hop.authentication.mayShowOwn
         if hop.authentication.proxy == nil, !hasOwn, !target.origin.isSecure,
             let proxy = try ProxyChoice.server(for: target, hop, proxies),
-            proxy.isSentWhole(isSecure: false)
+            proxy.forwardsRequests(isSecure: false)
         {
             let place = ChallengeDesk.place(of: proxy, kind: "http")
             if let proof = credentials.proof(for: place, path: "/") {
@@ -192,7 +192,7 @@ enum RequestAuthentication {
         }
         // A forwarding proxy does not switch protocols: the handshake goes through a tunnel (RFC 6455, section 4.1).
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies).map {
-            switches && $0.isSentWhole(isSecure: origin.isSecure) ? $0.tunnelling : $0
+            switches && $0.forwardsRequests(isSecure: origin.isSecure) ? $0.tunnelling : $0
         }
         var requiresHTTP1 = plain.isSecure && load.session.http1Origins.contains(origin)
         if let socket = load.webSocket, !requiresHTTP1, hop.authentication.server == nil, hop.authentication.proxy == nil {
@@ -212,7 +212,7 @@ enum RequestAuthentication {
         requiresHTTP1: Bool, _ policy: SessionPolicy
     ) -> Route {
         var route = plain
-        let isForwarded = proxy?.isSentWhole(isSecure: plain.isSecure) ?? false
+        let isForwarded = proxy?.forwardsRequests(isSecure: plain.isSecure) ?? false
         if let proxy, isForwarded { route = Route(isSecure: false, host: proxy.host, port: proxy.port) }
         let judge = plain.isSecure ? judge : nil
         let session = policy.needs

@@ -170,7 +170,7 @@ enum DownloadDelivery {
         guard ordered.method == "GET", !ordered.headers.contains("Range") else { return false }
         let request = answer.transaction.request
         return ResumeDecision.mayResume(
-            method: request.method, asked: request.headers, isContinuing: isContinuing, status: head.status,
+            method: request.method, requestHeaders: request.headers, isContinuing: isContinuing, status: head.status,
             headers: head.headers, receivedAt: received(answer, in: load)
         )
     }

@@ -184,7 +184,7 @@ final class CachingBody: ResponseBody {
         var stored = stored
         if let head = proposed.response.head, head.headers != dated.head?.headers {
             // The app may have changed the fields that select the response. The seal's key was available when storing began.
-            stored.takeHeaders(head.headers, requestHeaders: keeper.fields(of: sent) ?? HeaderBlock())
+            stored.replaceHeaders(head.headers, requestHeaders: keeper.fields(of: sent) ?? HeaderBlock())
         }
         guard proposed.data != data || stored != self.stored, let cache = keeper.store else {
             writer?.amend(userInfo: proposed.userInfo, attachment: proposed.attachment, memoryOnly: memoryOnly)

@@ -136,7 +136,7 @@ final class FollowUpStage {
             RetryPolicy.mayRetry(
                 method: hop.request.method, connectionWasReused: load.lastAttempt.connectionWasReused,
                 receivedAnyBytes: load.lastAttempt.receivedAnyBytes,
-                bodyIsReplayable: hop.request.body.isReplayable || evidence.saysUnprocessed,
+                bodyIsReplayable: hop.request.body.isReplayable || evidence.isUnprocessed,
                 attempts: hop.followUp.failedAttempts + 1, evidence: evidence, refusals: refusals
             )
         else {

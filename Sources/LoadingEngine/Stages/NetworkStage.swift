@@ -214,10 +214,10 @@ final class NetworkStage: LoadStage {
                 ResponseSideEffects.keep(head.headers, of: hop, exchange, in: load.session, isForApp: load.wants(.cookies))
                 guard let url = hop.request.url else { break }
                 if load.wants(.informational) { load.tell(.informational(head, url: url)) }
-                if let upload = load.upload { try upload.heard(head, from: url, hop, exchange, in: load) }
+                if let upload = load.upload { try upload.handleInterim(head, from: url, hop, exchange, in: load) }
             case .head:
                 hop.network.endSilence()
-                if let proxies = load.proxies { ProxyChoice.noteAnswer(hop, proxies, now: load.control.lastProgress) }
+                if let proxies = load.proxies { ProxyChoice.noteResponse(hop, proxies, now: load.control.lastProgress) }
                 return true
             }
         }

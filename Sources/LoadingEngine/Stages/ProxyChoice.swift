@@ -89,9 +89,9 @@ enum ProxyChoice {
 
     /// Records that a response arrived through the hop's proxy.
     @inline(never)
-    static func noteAnswer(_ hop: Hop, _ proxies: SessionProxies, now: NIODeadline) {
+    static func noteResponse(_ hop: Hop, _ proxies: SessionProxies, now: NIODeadline) {
         guard case .proxy(let server) = hop.proxies.ways.first else { return }
-        proxies.failed.noteAnswer(of: server, now: Int64(now.uptimeNanoseconds))
+        proxies.failed.noteResponse(of: server, now: Int64(now.uptimeNanoseconds))
     }
 
     /// The proxy could not be reached, or is silent.
@@ -101,7 +101,7 @@ enum ProxyChoice {
         guard case .proxy(let server) = hop.proxies.ways.first else { return false }
         let now = Int64(NIODeadline.now().uptimeNanoseconds)
         if error.kind == .timedOut {
-            proxies.failed.noteSilence(of: server, now: now)
+            proxies.failed.noteTimeout(of: server, now: now)
         } else {
             proxies.failed.note(server, now: now)
         }

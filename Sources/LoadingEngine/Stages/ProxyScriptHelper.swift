@@ -29,7 +29,7 @@ enum ProxyScriptHelper {
         case "network":
             let parts = name.split(separator: " ")
             guard parts.count == 2 else { return nil }
-            return ProxyExceptions([String(parts[1])]).contain(String(parts[0])) ? "yes" : nil
+            return ProxyExceptions([String(parts[1])]).contains(String(parts[0])) ? "yes" : nil
         default: return nil
         }
     }

@@ -63,7 +63,7 @@ final class ProxySilence {
         if count == 0, before != 0, before != .max { return patience.begin() }
         // A proxy that responds to other loads is waiting for the server, as this load is.
         let start = now - ProxyPatience.limit
-        guard !proxies.failed.hasAnswered(proxy, since: Int64(start.uptimeNanoseconds)) else { return patience.begin() }
+        guard !proxies.failed.hasResponded(proxy, since: Int64(start.uptimeNanoseconds)) else { return patience.begin() }
         let seconds = ProxyPatience.limit.nanoseconds / 1_000_000_000
         var error = LoadError(.timedOut, "the proxy \(proxy) did not answer within \(seconds) s")
         error.isProxyError = true

@@ -261,7 +261,7 @@ enum ResponseCaching {
         let (requestTime, responseTime) = answered.times
         withStored(answered) { stored, cache in
             let renewed = Revalidation.renewed(
-                stored, byOthers304: head.headers, requestHeaders: requestHeaders, requestTime: requestTime,
+                stored, withApp304: head.headers, requestHeaders: requestHeaders, requestTime: requestTime,
                 responseTime: responseTime
             )
             guard let renewed else { return }

@@ -87,7 +87,7 @@ enum UploadBody {
         // The stream ended: this is the last part, and its length is known.
         upload.stream.close()
         stream.close()
-        upload.upload?.partIsLast(count: Int64(all.count))
+        upload.upload?.markPartAsLast(count: Int64(all.count))
         return .data(all)
     }
 

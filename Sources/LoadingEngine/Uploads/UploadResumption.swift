@@ -159,7 +159,7 @@ final class UploadResumption {
         if upload == nil { upload = ResumableUpload(length: whole) }
         guard upload?.isCreating == true else { return [] }
         if case .file(let body) = body { file = body.found }
-        upload?.creates(length: whole)
+        upload?.beginCreation(length: whole)
         creation = hop
         return upload?.fields ?? []
     }
@@ -178,12 +178,12 @@ final class UploadResumption {
     /// Processes an interim response.
     ///
     /// Throws if another request has to replace the running one.
-    func heard(_ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load) throws(LoadError) {
+    func handleInterim(_ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load) throws(LoadError) {
         guard head.status == 104, upload?.isOver == false else { return }
         let knewPlace = upload?.resource != nil
-        interimStep = upload?.heard(head, from: url, given: exchange.record.givenBodyBytes, now: load.now)
+        interimStep = upload?.handleInterim(head, from: url, given: exchange.record.givenBodyBytes, now: load.now)
         if !knewPlace, upload?.resource != nil { tellPlace(load) }
-        if upload?.isCreating == true { stream.limit = upload?.mostAtOnce }
+        if upload?.isCreating == true { stream.limit = upload?.maximumPartSize }
         if interimStep != nil { throw LoadError(.connectionLost, "the server requires another request for the upload") }
     }
 
@@ -205,11 +205,11 @@ final class UploadResumption {
         let step: ResumableUpload.Step
         if let interim = interimStep.take() {
             step = interim
-        } else if stream.hasExceeded, let next = upload?.exceeded(given: Self.given(load)) {
+        } else if stream.hasExceeded, let next = upload?.contentExceededLimit(given: Self.given(load)) {
             step = next
         } else {
             guard upload?.isOver == false, Self.interrupts(error), !error.isProxyError,
-                !load.lastAttempt.evidence.saysUnprocessed,
+                !load.lastAttempt.evidence.isUnprocessed,
                 let next = upload?.lost(given: Self.given(load), now: load.now)
             else { return nil }
             if interruption == nil { interruption = error }
@@ -237,7 +237,7 @@ final class UploadResumption {
         }
         noteEndOfStream()
         // A request that was abandoned may have sent more since.
-        if let carrying { self.upload?.gave(upTo: carrying.offset + carrying.exchange.record.givenBodyBytes) }
+        if let carrying { self.upload?.didSend(upTo: carrying.offset + carrying.exchange.record.givenBodyBytes) }
         let step = self.upload?.answered(head, from: url, given: Self.given(load), problem: problem, now: load.now) ?? .deliver
         if upload.resource == nil, self.upload?.resource != nil { tellPlace(load) }
         return try await carryOut(step, answer, hop, stage, in: load)
@@ -327,7 +327,7 @@ final class UploadResumption {
         while let event = exchange.takeEvent() {
             switch event {
             case .informational(let head):
-                _ = upload?.heard(head, from: url, given: exchange.record.givenBodyBytes, now: load.now)
+                _ = upload?.handleInterim(head, from: url, given: exchange.record.givenBodyBytes, now: load.now)
             case .sent: break
             case .head: return
             }

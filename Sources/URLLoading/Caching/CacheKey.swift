@@ -25,7 +25,7 @@ struct CacheKey: Hashable {
     }
 
     /// The key of responses delivered by a `URLProtocol` class of the app.
-    var ofProtocolAnswer: String { HTTPRules.CacheKey.ofProtocolAnswer(text) }
+    var forProtocolResponse: String { HTTPRules.CacheKey.forProtocolResponse(text) }
 
     /// The request fields that `Vary` may name, as a session would send them: with defaults for fields that the app did not set, so
     /// that an app finds what a session stored, and vice versa.

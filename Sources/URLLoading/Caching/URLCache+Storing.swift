@@ -87,7 +87,7 @@ extension URLCache {
     private func find(_ request: URLRequest, ofProtocol: Bool = false) -> ResponseCache.Lookup {
         guard Self.isCacheable(request), let key = CacheKey(request) else { return .miss }
         let now = Date().timeIntervalSinceReferenceDate
-        let text = ofProtocol ? key.ofProtocolAnswer : key.text
+        let text = ofProtocol ? key.forProtocolResponse : key.text
         return store.lookUp(key: text, sent: SentFields(CacheKey.fields(of: request)), now: now)
     }
 
@@ -104,7 +104,7 @@ extension URLCache {
     /// Stores an entry, under the key for `URLProtocol` responses if it has an origin; `isLimited` is true if it came from a load.
     func keep(_ entry: CachedURLResponse, _ request: URLRequest, isLimited: Bool) {
         guard entry.storagePolicy != .notAllowed, Self.isCacheable(request), let text = CacheKey(request),
-            case let key = entry.origin == nil ? text.text : text.ofProtocolAnswer,
+            case let key = entry.origin == nil ? text.text : text.forProtocolResponse,
             let fields = store.sealed(SentFields(entry.sentFields ?? CacheKey.fields(of: request))),
             let response = entry.stored(
                 under: key,

@@ -134,7 +134,7 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// Removes the entries for a request, with any values of the fields that `Vary` names.
     open func removeCachedResponse(for request: URLRequest) {
         guard let key = CacheKey(request) else { return }
-        for key in [key.text, key.ofProtocolAnswer] { store.remove(key: key) }
+        for key in [key.text, key.forProtocolResponse] { store.remove(key: key) }
         waitForDisk()
     }
 

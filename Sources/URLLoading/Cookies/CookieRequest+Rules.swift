@@ -15,7 +15,7 @@ extension CookieRequest {
     /// The stored cookies (`others`) matter only if the request is not secure.
     func maySet(_ cookie: Cookie, beside others: [Cookie]) -> Bool {
         guard cookie.matches(domain: host), mayCarry(cookie) else { return false }
-        guard cookie.isHostOnly || cookie.domain == host || Cookie.mayReach(cookie.domain, from: host) else { return false }
+        guard cookie.isHostOnly || cookie.domain == host || Cookie.maySetDomain(cookie.domain, from: host) else { return false }
         guard !isSecure else { return true }
         // "Leave secure cookies alone": steps 8 and 15.
         return !cookie.isSecure

@@ -59,7 +59,7 @@ extension HTTPCookie {
             let named = parsed.domain.flatMap { $0.isEmpty ? nil : domain(named: "." + $0) }
             guard var domain = named ?? host.map({ (name: $0, isHostOnly: true) }) else { return nil }
             // RFC 6265bis, section 5.7, step 9: a cookie for the domain "localhost" is for that host only.
-            if domain.name == host, Cookie.staysWithItsHost(domain.name) { domain.isHostOnly = true }
+            if domain.name == host, Cookie.isAlwaysHostOnly(domain.name) { domain.isHostOnly = true }
             let rfc2965 = RFC2965Attributes(field, port: origin?.port)
             return HTTPCookie(
                 Cookie(

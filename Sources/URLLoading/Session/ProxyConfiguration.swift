@@ -112,8 +112,8 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
             return .unusable("proxyConfigurations: \(debugDescription): use init(httpCONNECTProxy:tlsOptions:)")
         }
         let (host, port) = endpoint.place
-        let bare = ProxyText.bare(host.text).lowercased()
-        if let fault = ProxyText.fault(inHost: bare) { return .unusable("proxyConfigurations: the host of a proxy \(fault)") }
+        let bare = ProxyParser.bare(host.text).lowercased()
+        if let fault = ProxyParser.fault(inHost: bare) { return .unusable("proxyConfigurations: the host of a proxy \(fault)") }
         guard port.rawValue > 0 else { return .unusable("proxyConfigurations: the port of \(bare) is 0") }
         var server = ProxyServer(
             kind, host: bare, port: Int(port.rawValue), user: login?.user, password: login?.password

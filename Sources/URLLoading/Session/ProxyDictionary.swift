@@ -106,8 +106,8 @@ struct ProxyDictionary: Sendable {
             let isMissing = values[hostKey] == nil && !unreadable.contains(hostKey)
             return .unusable(Self.fault("\(hostKey) is \(isMissing ? "missing" : "not a string")"))
         }
-        let bare = ProxyText.bare(host).lowercased()
-        if let reason = ProxyText.fault(inHost: bare) { return .unusable(Self.fault("\(hostKey) \(reason)")) }
+        let bare = ProxyParser.bare(host).lowercased()
+        if let reason = ProxyParser.fault(inHost: bare) { return .unusable(Self.fault("\(hostKey) \(reason)")) }
         var server = ProxyServer(
             kind, host: bare, port: port, user: values["kCFProxyUsernameKey"]?.string,
             password: values["kCFProxyPasswordKey"]?.string)

@@ -115,7 +115,7 @@ struct SessionSettings: Sendable {
             return rules
         }
         if let proxies { return proxies.rules }
-        if let proxyEnvironment { return ProxyText.environment { proxyEnvironment[$0] } }
+        if let proxyEnvironment { return ProxyParser.environment { proxyEnvironment[$0] } }
         return SystemProxies.rules(ProcessInfo.processInfo.environment)
     }
 

@@ -99,7 +99,7 @@ import Testing
         flow.answered(.ntlm, with: "u")
         // The token cannot be read.
         #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm again")
-        flow.broke()
+        flow.failAttempt()
         #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm 3")
         flow.unavailable(.ntlm)
         #expect(Self.words(flow.next(bare)) == "basic 0")
@@ -169,19 +169,19 @@ import Testing
             ("a", Self.offers("NTLM"), "ntlm 0"),
         ] {
             var flow = AuthenticationFlow()
-            flow.sentUnasked(.digest, realm: realm, user: "u")
+            flow.sentPreemptively(.digest, realm: realm, user: "u")
             #expect(Self.words(flow.next(offers)) == expected)
         }
     }
 
     @Test func `credentials of an interrupted handshake do not count as refused`() {
         var flow = AuthenticationFlow()
-        flow.sentUnasked(.ntlm, realm: nil, user: "u")
-        flow.startsOver()
+        flow.sentPreemptively(.ntlm, realm: nil, user: "u")
+        flow.forgetAttempt()
         #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 0")
         flow.answered(.ntlm, with: "u")
         #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm again")
-        flow.startsOver()
+        flow.forgetAttempt()
         #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 0")
         flow.answered(.ntlm, with: "u")
         #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 1")
@@ -189,7 +189,7 @@ import Testing
         var steps = 0
         while flow.next(Self.offers("NTLM")) != nil, steps < 1000 {
             flow.answered(.ntlm, with: "u")
-            flow.startsOver()
+            flow.forgetAttempt()
             steps += 1
         }
         #expect(steps < AuthenticationFlow.maximumAttempts)
@@ -249,7 +249,7 @@ import Testing
                 case .again(let scheme, _):
                     steps += 1
                     #expect(scheme != .basic && !open.contains(scheme), "seed \(seed): \(history)")
-                    if Int.random(in: 0..<8, using: &random) == 0 { flow.broke() }
+                    if Int.random(in: 0..<8, using: &random) == 0 { flow.failAttempt() }
                 case nil:
                     isOver = true
                 }

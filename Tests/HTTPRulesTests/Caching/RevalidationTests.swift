@@ -104,7 +104,7 @@ import Testing
         for (stored, answer, expected) in rows {
             let result = Revalidation.renewed(
                 CachingRow.stored(stored),
-                byOthers304: CachingRow.headers(answer),
+                withApp304: CachingRow.headers(answer),
                 requestHeaders: HeaderBlock(),
                 requestTime: later,
                 responseTime: later
@@ -159,7 +159,7 @@ import Testing
             let merged = Revalidation.merged(
                 old, with304: headers, requestHeaders: request, requestTime: later, responseTime: later)
             let renewed = Revalidation.renewed(
-                old, byOthers304: headers, requestHeaders: request, requestTime: later, responseTime: later)
+                old, withApp304: headers, requestHeaders: request, requestTime: later, responseTime: later)
             let outcome = Revalidation.updatedByHead(
                 old, status: 200, headers: headers, credential: other, requestTime: later, responseTime: later)
             for result in [merged, renewed] {
@@ -232,7 +232,7 @@ import Testing
             let headers = CachingRow.headers(fields)
             #expect(
                 Revalidation.renewed(
-                    stored, byOthers304: headers, requestHeaders: HeaderBlock(), requestTime: start, responseTime: start)
+                    stored, withApp304: headers, requestHeaders: HeaderBlock(), requestTime: start, responseTime: start)
                     == nil)
             #expect(
                 Revalidation.updatedByHead(

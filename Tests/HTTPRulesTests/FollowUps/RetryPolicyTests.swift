@@ -53,7 +53,7 @@ import Testing
     @Test func `a request refused by closing connections is retried without limit`() {
         let refusal = Refusal(endsConnection: true)
         let count = count(Array(repeating: refusal, count: 1_000))
-        #expect(count.mayGoOn && count.pause(jitter: 1) == 0)
+        #expect(count.allowsRetry && count.pause(jitter: 1) == 0)
         #expect(
             RetryPolicy.mayRetry(
                 method: "POST", connectionWasReused: false, receivedAnyBytes: false, bodyIsReplayable: true, attempts: 1,
@@ -62,7 +62,7 @@ import Testing
 
     @Test func `a request is not retried once its origin has been given up`() {
         let last = Refusal(endsConnection: true, isLast: true)
-        #expect(!count([last]).mayGoOn)
+        #expect(!count([last]).allowsRetry)
         #expect(
             !RetryPolicy.mayRetry(
                 method: "GET", connectionWasReused: false, receivedAnyBytes: false, bodyIsReplayable: true, attempts: 1,
@@ -81,8 +81,8 @@ import Testing
 
     @Test func `an open connection may refuse a request ten times in a row`() {
         let refused = Refusal(endsConnection: false)
-        #expect(count(Array(repeating: refused, count: 9)).mayGoOn)
-        #expect(!count(Array(repeating: refused, count: 10)).mayGoOn)
+        #expect(count(Array(repeating: refused, count: 9)).allowsRetry)
+        #expect(!count(Array(repeating: refused, count: 10)).allowsRetry)
     }
 
     @Test func `pauses double up to ten seconds, and are twice as long after ENHANCE_YOUR_CALM`() {

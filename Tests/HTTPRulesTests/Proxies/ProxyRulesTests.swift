@@ -12,7 +12,7 @@ import Testing
 
 struct ProxyRulesTests {
     private static func server(_ text: String) -> ProxyServer? {
-        if case .proxy(let server) = ProxyText.read(text, called: "it") { server } else { nil }
+        if case .proxy(let server) = ProxyParser.read(text, called: "it") { server } else { nil }
     }
 
     @Test func `a proxy is parsed as in curl`() {
@@ -38,7 +38,7 @@ struct ProxyRulesTests {
         "", "http://", "p:", "p:0", "p:65536", "p:x", "p:-1", "p/a", "p?a", "ftp://p", "[::1", "[::1]x", "a b", "p:1:2", "://p",
     ])
     func `an invalid proxy is refused`(_ text: String) {
-        guard case .unusable(let reason) = ProxyText.read(text, called: "it") else {
+        guard case .unusable(let reason) = ProxyParser.read(text, called: "it") else {
             Issue.record("\(text) is one")
             return
         }
@@ -56,16 +56,16 @@ struct ProxyRulesTests {
             ("0.1", "10.0.0.1", false, false), ("a.test", "a.test.", true, true), ("", "a", false, false),
         ]
         for (pattern, host, inDictionary, inEnvironment) in rows {
-            #expect(ProxyExceptions([pattern]).contain(host) == inDictionary, "\(pattern) \(host)")
-            #expect(ProxyExceptions(environment: "x.test, \(pattern)").contain(host) == inEnvironment, "\(pattern) \(host)")
+            #expect(ProxyExceptions([pattern]).contains(host) == inDictionary, "\(pattern) \(host)")
+            #expect(ProxyExceptions(environment: "x.test, \(pattern)").contains(host) == inEnvironment, "\(pattern) \(host)")
         }
         let simple = ProxyExceptions(includesSimpleNames: true)
-        #expect(simple.contain("intranet") && !simple.contain("a.test") && !simple.contain("::1"))
+        #expect(simple.contains("intranet") && !simple.contains("a.test") && !simple.contains("::1"))
     }
 
     @Test func `environment variables have curl's precedence, and HTTP_PROXY is ignored`() {
-        func http(_ variables: [String: String]) -> ProxyRules.Choice? { ProxyText.environment { variables[$0] }?.http }
-        func https(_ variables: [String: String]) -> ProxyRules.Choice? { ProxyText.environment { variables[$0] }?.https }
+        func http(_ variables: [String: String]) -> ProxyRules.Choice? { ProxyParser.environment { variables[$0] }?.http }
+        func https(_ variables: [String: String]) -> ProxyRules.Choice? { ProxyParser.environment { variables[$0] }?.https }
         let (one, two) = (ProxyServer(.http, host: "one", port: 1_080), ProxyServer(.http, host: "two", port: 1_080))
         #expect(http(["HTTP_PROXY": "one"]) == nil && http([:]) == nil && http(["http_proxy": ""]) == nil)
         #expect(http(["http_proxy": "one", "all_proxy": "two"]) == .proxy(one))
@@ -100,7 +100,7 @@ struct ProxyRulesTests {
         failed.note(ProxyServer(.http, host: "p", port: 1), now: 0)
         failed.note(ProxyServer(.http, host: "p", port: 3), now: 5)
         #expect(failed.last(ways, now: 10) == [ways[1], ways[3], ways[0], ways[2]])
-        #expect(failed.last(ways, now: FailedProxies.patience) == [ways[0], ways[1], ways[3], ways[2]])
+        #expect(failed.last(ways, now: FailedProxies.failureLifetime) == [ways[0], ways[1], ways[3], ways[2]])
         #expect(failed.last([ways[0]], now: 10) == [ways[0]])
         for port in 100..<1_000 { failed.note(ProxyServer(.http, host: "p", port: port), now: Int64(port)) }
         #expect(failed.last(ways, now: 1_000) == ways)
@@ -110,20 +110,20 @@ struct ProxyRulesTests {
         let proxy = ProxyServer(.http, host: "p", port: 1)
         let ways = [ProxyWay.proxy(proxy), .direct]
         var failed = FailedProxies()
-        failed.noteSilence(of: proxy, now: 0)
+        failed.noteTimeout(of: proxy, now: 0)
         #expect(failed.last(ways, now: 1) == [.direct, .proxy(proxy)])
         failed = FailedProxies()
-        failed.noteAnswer(of: proxy, now: 10)
-        #expect(failed.hasAnswered(proxy, since: 10) && !failed.hasAnswered(proxy, since: 11))
-        failed.noteSilence(of: proxy, now: 20)
-        failed.noteAnswer(of: proxy, now: 30)
+        failed.noteResponse(of: proxy, now: 10)
+        #expect(failed.hasResponded(proxy, since: 10) && !failed.hasResponded(proxy, since: 11))
+        failed.noteTimeout(of: proxy, now: 20)
+        failed.noteResponse(of: proxy, now: 30)
         // Several loads waited for the proxy at the same time.
-        for now in [40, 41, 39 + FailedProxies.silence] { failed.noteSilence(of: proxy, now: now) }
-        #expect(failed.last(ways, now: FailedProxies.silence) == ways)
-        failed.noteSilence(of: proxy, now: 40 + FailedProxies.silence)
-        #expect(failed.last(ways, now: 50 + FailedProxies.silence) == [.direct, .proxy(proxy)])
-        for port in 100..<1_000 { failed.noteAnswer(of: ProxyServer(.http, host: "p", port: port), now: Int64(port)) }
-        #expect(!failed.hasAnswered(proxy, since: 0))
+        for now in [40, 41, 39 + FailedProxies.responseTimeout] { failed.noteTimeout(of: proxy, now: now) }
+        #expect(failed.last(ways, now: FailedProxies.responseTimeout) == ways)
+        failed.noteTimeout(of: proxy, now: 40 + FailedProxies.responseTimeout)
+        #expect(failed.last(ways, now: 50 + FailedProxies.responseTimeout) == [.direct, .proxy(proxy)])
+        for port in 100..<1_000 { failed.noteResponse(of: ProxyServer(.http, host: "p", port: port), now: Int64(port)) }
+        #expect(!failed.hasResponded(proxy, since: 0))
     }
 
     @Test func `proxies are identified by kind, host and port, not by credentials`() {

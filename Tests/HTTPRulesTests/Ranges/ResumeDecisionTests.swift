@@ -189,7 +189,8 @@ import Testing
         for (method, status, fields, expected) in rows {
             #expect(
                 ResumeDecision.mayResume(
-                    method: method, asked: HeaderBlock(), isContinuing: true, status: status, headers: HeaderBlock(fields),
+                    method: method, requestHeaders: HeaderBlock(), isContinuing: true, status: status,
+                    headers: HeaderBlock(fields),
                     receivedAt: Self.received
                 ) == expected, "\(method) \(status) \(fields)")
         }
@@ -203,10 +204,10 @@ import Testing
             ("an unrequested part", HeaderBlock(), false, 206, false),
             ("the app's own part", range, false, 206, false), ("the whole instead of a requested part", range, false, 200, false),
         ]
-        for (name, asked, isContinuing, status, expected) in rows {
+        for (name, requestHeaders, isContinuing, status, expected) in rows {
             #expect(
                 ResumeDecision.mayResume(
-                    method: "GET", asked: asked, isContinuing: isContinuing, status: status, headers: part,
+                    method: "GET", requestHeaders: requestHeaders, isContinuing: isContinuing, status: status, headers: part,
                     receivedAt: Self.received
                 ) == expected, "\(name)")
         }

@@ -28,8 +28,8 @@ struct ResumableUploadTests {
 
     private static func announced(_ fields: [(String, String)] = [], length: Int64? = 1000) -> ResumableUpload {
         var upload = ResumableUpload(length: length)
-        upload.creates(length: length)
-        _ = upload.heard(head(104, [("Location", "/uploads/1")] + fields), from: origin, given: 0, now: 0)
+        upload.beginCreation(length: length)
+        _ = upload.handleInterim(head(104, [("Location", "/uploads/1")] + fields), from: origin, given: 0, now: 0)
         return upload
     }
 
@@ -77,16 +77,16 @@ struct ResumableUploadTests {
     @Test(arguments: ["http://shop.example/uploads/1", "ftp://shop.example/1", "data:,", "file:///etc/passwd", "//"])
     func `an upload resource that a redirect could not lead to is ignored`(location: String) {
         var upload = ResumableUpload(length: 1000)
-        _ = upload.heard(Self.head(104, [("Location", location)]), from: Self.origin, given: 0, now: 0)
+        _ = upload.handleInterim(Self.head(104, [("Location", location)]), from: Self.origin, given: 0, now: 0)
         #expect(upload.resource == nil)
     }
 
     @Test func `only the first upload resource counts`() {
         var upload = Self.announced()
-        #expect(upload.heard(Self.head(104, [("Location", "/uploads/2")]), from: Self.origin, given: 0, now: 0) == nil)
+        #expect(upload.handleInterim(Self.head(104, [("Location", "/uploads/2")]), from: Self.origin, given: 0, now: 0) == nil)
         #expect(upload.resource == Self.place)
         _ = upload.answered(Self.head(200), from: Self.origin, given: 1000, now: 0)
-        #expect(upload.heard(Self.head(104, [("Location", "/uploads/3")]), from: Self.origin, given: 0, now: 0) == nil)
+        #expect(upload.handleInterim(Self.head(104, [("Location", "/uploads/3")]), from: Self.origin, given: 0, now: 0) == nil)
         #expect(upload.isOver)
     }
 
@@ -159,7 +159,7 @@ struct ResumableUploadTests {
             #expect(upload.point(now: 2) == nil)
         }
         var upload = Self.announced()
-        #expect(upload.heard(Self.head(104, [("Upload-Offset", "500")]), from: Self.origin, given: 600, now: 0) == nil)
+        #expect(upload.handleInterim(Self.head(104, [("Upload-Offset", "500")]), from: Self.origin, given: 600, now: 0) == nil)
         _ = upload.lost(given: 600, now: 1)
         guard case .fail(.contradiction) = upload.answered(Self.offset(499), from: Self.place, given: 0, now: 2) else {
             Issue.record("the offset decreased")
@@ -167,7 +167,7 @@ struct ResumableUploadTests {
         }
         var liar = Self.announced()
         guard
-            case .fail(.contradiction) = liar.heard(
+            case .fail(.contradiction) = liar.handleInterim(
                 Self.head(104, [("Upload-Offset", "700")]), from: Self.origin, given: 600, now: 0)
         else {
             Issue.record("the offset exceeds the sent bytes")
@@ -211,7 +211,7 @@ struct ResumableUploadTests {
             count += 1
             guard upload.lost(given: 0, now: 3) != nil else { break }
         }
-        #expect(count == ResumableUpload.fruitlessAttempts)
+        #expect(count == ResumableUpload.maximumAttemptsWithoutProgress)
         #expect(upload.point(now: 3) != nil)
 
         var steady = Self.interrupted(given: 1000)
@@ -248,9 +248,11 @@ struct ResumableUploadTests {
 
     @Test func `a limit for one request splits the upload into parts`() {
         var upload = ResumableUpload(length: 1000)
-        upload.creates(length: 1000)
+        upload.beginCreation(length: 1000)
         let announcement = Self.head(104, [("Location", "/uploads/1"), ("Upload-Limit", "max-append-size=400")])
-        #expect(upload.heard(announcement, from: Self.origin, given: 100, now: 0) == .retrieve(after: 0, keepsResponse: false))
+        #expect(
+            upload.handleInterim(announcement, from: Self.origin, given: 100, now: 0) == .retrieve(after: 0, keepsResponse: false)
+        )
         #expect(
             upload.answered(Self.offset(100), from: Self.place, given: 0, now: 0)
                 == .append(Part(offset: 100, count: 400, isLast: false)))
@@ -277,10 +279,10 @@ struct ResumableUploadTests {
     @Test func `sizes that the server does not accept fail at once`() {
         var large = ResumableUpload(length: 1000)
         let most = Self.head(104, [("Location", "/uploads/1"), ("Upload-Limit", "max-size=999")])
-        #expect(large.heard(most, from: Self.origin, given: 0, now: 0) == .fail(.tooLarge(limit: 999)))
+        #expect(large.handleInterim(most, from: Self.origin, given: 0, now: 0) == .fail(.tooLarge(limit: 999)))
         var small = ResumableUpload(length: 1000)
         let least = Self.head(104, [("Location", "/uploads/1"), ("Upload-Limit", "min-size=1001")])
-        #expect(small.heard(least, from: Self.origin, given: 0, now: 0) == .fail(.tooSmall(limit: 1001)))
+        #expect(small.handleInterim(least, from: Self.origin, given: 0, now: 0) == .fail(.tooSmall(limit: 1001)))
     }
 
     @Test func `an expired upload is not resumed`() {
@@ -301,7 +303,7 @@ struct ResumableUploadTests {
             let length = Int64.random(in: 1...50, using: &numbers)
             let most = Int64.random(in: 1...60, using: &numbers)
             var upload = ResumableUpload(length: length)
-            upload.creates(length: length)
+            upload.beginCreation(length: length)
             var has: Int64 = 0
             var isComplete = false
             var isKnown = false
@@ -324,7 +326,7 @@ struct ResumableUploadTests {
                             [("Location", "/uploads/1")]
                             + (Int.random(in: 0..<4, using: &numbers) == 0 ? [("Upload-Limit", "max-append-size=\(most)")] : [])
                         isKnown = true
-                        if let other = upload.heard(Self.head(104, fields), from: url, given: 0, now: 0) {
+                        if let other = upload.handleInterim(Self.head(104, fields), from: url, given: 0, now: 0) {
                             step = other
                             continue
                         }
@@ -410,7 +412,7 @@ struct ResumableUploadTests {
     @Test func `a stream that exceeds the server's limit is interrupted and sent in parts`() {
         var upload = Self.announced([("Upload-Limit", "max-append-size=400")], length: nil)
         #expect(upload.isCreating)
-        #expect(upload.exceeded(given: 400) == .retrieve(after: 0, keepsResponse: false))
+        #expect(upload.contentExceededLimit(given: 400) == .retrieve(after: 0, keepsResponse: false))
         #expect(
             upload.answered(Self.offset(400), from: Self.place, given: 0, now: 0)
                 == .append(Part(offset: 400, count: 400, isLast: false)))
@@ -424,16 +426,16 @@ struct ResumableUploadTests {
 
     @Test func `a part that is known to be the last is marked as such`() {
         var upload = Self.announced([("Upload-Limit", "max-append-size=400")], length: nil)
-        _ = upload.exceeded(given: 400)
+        _ = upload.contentExceededLimit(given: 400)
         _ = upload.answered(Self.offset(300), from: Self.place, given: 0, now: 0)
-        upload.partIsLast(count: 20)
+        upload.markPartAsLast(count: 20)
         #expect(upload.length == 320)
         #expect(upload.fields.contains { $0 == ("Upload-Complete", "?1") })
     }
 
     @Test func `after an early response to a part the offset is requested`() {
         var upload = Self.announced([("Upload-Limit", "max-append-size=400")])
-        upload.gave(upTo: 600)
+        upload.didSend(upTo: 600)
         let part = Part(offset: 100, count: 400, isLast: false)
         #expect(upload.answered(Self.offset(100), from: Self.place, given: 0, now: 0) == .append(part))
         let early = Self.head(204, [("Upload-Complete", "?0")])

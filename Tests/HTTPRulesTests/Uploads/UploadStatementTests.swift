@@ -13,8 +13,8 @@ import Testing
 
 /// The upload fields of a response, as defined by draft-ietf-httpbis-resumable-upload-12, section 4.1, and RFC 9651.
 struct UploadStatementTests {
-    private static func statement(_ fields: (String, String)...) -> UploadStatement {
-        UploadStatement(HeaderBlock(fields.map { (name: $0.0, value: $0.1) }))
+    private static func statement(_ fields: (String, String)...) -> UploadResponseFields {
+        UploadResponseFields(HeaderBlock(fields.map { (name: $0.0, value: $0.1) }))
     }
 
     @Test(

@@ -10,7 +10,7 @@
 import HTTPWire
 
 /// One request and the response stored for it: the input of ``CacheDecision``.
-struct CacheQuestion {
+struct CacheLookup {
     private let method: String
     private let headers: HeaderBlock
     private let policy: CacheDecision.Policy
@@ -19,7 +19,7 @@ struct CacheQuestion {
     private let usable: StoredResponse?
     /// The stored response, if it matches the request but contains only a part of the representation.
     private let partial: StoredResponse?
-    private let wishes: CacheControl
+    private let request: CacheControl
     private let control: CacheControl
 
     init(method: String, headers: HeaderBlock, policy: CacheDecision.Policy, stored: StoredResponse?, now: Double) {
@@ -27,9 +27,9 @@ struct CacheQuestion {
         self.headers = headers
         self.policy = policy
         instant = now
-        wishes = CacheControl(request: headers)
+        request = CacheControl(request: headers)
         control = CacheControl(stored?.headers ?? HeaderBlock())
-        guard let stored, Self.mayAnswer(method, headers, stored, control) else {
+        guard let stored, Self.maySatisfy(method, headers, stored, control) else {
             (usable, partial) = (nil, nil)
             return
         }
@@ -43,7 +43,7 @@ struct CacheQuestion {
         partial = answers ? nil : stored
     }
 
-    private static func mayAnswer(
+    private static func maySatisfy(
         _ method: String,
         _ headers: HeaderBlock,
         _ stored: StoredResponse,
@@ -66,8 +66,8 @@ struct CacheQuestion {
         case .returnCacheElseLoad:
             // A stale redirect or error response is not used.
             if let usable, !refusesStored, usable.isSuccess || usability(of: usable) == .fresh { return .use }
-            return wishes.onlyIfCached ? .fail : byProtocol()
-        case .useProtocol: return byProtocol()
+            return request.onlyIfCached ? .fail : decideByProtocol()
+        case .useProtocol: return decideByProtocol()
         }
     }
 
@@ -75,13 +75,13 @@ struct CacheQuestion {
     ///
     /// A stored response may satisfy a `no-store` request (section 5.2.1.5), but an app that sends it wants to bypass the cache,
     /// and other clients behave accordingly.
-    private var refusesStored: Bool { wishes.noCache || wishes.noStore }
+    private var refusesStored: Bool { request.noCache || request.noStore }
 
-    private func byProtocol() -> CacheDecision {
-        guard !wishes.onlyIfCached else { return onlyIfCached() }
+    private func decideByProtocol() -> CacheDecision {
+        guard !request.onlyIfCached else { return onlyIfCached() }
         // An app that sends its own conditions has its own copy and expects the 304 (as in Fetch, section 4.5: such a request
         // bypasses the cache).
-        guard !isConditional, !wishes.noStore else { return .fetch([]) }
+        guard !isConditional, !request.noStore else { return .fetch([]) }
         guard let usable else { return .fetch(completionFields) }
         switch usability(of: usable) {
         case .fresh: return .use
@@ -99,12 +99,13 @@ struct CacheQuestion {
 
     private func revalidateByPolicy() -> CacheDecision {
         // Intermediate caches must ask the origin as well, as for a browser's reload.
-        let endToEnd = wishes.isPresent || headers.contains(.pragma) ? [] : [("Cache-Control", "max-age=0")]
-        guard !isConditional, !wishes.noStore else { return .fetch(endToEnd) }
+        let endToEnd = request.isPresent || headers.contains(.pragma) ? [] : [("Cache-Control", "max-age=0")]
+        guard !isConditional, !request.noStore else { return .fetch(endToEnd) }
         guard let usable else { return .fetch(endToEnd) }
         // "Clients SHOULD NOT issue a conditional request during the response's freshness lifetime (e.g., upon a reload) unless
         // explicitly overridden by the user" (RFC 8246, section 2).
-        if control.immutable, !wishes.noCache, Freshness.explicitLifetime(usable, control) != nil, usability(of: usable) == .fresh
+        if control.immutable, !request.noCache, Freshness.explicitLifetime(usable, control) != nil,
+            usability(of: usable) == .fresh
         {
             return .use
         }
@@ -117,12 +118,12 @@ struct CacheQuestion {
         guard stored.isSuccess else { return .fetch([]) }
         if method == "GET", stored.hasValidator { return .revalidate(stored.validatorFields) }
         // "When an error is encountered, a cached stale response MAY be used" (RFC 5861, section 4), with or without a validator.
-        return (wishes.staleIfError ?? control.staleIfError) == nil ? .fetch([]) : .revalidate([])
+        return (request.staleIfError ?? control.staleIfError) == nil ? .fetch([]) : .revalidate([])
     }
 
     /// The fields that request the missing part, if the request is for the whole representation.
     private var completionFields: [(String, String)] {
-        guard method == "GET", !headers.contains(.range), !wishes.noCache, let partial else { return [] }
+        guard method == "GET", !headers.contains(.range), !request.noCache, let partial else { return [] }
         return PartialContent.completionFields(of: partial)
     }
 
@@ -144,21 +145,22 @@ struct CacheQuestion {
         // "no-cache … MUST NOT be used to satisfy any other request without forwarding it for validation" (section 5.2.2.4),
         // and the request's own "prefers a stored response not be used … without successful validation" (section 5.2.1.4).
         // Browsers say the same with max-age=0.
-        guard !control.noCache, !wishes.noCache, !wishes.hasInvalidFreshness, wishes.maxAge != 0 || wishes.maxStale != nil else {
+        guard !control.noCache, !request.noCache, !request.hasInvalidFreshness, request.maxAge != 0 || request.maxStale != nil
+        else {
             return .invalid
         }
         let age = Freshness.currentAge(stored, now: instant)
         let lifetime = Freshness.lifetime(stored, control)
         // max-age of the request: "prefers a response whose age is less than or equal to the specified number of seconds".
-        let isYoungEnough = wishes.maxAge.map { age <= Double($0) } ?? true
-        if lifetime > age, isYoungEnough, lifetime - age >= Double(wishes.minFresh ?? 0) { return .fresh }
+        let isYoungEnough = request.maxAge.map { age <= Double($0) } ?? true
+        if lifetime > age, isYoungEnough, lifetime - age >= Double(request.minFresh ?? 0) { return .fresh }
         // "once the response has become stale, a cache MUST NOT reuse that response … until it has been successfully
         // validated".
-        guard !control.mustRevalidate, wishes.minFresh == nil else { return .invalid }
+        guard !control.mustRevalidate, request.minFresh == nil else { return .invalid }
         // "Unless the max-stale request directive is also present, the client does not wish to receive a stale response."
-        let accepted = min(lifetime, wishes.maxAge.map(Double.init) ?? lifetime)
-        if let maxStale = wishes.maxStale, accepts(age - accepted, upTo: maxStale) { return .fresh }
-        guard stored.isSuccess, wishes.maxAge == nil, let window = control.staleWhileRevalidate, age - lifetime <= Double(window)
+        let accepted = min(lifetime, request.maxAge.map(Double.init) ?? lifetime)
+        if let maxStale = request.maxStale, accepts(age - accepted, upTo: maxStale) { return .fresh }
+        guard stored.isSuccess, request.maxAge == nil, let window = control.staleWhileRevalidate, age - lifetime <= Double(window)
         else {
             return .invalid
         }

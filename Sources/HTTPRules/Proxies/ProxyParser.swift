@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 /// Parses proxies in settings and in the environment.
-package enum ProxyText {
+package enum ProxyParser {
     /// Returns why a text cannot be the host of a proxy, or nil if it is a name or an address.
     package static func fault(inHost host: String) -> String? {
         if host.isEmpty { return "is empty" }

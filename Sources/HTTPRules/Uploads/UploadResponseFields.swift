@@ -13,7 +13,7 @@ import RawStructuredFieldValues
 /// The upload fields of a response (draft-ietf-httpbis-resumable-upload-12, section 4.1).
 ///
 /// A field with an invalid value counts as absent.
-package struct UploadStatement: Sendable, Hashable {
+package struct UploadResponseFields: Sendable, Hashable {
     /// The number of the version that the server uses.
     package var version: Int?
     /// The number of bytes that the server has received.
