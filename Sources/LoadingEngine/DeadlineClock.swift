@@ -93,7 +93,7 @@ final class DeadlineClock {
                 let bound = NIOLoopBound(self, eventLoop: loop)
                 timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(max(0, instant)))) {
                     // Work that is queued on the loop may take longer than the timer.
-                    bound.value.turns.whenNext(isUrgent: true) { bound.value.fire() }
+                    bound.value.turns.runInLaterTurn(isUrgent: true) { bound.value.fire() }
                 }
             case .expire(let slot, let expiry):
                 guard watched.indices.contains(slot), let load = watched[slot] else { continue }

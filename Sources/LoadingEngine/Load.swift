@@ -95,7 +95,7 @@ final class Load: LoopCallee {
 
     func setPriority(_ priority: Float) {
         order.priority = priority
-        control.line?.priorityChanged(connectionPriority)
+        control.queuePosition?.priorityChanged(connectionPriority)
         control.exchange?.priorityChanged(priority)
     }
 
@@ -217,12 +217,12 @@ final class Load: LoopCallee {
             }
         }
         control.hold(now: .now())
-        let line = control.line
-        line?.appIsAsked(true)
+        let queuePosition = control.queuePosition
+        queuePosition?.appIsAsked(true)
         defer {
             let now = NIODeadline.now()
-            line?.appIsAsked(false)
-            control.letGo(now: now)
+            queuePosition?.appIsAsked(false)
+            control.endHold(now: now)
             control.markProgress(now)
         }
         while true {
@@ -255,7 +255,7 @@ final class Load: LoopCallee {
         defer { session.mailbox.endWaitingForCredit() }
         guard !hasCredit else { return }
         control.hold(now: .now())
-        defer { control.letGo(now: .now()) }
+        defer { control.endHold(now: .now()) }
         while !hasCredit, !isOver() {
             try control.check()
             await control.wait()

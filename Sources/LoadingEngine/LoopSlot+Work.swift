@@ -30,7 +30,7 @@ extension LoopSlot {
     ) async throws(LoadError) -> Value? {
         let patience = timeout > 0 ? min(DiskQueue.patience, timeout / 2) : DiskQueue.patience
         control.hold(now: .now())
-        defer { control.letGo(now: .now()) }
+        defer { control.endHold(now: .now()) }
         return try await wait(patience: .nanoseconds(Int64(patience * 1e9)), isMoving: isMoving)
     }
 }

@@ -76,7 +76,7 @@ extension SessionEngine: LoadingService, LoopCallee {
         }
         isAttending = !messages.isEmpty
         if isAttending {
-            executor.turns.whenNext(isUrgent: true) { self.assumeIsolated { $0.attend(part: part + 1) } }
+            executor.turns.runInLaterTurn(isUrgent: true) { self.assumeIsolated { $0.attend(part: part + 1) } }
             return
         }
         // Releases the capacity that a burst needed.

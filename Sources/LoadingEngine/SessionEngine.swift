@@ -310,7 +310,7 @@ package actor SessionEngine {
         )
         ended.append((load.client, outcome))
         // Clients of loads that end in the same turn are notified together: waking a thread for each costs more than the loads.
-        if ended.count == 1 { executor.afterwards { self.tellEnded() } }
+        if ended.count == 1 { executor.callLater { self.tellEnded() } }
         if isInvalidated, loads.isEmpty { pool.shutDown() }
     }
 

@@ -190,7 +190,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
                 if ready < 0 { return true }
                 if ready & 2 != 0 {
                     _ = cls_wait(-1, event, 0)
-                    tellNewWatchers()
+                    notifyNewWatchers()
                 }
                 if ready & 4 != 0, manager?.hasChanged() == true {
                     read(manager)
@@ -267,22 +267,22 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
             defaultRoutes: routes,
             facts: { index, link in (kinds.kind(of: link.name), isMetered && index == routes.first) }, text: Self.text
         )
-        let told: [@Sendable (NetworkPath) -> Void] = lock.locked {
+        let recipients: [@Sendable (NetworkPath) -> Void] = lock.locked {
             path = new
             newWatchers = []
             // Notify all watchers even if the path is unchanged: loads may wait for a change that it does not represent.
             return watchers.sorted { $0.key < $1.key }.map(\.value)
         }
-        for watcher in told { watcher(new) }
+        for watcher in recipients { watcher(new) }
     }
 
-    private func tellNewWatchers() {
+    private func notifyNewWatchers() {
         guard let path = current else { return }
-        let told: [@Sendable (NetworkPath) -> Void] = lock.locked {
+        let recipients: [@Sendable (NetworkPath) -> Void] = lock.locked {
             let numbers = newWatchers.sorted()
             newWatchers = []
             return numbers.compactMap { watchers[$0] }
         }
-        for watcher in told { watcher(path) }
+        for watcher in recipients { watcher(path) }
     }
 }

@@ -47,12 +47,12 @@ package enum DescriptorLimit {
     }
 
     /// The share of files, which is capped: beyond the cap, the connections that feed the files are the bottleneck.
-    package static func files(of divisible: Int) -> Int { max(2, min(divisible / 8 * 3, mostFiles)) }
+    package static func files(of divisible: Int) -> Int { max(2, min(divisible / 8 * 3, maximumFiles)) }
 
     /// The share of connections: what remains after the shares of files and the app.
     package static func connections(of divisible: Int) -> Int { max(2, divisible - divisible / 4 - files(of: divisible)) }
 
-    private static let mostFiles = 4_096
+    private static let maximumFiles = 4_096
 
     /// The maximum number of host names that are looked up at a time: `getaddrinfo` opens a socket.
     package static func threadsForNames(_ limit: Int = system()) -> Int { min(64, max(4, limit / 16)) }

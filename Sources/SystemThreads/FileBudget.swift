@@ -27,10 +27,10 @@ package final class FileBudget: Sendable {
         case half
     }
 
-    package typealias Made = @Sendable (FileRoom) -> Void
+    package typealias Made = @Sendable (FileReservation) -> Void
 
     /// The waiters for one part, in FIFO order.
-    fileprivate struct Line {
+    fileprivate struct WaitQueue {
         var waiting: [Int: Made] = [:]
         private var head = 0
         private var tail = 0
@@ -53,7 +53,7 @@ package final class FileBudget: Sendable {
     fileprivate struct State {
         var used = 0
         var usedOfHalf = 0
-        var lines = (whole: Line(), half: Line())
+        var queues = (whole: WaitQueue(), half: WaitQueue())
         /// The number of waiters served from the `whole` queue since the last one from the `half` queue.
         var wholesInRow = 0
     }
@@ -65,8 +65,8 @@ package final class FileBudget: Sendable {
     }
 
     package enum Answer: Sendable {
-        case room(FileRoom)
-        case inLine(Ticket)
+        case room(FileReservation)
+        case queued(Ticket)
     }
 
     package static let shared = FileBudget()
@@ -82,29 +82,29 @@ package final class FileBudget: Sendable {
     /// The descriptors that files use, the limit, and the number of waiters.
     package var usage: (used: Int, limit: Int, waiting: Int) {
         let limit = limit
-        return state.withLock { ($0.used, limit, $0.lines.whole.waiting.count + $0.lines.half.waiting.count) }
+        return state.withLock { ($0.used, limit, $0.queues.whole.waiting.count + $0.queues.half.waiting.count) }
     }
 
     private var limit: Int { DescriptorLimit.files(of: descriptorLimit()) }
 
     /// Takes `count` descriptors if they are available and no queued load comes first.
-    package func take(_ part: Part, count: Int = 1) -> FileRoom? {
+    package func take(_ part: Part, count: Int = 1) -> FileReservation? {
         let limit = limit
-        let isThere = state.withLock { $0.hasNoLine(before: part) && $0.take(part, count, of: limit) }
-        return isThere ? FileRoom(self, part, count) : nil
+        let isThere = state.withLock { $0.hasNoWaiters(before: part) && $0.take(part, count, of: limit) }
+        return isThere ? FileReservation(self, part, count) : nil
     }
 
     /// Requests a descriptor for a file: returns it at once, or calls `made` with it later, on any thread.
     package func ask(_ part: Part, _ made: @escaping Made) -> Answer {
         let limit = limit
         let place = state.withLock { state -> Ticket? in
-            if state.hasNoLine(before: part), state.take(part, 1, of: limit) { return nil }
+            if state.hasNoWaiters(before: part), state.take(part, 1, of: limit) { return nil }
             return Ticket(part: part, number: state.append(made, part))
         }
-        guard let place else { return .room(FileRoom(self, part, 1)) }
+        guard let place else { return .room(FileReservation(self, part, 1)) }
         // The app may have raised the process's limit in the meantime.
         serve(limit)
-        return .inLine(place)
+        return .queued(place)
     }
 
     /// Leaves the queue; `made` may still be called if a descriptor is already being handed over.
@@ -119,14 +119,14 @@ package final class FileBudget: Sendable {
 
     private func serve(_ limit: Int) {
         let served = state.withLock { $0.serve(limit) }
-        for (made, part) in served { made(FileRoom(self, part, 1)) }
+        for (made, part) in served { made(FileReservation(self, part, 1)) }
     }
 }
 
 extension FileBudget.State {
     /// Whether no queued load takes precedence over a new request for this part.
-    fileprivate func hasNoLine(before part: FileBudget.Part) -> Bool {
-        lines.whole.waiting.isEmpty && (part == .whole || lines.half.waiting.isEmpty)
+    fileprivate func hasNoWaiters(before part: FileBudget.Part) -> Bool {
+        queues.whole.waiting.isEmpty && (part == .whole || queues.half.waiting.isEmpty)
     }
 
     fileprivate mutating func take(_ part: FileBudget.Part, _ count: Int, of limit: Int) -> Bool {
@@ -145,11 +145,11 @@ extension FileBudget.State {
     }
 
     fileprivate mutating func append(_ made: @escaping FileBudget.Made, _ part: FileBudget.Part) -> Int {
-        part == .whole ? lines.whole.append(made) : lines.half.append(made)
+        part == .whole ? queues.whole.append(made) : queues.half.append(made)
     }
 
     fileprivate mutating func leave(_ part: FileBudget.Part, _ number: Int) -> FileBudget.Made? {
-        part == .whole ? lines.whole.waiting.removeValue(forKey: number) : lines.half.waiting.removeValue(forKey: number)
+        part == .whole ? queues.whole.waiting.removeValue(forKey: number) : queues.half.waiting.removeValue(forKey: number)
     }
 
     /// Hands free descriptors to the waiters: first to loads that have a connection, but to one of the others after every seven of
@@ -157,13 +157,13 @@ extension FileBudget.State {
     fileprivate mutating func serve(_ limit: Int) -> [(FileBudget.Made, FileBudget.Part)] {
         var served: [(FileBudget.Made, FileBudget.Part)] = []
         while true {
-            let isHalfsTurn = lines.whole.waiting.isEmpty || wholesInRow >= Self.longestRun
-            if isHalfsTurn, !lines.half.waiting.isEmpty, take(.half, 1, of: limit) {
+            let isHalfsTurn = queues.whole.waiting.isEmpty || wholesInRow >= Self.longestRun
+            if isHalfsTurn, !queues.half.waiting.isEmpty, take(.half, 1, of: limit) {
                 wholesInRow = 0
-                if let made = lines.half.popFirst() { served.append((made, .half)) }
-            } else if !lines.whole.waiting.isEmpty, take(.whole, 1, of: limit) {
+                if let made = queues.half.popFirst() { served.append((made, .half)) }
+            } else if !queues.whole.waiting.isEmpty, take(.whole, 1, of: limit) {
                 wholesInRow += 1
-                if let made = lines.whole.popFirst() { served.append((made, .whole)) }
+                if let made = queues.whole.popFirst() { served.append((made, .whole)) }
             } else {
                 return served
             }
@@ -174,7 +174,7 @@ extension FileBudget.State {
 }
 
 /// A reservation for an open file, or for several descriptors, which ends when the last reference to it is released.
-package final class FileRoom: Sendable {
+package final class FileReservation: Sendable {
     private let budget: FileBudget
     private let part: FileBudget.Part
     private let count: Int

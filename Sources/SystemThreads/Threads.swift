@@ -19,23 +19,23 @@ package import Musl
 package enum Threads {
     private final class Start {
         let name: String
-        let life: @Sendable () -> Void
+        let body: @Sendable () -> Void
 
-        init(_ name: String, _ life: @escaping @Sendable () -> Void) {
+        init(_ name: String, _ body: @escaping @Sendable () -> Void) {
             self.name = name
-            self.life = life
+            self.body = body
         }
     }
 
-    /// Starts a thread that ends when `life` returns.
+    /// Starts a thread that ends when `body` returns.
     ///
     /// It blocks all signals, so that the app's signal handlers run on the app's threads.
     ///
     /// - Parameters:
     ///   - name: The name that system tools show; at most 15 bytes.
-    ///   - life: The body of the thread.
+    ///   - body: The body of the thread.
     /// - Returns: The thread, or nil if the system cannot create one.
-    package static func start(_ name: String, _ life: @escaping @Sendable () -> Void) -> pthread_t? {
+    package static func start(_ name: String, _ body: @escaping @Sendable () -> Void) -> pthread_t? {
         var everySignal = sigset_t()
         var before = sigset_t()
         sigfillset(&everySignal)
@@ -51,7 +51,7 @@ package enum Threads {
         #else
         var thread: pthread_t?
         #endif
-        let start = Unmanaged.passRetained(Start(name, life))
+        let start = Unmanaged.passRetained(Start(name, body))
         let code = pthread_create(
             &thread,
             &attributes,
@@ -59,7 +59,7 @@ package enum Threads {
                 guard let argument else { return nil }
                 let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
                 cls_name_thread(start.name)
-                start.life()
+                start.body()
                 return nil
             },
             start.toOpaque()

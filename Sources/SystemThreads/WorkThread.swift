@@ -28,10 +28,10 @@ package final class WorkThread: @unchecked Sendable {
             return !isRunning
         }
         // If the system cannot create a thread, run the work on this one.
-        if mustStart, Threads.start(name, { self.live() }) == nil { live() }
+        if mustStart, Threads.start(name, { self.runSteps() }) == nil { runSteps() }
     }
 
-    private func live() {
+    private func runSteps() {
         while true {
             let steps = monitor.locked { () -> [@Sendable () -> Void] in
                 defer { work = [] }

@@ -125,7 +125,7 @@ import Testing
     @Test func `a body that comes fast is read in large pieces, and the channel then reads as before`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
-            let reading = BulkReading(channel, .handedOn, received: 0, now: state.now)
+            let reading = BulkReading(channel, .passedOn, received: 0, now: state.now)
             try #expect(Self.reads(channel, inBlocks: false, from: 1))
             Self.read(reading, 1_000_000, after: .microseconds(300), &state)
             try #expect(Self.reads(channel, inBlocks: false, from: 1))
@@ -159,7 +159,7 @@ import Testing
     @Test func `for a body that comes slowly nothing is waited for`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
-            let reading = BulkReading(channel, .handedOn, received: 0, now: state.now)
+            let reading = BulkReading(channel, .passedOn, received: 0, now: state.now)
             for _ in 0..<100 { Self.read(reading, 65_536, after: .milliseconds(1), &state) }
             try #expect(Self.reads(channel, inBlocks: false, from: 1))
         }
@@ -168,7 +168,7 @@ import Testing
     @Test func `a body that was fast and comes slowly is read as any other`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
-            let reading = BulkReading(channel, .handedOn, received: 0, now: state.now)
+            let reading = BulkReading(channel, .passedOn, received: 0, now: state.now)
             for _ in 0..<10 { Self.read(reading, 1_000_000, after: .milliseconds(1), &state) }
             #expect(try Self.hasBlocks(channel))
             for _ in 0..<20 { Self.read(reading, 65_536, after: .milliseconds(1), &state) }
@@ -179,7 +179,7 @@ import Testing
     @Test func `a body that was fast and then drips keeps no blocks`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
-            let reading = BulkReading(channel, .handedOn, received: 0, now: state.now)
+            let reading = BulkReading(channel, .passedOn, received: 0, now: state.now)
             for _ in 0..<10 { Self.read(reading, 1_000_000, after: .milliseconds(1), &state) }
             #expect(try Self.hasBlocks(channel))
             // So little is told of by nobody but who copies it.
@@ -191,7 +191,7 @@ import Testing
     @Test func `more than is missing is not waited for`() async throws {
         try await withChannel { channel in
             var state = (received: Self.whole - 10_500_000, now: NIODeadline.now())
-            let reading = BulkReading(channel, .handedOn, received: state.received, now: state.now)
+            let reading = BulkReading(channel, .passedOn, received: state.received, now: state.now)
             for _ in 0..<9 {
                 Self.read(reading, 1_000_000, after: .milliseconds(1), &state)
                 try #expect(Self.reads(channel, inBlocks: true, from: 720_896))
@@ -207,7 +207,7 @@ import Testing
                 .connect(host: "127.0.0.1", port: server.port).get()
             try await channel.eventLoop.submit {
                 var state = (received: Int64(0), now: NIODeadline.now())
-                let reading = BulkReading(channel, .handedOn, received: 0, now: state.now)
+                let reading = BulkReading(channel, .passedOn, received: 0, now: state.now)
                 Self.read(reading, 1_000_000, after: .milliseconds(1), &state)
                 try #expect(Self.reads(channel, inBlocks: true, from: 720_896))
             }.get()

@@ -116,9 +116,9 @@ import Testing
         b.idle(since: 20)
         #expect(!c.ask())
         #expect(try await news == ["-a"])
-        a.gaveNothing()
+        a.hadNothingToRelease()
         #expect(try await news == ["-b"])
-        b.gaveNothing()
+        b.hadNothingToRelease()
         #expect(try await news == [])
         b.idle(since: 30)
         #expect(try await news == ["-b"])
@@ -176,7 +176,7 @@ import Testing
             let dialer = Dialer(loop: loop, tls: TLSSession(policy: TLSPolicy()), resolver: SystemResolver(), now: { 0 })
             let pool = ConnectionPool(loop: loop, dialer: dialer, maximumConnectionsPerHost: 2, budget: budget)
             let executor = LoopExecutor(loop)
-            let leases = (0..<2).map { _ in pool.wish(route, priority: 0.5, control: LoadControl(on: executor, now: .now())) }
+            let leases = (0..<2).map { _ in pool.acquire(route, priority: 0.5, control: LoadControl(on: executor, now: .now())) }
             return NIOLoopBound((pool: pool, leases: leases), eventLoop: loop)
         }
         .get()

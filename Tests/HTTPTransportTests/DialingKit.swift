@@ -80,7 +80,7 @@ struct ScriptedResolver: HTTPTransport.Resolver {
 
     func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
-        heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+        holdChanged: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void {
         let result = family == .inet6 ? v6 : v4
         loop.execute { reply(result) }

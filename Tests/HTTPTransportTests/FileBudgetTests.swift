@@ -19,20 +19,20 @@ import Testing
     /// Six files, of which three are for loads that may wait for a connection.
     private let six = FileBudget(descriptorLimit: { 16 })
     /// Who was given room, in order, and the room.
-    private let given = Watched<[(name: String, room: FileRoom)]>([])
+    private let given = Watched<[(name: String, room: FileReservation)]>([])
 
     private var names: [String] { given.read { $0.map(\.name) } }
 
     private func ask(_ part: FileBudget.Part, _ name: String) -> FileBudget.Ticket? {
         switch six.ask(part, { [given] room in given.change { $0.append((name, room)) } }) {
-        case .inLine(let place): return place
+        case .queued(let place): return place
         case .room(let room):
             given.change { $0.append((name, room)) }
             return nil
         }
     }
 
-    private func fill() -> [FileRoom] { (0..<6).compactMap { _ in six.take(.whole) } }
+    private func fill() -> [FileReservation] { (0..<6).compactMap { _ in six.take(.whole) } }
 
     @Test func `those that may wait for a connection leave half to those that have one`() {
         let early = (0..<6).compactMap { _ in six.take(.half) }
@@ -77,11 +77,11 @@ import Testing
         let budget = FileBudget(descriptorLimit: { limit.read { $0 } })
         let rooms = (0..<6).compactMap { _ in budget.take(.whole) }
         let took = { [given] (name: String) in
-            { @Sendable (room: FileRoom) in given.change { $0.append((name, room)) } }
+            { @Sendable (room: FileReservation) in given.change { $0.append((name, room)) } }
         }
-        guard case .inLine = budget.ask(.whole, took("first")) else { return #expect(Bool(false)) }
+        guard case .queued = budget.ask(.whole, took("first")) else { return #expect(Bool(false)) }
         limit.change { $0 = 24 }
-        guard case .inLine = budget.ask(.whole, took("second")) else { return #expect(Bool(false)) }
+        guard case .queued = budget.ask(.whole, took("second")) else { return #expect(Bool(false)) }
         #expect(names == ["first", "second"])
         #expect(rooms.count == 6)
     }
@@ -112,7 +112,7 @@ import Testing
             control = LoadControl(on: executor, now: .now())
         }
 
-        func room(_ budget: FileBudget) async throws -> FileRoom { try await control.roomForFile(.whole, of: budget) }
+        func room(_ budget: FileBudget) async throws -> FileReservation { try await control.reserveFile(.whole, of: budget) }
         func suspend() { control.suspend() }
         func resume() { control.resume(now: .now()) }
         func cancel() { control.abort(.cancelled) }

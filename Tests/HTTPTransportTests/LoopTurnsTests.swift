@@ -18,8 +18,8 @@ import Testing
         let order = Watched<[String]>([])
         try await loop.submit {
             let turns = LoopDirectory.executor(of: loop).turns
-            for number in 1...4 { turns.whenNext { order.change { $0.append("\(number)") } } }
-            for number in 1...3 { turns.whenNext(isUrgent: true) { order.change { $0.append("urgent \(number)") } } }
+            for number in 1...4 { turns.runInLaterTurn { order.change { $0.append("\(number)") } } }
+            for number in 1...3 { turns.runInLaterTurn(isUrgent: true) { order.change { $0.append("urgent \(number)") } } }
         }
         .get()
         let all = try await order.value { $0.count == 7 ? $0 : nil }

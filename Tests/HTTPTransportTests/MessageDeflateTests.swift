@@ -50,12 +50,12 @@ import Testing
         return Array(output.readableBytesView)
     }
 
-    private static func inflater(_ windowBits: Int = 15, takesContextOver: Bool = true) -> MessageInflater {
-        MessageInflater(windowBits: windowBits, takesContextOver: takesContextOver)
+    private static func inflater(_ windowBits: Int = 15, usesContextTakeover: Bool = true) -> MessageInflater {
+        MessageInflater(windowBits: windowBits, usesContextTakeover: usesContextTakeover)
     }
 
-    private static func deflater(_ windowBits: Int = 15, takesContextOver: Bool = true) -> MessageDeflater {
-        MessageDeflater(windowBits: windowBits, takesContextOver: takesContextOver)
+    private static func deflater(_ windowBits: Int = 15, usesContextTakeover: Bool = true) -> MessageDeflater {
+        MessageDeflater(windowBits: windowBits, usesContextTakeover: usesContextTakeover)
     }
 
     // MARK: Examples
@@ -109,7 +109,7 @@ import Testing
         #expect(Self.deflate(Self.hello, by: deflater) == [0xF2, 0x00, 0x11, 0x00, 0x00])
         #expect(Self.deflate([], by: deflater) == [0x00])
         #expect(Self.deflate(Self.hello, by: deflater).count < 5)
-        let single = Self.deflater(takesContextOver: false)
+        let single = Self.deflater(usesContextTakeover: false)
         for _ in 0..<3 { #expect(Self.deflate(Self.hello, by: single) == [0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00]) }
     }
 
@@ -117,7 +117,7 @@ import Testing
 
     @Test func `without its context each message stands alone`() throws {
         let second: [UInt8] = [0xF2, 0x00, 0x11, 0x00, 0x00]
-        let inflater = Self.inflater(takesContextOver: false)
+        let inflater = Self.inflater(usesContextTakeover: false)
         for _ in 0..<3 {
             #expect(try Self.inflate([0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00], by: inflater) == Self.hello)
         }
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test func `memory that is given back is no context`() throws {
-        let (deflater, inflater) = (Self.deflater(takesContextOver: false), Self.inflater(takesContextOver: false))
+        let (deflater, inflater) = (Self.deflater(usesContextTakeover: false), Self.inflater(usesContextTakeover: false))
         for _ in 0..<3 {
             let payload = Self.deflate(Self.hello, by: deflater)
             deflater.releaseMemory()
@@ -196,8 +196,8 @@ import Testing
             let bits = 9 + random.next(below: 7)
             let takesOver = random.next(below: 2) == 0
             let (deflater, inflater) = (
-                MessageDeflater(windowBits: bits, takesContextOver: takesOver, level: random.next(below: 11) - 1),
-                Self.inflater(bits, takesContextOver: takesOver)
+                MessageDeflater(windowBits: bits, usesContextTakeover: takesOver, level: random.next(below: 11) - 1),
+                Self.inflater(bits, usesContextTakeover: takesOver)
             )
             for _ in 0..<12 {
                 let message: [UInt8] =
@@ -215,7 +215,7 @@ import Testing
 
     /// The end of a message is found also where it just fills the room that there is.
     @Test func `messages of every length end as they should`() throws {
-        let (deflater, inflater) = (Self.deflater(takesContextOver: false), Self.inflater(takesContextOver: false))
+        let (deflater, inflater) = (Self.deflater(usesContextTakeover: false), Self.inflater(usesContextTakeover: false))
         var random = SeededNumbers(seed: 5)
         let noise = (0..<1_500).map { _ in UInt8(truncatingIfNeeded: random.next()) }
         for length in noise.indices {

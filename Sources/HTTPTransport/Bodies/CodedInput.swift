@@ -18,7 +18,7 @@ struct CodedInput {
     private(set) var count: Int64 = 0
 
     /// Whether nothing can be decoded without more input.
-    var isSpent: Bool { bytes.readableBytes == 0 && !hasMore }
+    var isExhausted: Bool { bytes.readableBytes == 0 && !hasMore }
 
     mutating func add(_ more: ByteBuffer) {
         count += Int64(more.readableBytes)

@@ -61,7 +61,7 @@ final class CodingStage {
                 if isSlow { return ByteBuffer() }
             case .betweenFrames(let decode):
                 switch coding.next(input.bytes.readableBytesView) {
-                case .isShort: return nil
+                case .isTooShort: return nil
                 case .frame: state = .decoding(decode)
                 case .other: end()
                 }
@@ -70,7 +70,7 @@ final class CodingStage {
             case .damaged(let failure):
                 throw failure
             case .decoding(let decode):
-                guard !input.isSpent else { return nil }
+                guard !input.isExhausted else { return nil }
                 let piece = self.decode(decode, upTo: count)
                 if piece.readableBytes > 0 { return piece }
                 // The library stopped early because decoding takes long.
@@ -83,7 +83,7 @@ final class CodingStage {
         let start = input.bytes.readableBytesView
         guard let first = start.first else { return false }
         switch coding.first(start) {
-        case .isShort: return false
+        case .isTooShort: return false
         case .frame: break
         case .other: throw .corrupt("it does not start like \(coding.name) data")
         }

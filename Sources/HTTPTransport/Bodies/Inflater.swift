@@ -18,7 +18,7 @@ extension LibraryCoding {
     ///
     /// The first two bytes tell which.
     static let deflate = LibraryCoding(
-        name: "deflate", first: { $0.count < 2 ? .isShort : .frame }, next: { _ in .other },
+        name: "deflate", first: { $0.count < 2 ? .isTooShort : .frame }, next: { _ in .other },
         makeDecoder: { Inflater.decoder(bits: Inflater.hasZlibHeader($0) ? 15 : -15) })
 }
 
@@ -54,7 +54,7 @@ private final class Inflater {
     static func memberStart(_ bytes: ByteBufferView) -> LibraryCoding.Start {
         let start = bytes.prefix(2)
         guard [0x1F, 0x8B].starts(with: start) else { return .other }
-        return start.count < 2 ? .isShort : .frame
+        return start.count < 2 ? .isTooShort : .frame
     }
 
     private func decode(_ source: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) -> LibraryCoding.Step {

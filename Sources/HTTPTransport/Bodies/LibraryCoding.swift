@@ -42,7 +42,7 @@ package struct LibraryCoding: Sendable {
     /// Classifies the first bytes of a frame: frames may be concatenated, like gzip members.
     package enum Start: Sendable {
         /// Too few to tell.
-        case isShort
+        case isTooShort
         case frame
         /// An error at the start of a body; ignored after a frame.
         case other
@@ -83,7 +83,7 @@ package struct LibraryCoding: Sendable {
     ) {
         let read = isFrame.map { isFrame in
             { @Sendable (bytes: ByteBufferView) -> Start in
-                guard bytes.count >= 4 else { return .isShort }
+                guard bytes.count >= 4 else { return .isTooShort }
                 return isFrame(bytes.prefix(4).reversed().reduce(0) { $0 << 8 | UInt32($1) }) ? .frame : .other
             }
         }

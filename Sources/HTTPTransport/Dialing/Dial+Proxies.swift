@@ -63,10 +63,10 @@ extension Dialer.Dial {
             return finish(with: channel, secured: known)
         }
         switch proxy.kind {
-        case .http, .https: askForTunnel(proxy, by: channel)
+        case .http, .https: requestTunnel(proxy, by: channel)
         case .socks4, .socks5:
             SOCKSTunnel.open(
-                channel, destination, by: proxy, to: serverAddress, serverMaySpeakFirst: route.carriesBytes
+                channel, destination, by: proxy, to: serverAddress, serverMaySpeakFirst: route.carriesByteStream
             ) { [self] result in
                 switch result {
                 case .success(let early): passed(channel, early)
@@ -76,16 +76,16 @@ extension Dialer.Dial {
         }
     }
 
-    private func askForTunnel(_ proxy: ProxyServer, by channel: any Channel) {
+    private func requestTunnel(_ proxy: ProxyServer, by channel: any Channel) {
         let attempt = tunnel ?? ProxyTunnel.attempt(destination, through: proxy, with: route.details?.tunnelCredential)
         tunnel = attempt
-        ProxyTunnel.open(channel, attempt, advice: advice, serverMaySpeakFirst: route.carriesBytes) { [self] isAwaited in
+        ProxyTunnel.open(channel, attempt, advice: advice, serverMaySpeakFirst: route.carriesByteStream) { [self] isAwaited in
             if isAwaited { patience.begin() } else { patience.end() }
         } completion: { [self] outcome in
             guard !isOver else { return }
             switch outcome {
             case .success(.opened(let early)): passed(channel, early)
-            case .success(.mustDialAgain): beginAgain()
+            case .success(.needsNewConnection): restart()
             case .failure(let error): finish(.failure(error))
             }
         }

@@ -34,7 +34,7 @@ extension Dialer {
         let now: () -> Double
         private let room: ConnectionBudget.Share?
         /// Whether the dial has a reservation that no attempt uses.
-        private var hasSpareRoom: Bool
+        private var hasSpareReservation: Bool
         /// The number of attempts that have a socket, or are about to.
         private var socketCount = 0
         /// Attempts that wait for a reservation, in order.
@@ -55,10 +55,10 @@ extension Dialer {
         /// Returns whether the dial must wait until `decide` says whether it is over.
         var found: ((_ addresses: [SocketAddress], _ decide: @escaping (Bool) -> Void) -> Bool)?
         /// Called with true when the dial starts waiting for other host name lookups, and with false when it stops waiting.
-        var heldUp: ((Bool) -> Void)?
+        var holdChanged: ((Bool) -> Void)?
         /// Called each time the proxy was silent for too long; loads may have joined the queue since the last time.
         var proxyIsSilent: ((_ isConnected: Bool) -> Void)?
-        private(set) lazy var patience = ProxyPatience(on: loop) { [unowned self] in proxyWasSilent() }
+        private(set) lazy var patience = ProxySilenceTimer(on: loop) { [unowned self] in proxyWasSilent() }
         private var lookupsOnHold: Set<Race.Family> = []
         /// The server's address, for a SOCKS proxy that is not sent the server's name.
         var serverAddress: String?
@@ -73,7 +73,7 @@ extension Dialer {
         ) {
             self.route = route
             self.room = room
-            hasSpareRoom = room != nil
+            hasSpareReservation = room != nil
             self.advice = advice
             destination = dialer.destination(of: route)
             peer = route.proxy.map { ServerName(host: $0.host, port: $0.port) } ?? destination
@@ -100,12 +100,12 @@ extension Dialer {
 
         private func prepare() {
             if route.isSecure { tls.prepare(demands, offersHTTP2: dialer.offersHTTP2(for: route)) }
-            guard let network, network.mayConcern(peer.host) else { return startKnowing() }
-            network.whenKnown { [self] in startKnowing() }
+            guard let network, network.mayConcern(peer.host) else { return startWithKnownNetworks() }
+            network.whenKnown { [self] in startWithKnownNetworks() }
         }
 
         /// Continues once the networks are known or do not matter.
-        private func startKnowing() {
+        private func startWithKnownNetworks() {
             guard completion != nil else { return }
             domainLookupStart = now()
             if let proxy = route.proxy, proxy.looksUpHere { return lookUpServer(for: proxy) }
@@ -115,7 +115,7 @@ extension Dialer {
         func begin() { perform(race.handle(.started)) }
 
         /// Dials another connection, because the winner cannot be used.
-        func beginAgain() {
+        func restart() {
             winner = nil
             race = Race()
             raceNumber += 1
@@ -133,7 +133,7 @@ extension Dialer {
             completion = nil
             patience.end()
             perform(race.handle(.cancelled))
-            giveSpareRoomBack()
+            releaseSpareReservation()
             cancelLookups()
             advice.end()
             winner?.close(promise: nil)
@@ -157,8 +157,8 @@ extension Dialer {
             self.completion = nil
             patience.end()
             winner = nil
-            if case .failure(let error) = result, DialFailures.isForWantOfDescriptors(error) { room?.descriptorsRanOut() }
-            giveSpareRoomBack()
+            if case .failure(let error) = result, DialFailures.isOutOfDescriptors(error) { room?.descriptorsRanOut() }
+            releaseSpareReservation()
             completion(result)
         }
     }
@@ -191,7 +191,7 @@ extension Dialer.Dial {
         var error = failures.error(for: route, to: peer, isOffline: isOffline)
         // A missing network, or a lack of descriptors, is not the proxy's fault.
         error.isProxyError =
-            route.proxy != nil && error.kind != .notConnectedToInternet && !DialFailures.isForWantOfDescriptors(error)
+            route.proxy != nil && error.kind != .notConnectedToInternet && !DialFailures.isOutOfDescriptors(error)
         finish(.failure(error))
     }
 
@@ -199,7 +199,7 @@ extension Dialer.Dial {
         let bound = NIOLoopBound(self, eventLoop: loop)
         let cancel = resolver.lookUp(
             peer.host, port: peer.port, family: family == .v6 ? .inet6 : .inet, on: loop,
-            heldUp: { bound.value.lookupIsOnHold(family, $0) },
+            holdChanged: { bound.value.lookupIsOnHold(family, $0) },
             reply: { bound.value.resolved(family, $0) })
         lookups.append(cancel)
     }
@@ -225,13 +225,13 @@ extension Dialer.Dial {
         guard completion != nil else { return }
         let before = lookupsOnHold.isEmpty
         if isOnHold { lookupsOnHold.insert(family) } else { lookupsOnHold.remove(family) }
-        if before != lookupsOnHold.isEmpty { heldUp?(before) }
+        if before != lookupsOnHold.isEmpty { holdChanged?(before) }
     }
 
     private func cancelLookups() {
         for cancel in lookups { cancel() }
         lookups = []
-        if !lookupsOnHold.isEmpty { heldUp?(false) }
+        if !lookupsOnHold.isEmpty { holdChanged?(false) }
         lookupsOnHold = []
     }
 
@@ -252,7 +252,7 @@ extension Dialer.Dial {
     /// Without a reservation, an attempt waits for a moment, or until another socket of the dial is closed, unless it is the only
     /// attempt.
     private func open(_ attempt: Int, to address: SocketAddress) {
-        guard takeRoom() else {
+        guard takeReservation() else {
             let number = raceNumber
             waiting.append((attempt, address))
             loop.assumeIsolated().scheduleTask(in: room?.moment ?? .zero) { [weak self] in
@@ -276,15 +276,15 @@ extension Dialer.Dial {
             .assumeIsolated()
             .whenComplete { [self] result in
                 if usesMultipath, !hasSocket.value, attempts[attempt] != nil, case .failure(let error) = result,
-                    !DialFailures.isForWantOfDescriptors(error)
+                    !DialFailures.isOutOfDescriptors(error)
                 {
                     // The kernel does not support multipath TCP, or not for this kind of socket.
                     dialer.usesMultipath = false
                     socketCount -= 1
-                    hasSpareRoom = room != nil
+                    hasSpareReservation = room != nil
                     return open(attempt, to: address)
                 }
-                if !hasSocket.value { lostRoom() }
+                if !hasSocket.value { socketClosed() }
                 attempted(attempt, address, result)
             }
     }
@@ -292,17 +292,17 @@ extension Dialer.Dial {
     // MARK: Reservations
 
     /// Opens the socket of the first waiting attempt that matches and was not abandoned.
-    private func openWaiting(where isMeant: (Int) -> Bool = { _ in true }) {
+    private func openWaiting(where matches: (Int) -> Bool = { _ in true }) {
         waiting.removeAll { attempts[$0.attempt] == nil }
-        guard let index = waiting.firstIndex(where: { isMeant($0.attempt) }) else { return }
+        guard let index = waiting.firstIndex(where: { matches($0.attempt) }) else { return }
         let (attempt, address) = waiting.remove(at: index)
         open(attempt, to: address)
     }
 
-    private func takeRoom() -> Bool {
+    private func takeReservation() -> Bool {
         guard let room else { return true }
-        guard hasSpareRoom || room.takeMore(isNeeded: socketCount == 0) else { return false }
-        hasSpareRoom = false
+        guard hasSpareReservation || room.takeMore(isNeeded: socketCount == 0) else { return false }
+        hasSpareReservation = false
         socketCount += 1
         return true
     }
@@ -312,24 +312,24 @@ extension Dialer.Dial {
         room.socket(isOpen: true)
         channel.closeFuture.assumeIsolated().whenComplete { [self] _ in
             room.socket(isOpen: false)
-            lostRoom()
+            socketClosed()
         }
     }
 
     /// A socket was closed, or could not be opened: its reservation is for the next attempt, unless the dial is over.
-    private func lostRoom() {
+    private func socketClosed() {
         socketCount -= 1
-        guard completion != nil, winner == nil, !hasSpareRoom, room != nil else {
+        guard completion != nil, winner == nil, !hasSpareReservation, room != nil else {
             room?.giveBack()
             return
         }
-        hasSpareRoom = true
+        hasSpareReservation = true
         openWaiting()
     }
 
-    private func giveSpareRoomBack() {
-        guard hasSpareRoom else { return }
-        hasSpareRoom = false
+    private func releaseSpareReservation() {
+        guard hasSpareReservation else { return }
+        hasSpareReservation = false
         room?.giveBack()
     }
 

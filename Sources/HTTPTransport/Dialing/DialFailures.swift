@@ -31,9 +31,9 @@ struct DialFailures {
     }
 
     /// Whether the process, or the system, had no descriptor for a socket.
-    static func isForWantOfDescriptors(_ error: LoadError) -> Bool { error.cause.map { isForWantOfDescriptors($0) } ?? false }
+    static func isOutOfDescriptors(_ error: LoadError) -> Bool { error.cause.map { isOutOfDescriptors($0) } ?? false }
 
-    static func isForWantOfDescriptors(_ error: any Error) -> Bool {
+    static func isOutOfDescriptors(_ error: any Error) -> Bool {
         (error as? IOError).map { [EMFILE, ENFILE].contains($0.errnoCode) } ?? false
     }
 

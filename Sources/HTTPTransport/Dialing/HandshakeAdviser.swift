@@ -54,7 +54,7 @@ package final class TunnelAttempt {
     /// State that advisers keep.
     package var state: AnyObject?
     /// The authorization that could not be sent because the proxy closed the connection; it is sent on the next connection.
-    var unsent: String?
+    var unsentAuthorization: String?
 
     init(proxy: ProxyServer, authority: String, credential: TunnelCredential?) {
         self.proxy = proxy
@@ -86,8 +86,8 @@ final class HandshakeAdvice {
     /// The load that the dial started for, or that was asked last.
     enum Standing {
         /// There never was an adviser.
-        case nobody
-        case somebody(judgesServers: Bool)
+        case noAdviser
+        case known(judgesServers: Bool)
     }
 
     /// Called when there is no adviser and no default answer.
@@ -97,7 +97,7 @@ final class HandshakeAdvice {
     private var asked: (any HandshakeAdviser)?
     /// The adviser of the last question that could not be answered at once.
     private weak var lastAsked: (any HandshakeAdviser)?
-    private var askAgain: (() -> Void)?
+    private var repeatQuestion: (() -> Void)?
     private var round = 0
 
     init(_ find: @escaping () -> (any HandshakeAdviser)?) {
@@ -106,7 +106,7 @@ final class HandshakeAdvice {
     }
 
     private static func standing(of adviser: (any HandshakeAdviser)?) -> Standing {
-        adviser.map { .somebody(judgesServers: $0.judgesServers) } ?? .nobody
+        adviser.map { .known(judgesServers: $0.judgesServers) } ?? .noAdviser
     }
 
     /// The adviser of the first queued load.
@@ -123,13 +123,13 @@ final class HandshakeAdvice {
         round += 1
         let mine = round
         guard let adviser = find() else {
-            (asked, askAgain) = (nil, nil)
+            (asked, repeatQuestion) = (nil, nil)
             if let answer = otherwise(standing) { reply(answer) } else { unanswered?() }
             return
         }
         standing = Self.standing(of: adviser)
         asked = adviser
-        askAgain = { [unowned self] in ask(question, otherwise: otherwise, reply: reply) }
+        repeatQuestion = { [unowned self] in ask(question, otherwise: otherwise, reply: reply) }
         question(adviser) { [self] answer in
             guard round == mine else { return false }
             end()
@@ -146,12 +146,12 @@ final class HandshakeAdvice {
     func left(_ adviser: any HandshakeAdviser) {
         if lastAsked === adviser { lastAsked = nil }
         guard let asked, asked === adviser else { return }
-        askAgain?()
+        repeatQuestion?()
     }
 
     /// Ignores later answers.
     func end() {
         round += 1
-        (asked, askAgain) = (nil, nil)
+        (asked, repeatQuestion) = (nil, nil)
     }
 }

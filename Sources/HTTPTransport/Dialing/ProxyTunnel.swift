@@ -21,7 +21,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         /// The channel leads to the server and is not reading. The buffer holds what a server that speaks first has sent already.
         case opened(ByteBuffer)
         /// The proxy wants the authorization on another connection.
-        case mustDialAgain
+        case needsNewConnection
     }
 
     /// The maximum size of a refusal's body, which is read so that the connection can be reused.
@@ -37,15 +37,15 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     private var parser = ResponseParser()
     private var refusal: ResponseHead?
-    private var consent: ResponseHead?
+    private var acceptance: ResponseHead?
     private var refusalBytes = 0
     /// The number of requests on this connection.
     private var requests = 0
     /// Whether anything was received since the last request.
-    private var hasHeard = false
+    private var hasReceived = false
     private var sent: String?
     /// An adviser is being asked; losing the connection meanwhile does not matter.
-    private var isThinking = false
+    private var isAskingAdviser = false
 
     static func attempt(
         _ server: ServerName, through proxy: ProxyServer, with credential: TunnelCredential?
@@ -62,9 +62,9 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
             attempt, advice: advice, serverMaySpeakFirst: serverMaySpeakFirst, awaits: awaits, completion: completion)
         do {
             try channel.pipeline.syncOperations.addHandler(tunnel)
-            let unsent = attempt.unsent
-            attempt.unsent = nil
-            tunnel.ask(unsent ?? attempt.credential?.value ?? advice.adviser?.authorization(for: attempt))
+            let unsentAuthorization = attempt.unsentAuthorization
+            attempt.unsentAuthorization = nil
+            tunnel.ask(unsentAuthorization ?? attempt.credential?.value ?? advice.adviser?.authorization(for: attempt))
         } catch {
             tunnel.finish(.failure(tunnel.failure("the connection failed", cause: error)))
         }
@@ -100,7 +100,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         refusal = nil
         refusalBytes = 0
         requests += 1
-        hasHeard = false
+        hasReceived = false
         sent = authorization
         parser.begin(.connect)
         awaits(true)
@@ -113,14 +113,14 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
-        if !isThinking { finish(.failure(failure("the connection was closed"))) }
+        if !isAskingAdviser { finish(.failure(failure("the connection was closed"))) }
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var buffer = unwrapInboundIn(data)
-        hasHeard = true
+        hasReceived = true
         // Once the tunnel is open, everything received comes from the server.
-        if isThinking, consent != nil, serverMaySpeakFirst {
+        if isAskingAdviser, acceptance != nil, serverMaySpeakFirst {
             _ = early.writeBuffer(&buffer)
             return
         }
@@ -151,21 +151,21 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if isThinking { return context.close(promise: nil) }
-        if closedUnheard { return dialAgain(sent) }
+        if isAskingAdviser { return context.close(promise: nil) }
+        if closedBeforeReading { return redial(sent) }
         finish(.failure(failure("the connection failed", cause: error)))
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        guard !isThinking else { return }
+        guard !isAskingAdviser else { return }
         if let refusal, completion != nil, let event = try? parser.finish(), case .end = event { return answer(refusal) }
-        if closedUnheard { return dialAgain(sent) }
+        if closedBeforeReading { return redial(sent) }
         finish(.failure(failure("it closed the connection")))
         context.fireChannelInactive()
     }
 
     /// A proxy that closes the connection after its 407 without announcing it has not read our answer.
-    private var closedUnheard: Bool { requests > 1 && !hasHeard }
+    private var closedBeforeReading: Bool { requests > 1 && !hasReceived }
 
     private func handle(_ event: ResponseParser.Event) {
         switch event {
@@ -178,7 +178,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
             guard 200...299 ~= head.status else {
                 return finish(.failure(failure("it answered \(head.status) \(head.reason)", isRefusal: true)))
             }
-            consent = head
+            acceptance = head
         case .body(let range):
             refusalBytes += range.count
             if refusalBytes > Self.maximumRefusal { finish(.failure(failure("the body of its refusal is too long"))) }
@@ -188,45 +188,45 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     // MARK: Outcomes
 
     private func answer(_ head: ResponseHead) {
-        let mayGoOn = parser.mayReuseConnection && !head.headers.hasToken("close", in: .proxyConnection)
-        isThinking = true
+        let mayReuse = parser.mayReuseConnection && !head.headers.hasToken("close", in: .proxyConnection)
+        isAskingAdviser = true
         awaits(false)
         advice.ask(
             { [attempt] adviser, reply in adviser.answer(head, for: attempt) { _ = reply($0) } },
             otherwise: { _ in Result<String?, LoadError>.success(nil) },
             reply: { [self] answer in
-                isThinking = false
+                isAskingAdviser = false
                 switch answer {
                 case .failure(let error): finish(.failure(error))
                 case .success(nil):
                     let reason = "the proxy \(proxy) requires authentication for a tunnel to \(authority) (407)"
                     finish(.failure(LoadError(.userAuthenticationRequired, reason)))
                 case .success(let authorization?):
-                    if mayGoOn, context?.channel.isActive == true { ask(authorization) } else { dialAgain(authorization) }
+                    if mayReuse, context?.channel.isActive == true { ask(authorization) } else { redial(authorization) }
                 }
             }
         )
     }
 
-    private func dialAgain(_ authorization: String?) {
-        attempt.unsent = authorization
-        finish(.success(.mustDialAgain))
+    private func redial(_ authorization: String?) {
+        attempt.unsentAuthorization = authorization
+        finish(.success(.needsNewConnection))
     }
 
     private func opened() {
-        guard let context, let consent, completion != nil else { return }
+        guard let context, let acceptance, completion != nil else { return }
         do {
             try context.channel.syncOptions?.setOption(.autoRead, value: false)
         } catch {
             return finish(.failure(failure("the connection failed", cause: error)))
         }
-        isThinking = true
+        isAskingAdviser = true
         awaits(false)
         advice.ask(
-            { [attempt] adviser, reply in adviser.opened(attempt, by: consent) { _ = reply($0) } },
+            { [attempt] adviser, reply in adviser.opened(attempt, by: acceptance) { _ = reply($0) } },
             otherwise: { _ -> LoadError?? in .some(nil) },
             reply: { [self] refusal in
-                isThinking = false
+                isAskingAdviser = false
                 if let refusal { return finish(.failure(refusal)) }
                 guard let context = self.context, let completion else {
                     return finish(.failure(failure("it closed the connection")))

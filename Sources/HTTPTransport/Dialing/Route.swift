@@ -28,24 +28,24 @@ package struct Route: Sendable, Hashable {
     package var proxy: ProxyServer? { details?.proxy }
 
     /// Whether its connections carry the bytes of a stream task instead of HTTP.
-    var carriesBytes: Bool { details?.carriesBytes ?? false }
+    var carriesByteStream: Bool { details?.carriesByteStream ?? false }
 
     /// Whether the server may choose HTTP/2: not for connections that authenticate one holder (RFC 7540 has no such schemes).
     package var mayUseHTTP2: Bool { isSecure && details.map { $0.holder == nil && !$0.requiresHTTP1 } ?? true }
 
     /// The same route, for HTTP/1.1 only.
-    var inHTTP1: Route {
+    var restrictedToHTTP1: Route {
         var route = self
         route.details = RouteDetails(
             proxy: details?.proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: details?.holder,
             needs: details?.needs, tunnelCredential: details?.tunnelCredential, requiresHTTP1: true,
-            hasAlternatives: details?.hasAlternatives ?? false, carriesBytes: details?.carriesBytes ?? false,
+            hasAlternatives: details?.hasAlternatives ?? false, carriesByteStream: details?.carriesByteStream ?? false,
             addresses: details?.addresses ?? [])
         return route
     }
 
     /// Whether an adviser may be asked while the connection is made.
-    package var raisesQuestions: Bool { isSecure || details.map { $0.proxy != nil && !$0.isForwarded } ?? false }
+    package var mayAskAdviser: Bool { isSecure || details.map { $0.proxy != nil && !$0.isForwarded } ?? false }
 }
 
 /// The credential that a request itself carries for the proxy that opens its tunnel: the value of its `Proxy-Authorization`.
@@ -78,17 +78,17 @@ package final class RouteDetails: Sendable, Hashable {
     /// Whether there is another way, so that the proxy gets less time than a server; not part of the comparison.
     package let hasAlternatives: Bool
     /// Whether the connection carries the bytes of a stream task instead of HTTP.
-    package let carriesBytes: Bool
+    package let carriesByteStream: Bool
     /// Known addresses of the host that no lookup would find; empty if it must be looked up.
     package let addresses: [String]
 
     package init(
         proxy: ProxyServer?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil,
         needs: ConnectionNeeds? = nil, tunnelCredential: TunnelCredential? = nil, requiresHTTP1: Bool = false,
-        hasAlternatives: Bool = false, carriesBytes: Bool = false, addresses: [String] = []
+        hasAlternatives: Bool = false, carriesByteStream: Bool = false, addresses: [String] = []
     ) {
         self.addresses = addresses
-        self.carriesBytes = carriesBytes
+        self.carriesByteStream = carriesByteStream
         self.tunnelCredential = tunnelCredential
         self.requiresHTTP1 = requiresHTTP1
         self.hasAlternatives = hasAlternatives
@@ -103,7 +103,7 @@ package final class RouteDetails: Sendable, Hashable {
         left === right
             || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.judge == right.judge
                 && left.holder == right.holder && left.needs == right.needs && left.requiresHTTP1 == right.requiresHTTP1
-                && left.tunnelCredential == right.tunnelCredential && left.carriesBytes == right.carriesBytes
+                && left.tunnelCredential == right.tunnelCredential && left.carriesByteStream == right.carriesByteStream
                 && left.addresses == right.addresses
     }
 
@@ -115,7 +115,7 @@ package final class RouteDetails: Sendable, Hashable {
         hasher.combine(needs)
         hasher.combine(requiresHTTP1)
         hasher.combine(tunnelCredential)
-        hasher.combine(carriesBytes)
+        hasher.combine(carriesByteStream)
         hasher.combine(addresses)
     }
 }

@@ -29,7 +29,7 @@ struct BodyQueue {
     /// The most recent piece.
     var last: ByteBuffer? { rest?.last ?? first }
     /// Whether there is at most one piece.
-    var isOneAtMost: Bool { rest?.isEmpty ?? true }
+    var hasAtMostOnePiece: Bool { rest?.isEmpty ?? true }
 
     mutating func append(_ piece: ByteBuffer) {
         byteCount += piece.readableBytes

@@ -33,7 +33,7 @@ package final class BulkReading {
         /// Smaller reads do not justify a large buffer.
         fileprivate var smallRead: Int { readSize / 4 }
 
-        package static let handedOn = Manner(fastRate: 524_288, largestMark: 786_432, readSize: blockSize, withheld: 0)
+        package static let passedOn = Manner(fastRate: 524_288, largestMark: 786_432, readSize: blockSize, withheld: 0)
         /// The read and the copied data fit into the processor's cache; the incomplete rest of a record or frame waits for its end.
         package static let copied = Manner(fastRate: 262_144, largestMark: 196_608, readSize: 262_144, withheld: 32_768)
     }
@@ -42,11 +42,11 @@ package final class BulkReading {
     /// The interval in which the rate is measured.
     private static let measuringTime = TimeAmount.milliseconds(1)
     /// Keeps the computation of the rate from overflowing.
-    private static let mostMeasured: Int64 = 1 << 40
+    private static let maximumMeasured: Int64 = 1 << 40
     /// How long to wait for the low-water mark.
     private static let patience = TimeAmount.milliseconds(2)
     /// The number of consecutive small reads after which the large buffers are released.
-    private static let mostSmallReads = 8
+    private static let maximumSmallReads = 8
 
     private let channel: any Channel
     private let manner: Manner
@@ -86,7 +86,7 @@ package final class BulkReading {
         let time = (now - measured.since).nanoseconds
         if time >= Self.measuringTime.nanoseconds {
             // A single slow millisecond does not change the rate.
-            rate = max(min(received - measured.received, Self.mostMeasured) * 1_000_000 / time, rate / 2)
+            rate = max(min(received - measured.received, Self.maximumMeasured) * 1_000_000 / time, rate / 2)
             measured = (now, received)
             if rate >= manner.fastRate {
                 begin()
@@ -108,7 +108,7 @@ package final class BulkReading {
         guard earlier != nil, piece.readableBytes <= manner.smallRead else { return false }
         blockReads.blocks.remember(piece)
         smallReads += 1
-        guard smallReads >= Self.mostSmallReads else { return false }
+        guard smallReads >= Self.maximumSmallReads else { return false }
         stop()
         return true
     }

@@ -20,16 +20,16 @@ struct SentFile {
         /// The kernel may still send from the file's pages, so the file is checked once the response shows that they have arrived.
         case waitsForHead(FileSource)
         /// The file is being checked; the response does not end before that.
-        case lookedAt
+        case beingChecked
     }
 
     private var state = State.settled
 
     var isSettled: Bool { if case .settled = state { true } else { false } }
-    var isLookedAt: Bool { if case .lookedAt = state { true } else { false } }
+    var isBeingChecked: Bool { if case .beingChecked = state { true } else { false } }
 
     mutating func waitForHead(_ source: FileSource) { state = .waitsForHead(source) }
-    mutating func look() { state = .lookedAt }
+    mutating func look() { state = .beingChecked }
     mutating func settle() { state = .settled }
 
     /// The file that is to be checked once the head of the response has arrived.
@@ -48,14 +48,14 @@ extension Exchange {
     }
 
     /// The head has arrived: checks the file that waits for it.
-    func lookAtBodyFile() {
+    func checkBodyFile() {
         if let source = bodyFile.waiting { look(at: source) }
     }
 
     private func look(at source: FileSource) {
         bodyFile.look()
-        source.lookAgain(on: control.loop) { [self] failure in
-            guard bodyFile.isLookedAt else { return }
+        source.checkUnchanged(on: control.loop) { [self] failure in
+            guard bodyFile.isBeingChecked else { return }
             bodyFile.settle()
             if let failure { failAtEnd(failure) } else { control.wake() }
         }

@@ -77,23 +77,23 @@ extension Exchange {
     private func supervise(
         _ pump: SplicePump, _ run: Run, _ sink: FileSink, on loop: any EventLoop, _ progress: (Int64) -> Void
     ) async -> SplicePump.End {
-        var told: Int64 = 0
+        var reported: Int64 = 0
         var isPaused = false
         var patience: Scheduled<Void>?
         defer { patience?.cancel() }
         while true {
             if let end = run.end {
-                if end.moved > told { progress(end.moved - told) }
+                if end.moved > reported { progress(end.moved - reported) }
                 return end
             }
-            if run.moved > told {
-                progress(run.moved - told)
-                told = run.moved
+            if run.moved > reported {
+                progress(run.moved - reported)
+                reported = run.moved
             }
             if control.failure != nil {
                 pump.cancel()
                 let deadline = sink.endDeadline(after: FileSink.patience)
-                guard NIODeadline.now() < deadline else { return .cancelled(told) }
+                guard NIODeadline.now() < deadline else { return .cancelled(reported) }
                 let bound = NIOLoopBound(control, eventLoop: loop)
                 patience = patience ?? loop.scheduleTask(deadline: deadline) { bound.value.wake() }
             }

@@ -22,7 +22,7 @@ package struct ExchangeRecord {
     package private(set) var requestHeaderBytes = 0
     package private(set) var requestBodyBytes: Int64 = 0
     /// The body bytes handed over for sending: the server may have received any of them.
-    package private(set) var givenBodyBytes: Int64 = 0
+    package private(set) var submittedBodyBytes: Int64 = 0
     package private(set) var responseHeaderBytes: Int64 = 0
     package private(set) var responseBodyBytes: Int64 = 0
 
@@ -32,7 +32,7 @@ package struct ExchangeRecord {
     package var hasReceivedBytes: Bool { responseStart != nil }
 
     mutating func sentHead(_ bytes: Int) { requestHeaderBytes = bytes }
-    mutating func gaveBody(_ bytes: Int64) { givenBodyBytes += bytes }
+    mutating func submittedBody(_ bytes: Int64) { submittedBodyBytes += bytes }
     mutating func sentBody(_ bytes: Int64) { requestBodyBytes += bytes }
     mutating func sentAll(_ now: NIODeadline) { requestEnd = now }
     mutating func received(_ now: NIODeadline) { if responseStart == nil { responseStart = now } }
@@ -83,12 +83,12 @@ package final class Exchange {
     // visible stored property is checked, even from here.
     /// Not optional, because unwrapping it would make another copy.
     @exclusivity(unchecked) private var finalHead = ResponseHead(status: 0)
-    @exclusivity(unchecked) private var headIsHere = false
-    package var head: ResponseHead? { headIsHere ? finalHead : nil }
+    @exclusivity(unchecked) private var hasReceivedHead = false
+    package var head: ResponseHead? { hasReceivedHead ? finalHead : nil }
     /// The head; valid if ``hasHead`` is true.
     package var receivedHead: ResponseHead { finalHead }
     /// Checks for the head without copying it.
-    package var hasHead: Bool { headIsHere }
+    package var hasHead: Bool { hasReceivedHead }
     @exclusivity(unchecked) private var finalFraming = ResponseParser.Framing.none
     package var framing: ResponseParser.Framing { finalFraming }
     @exclusivity(unchecked) package private(set) var trailers: HeaderBlock?
@@ -103,7 +103,7 @@ package final class Exchange {
     /// Why a retry is allowed, if known.
     @exclusivity(unchecked) package private(set) var evidence = RetryEvidence.none
     @exclusivity(unchecked) private var end = End.open
-    private var toldSentBytes: Int64 = 0
+    private var reportedSentBytes: Int64 = 0
     @exclusivity(unchecked) private var queue = BodyQueue()
     @exclusivity(unchecked) private var informational = InformationalResponses()
     @exclusivity(unchecked) private var reading = BodyReading()
@@ -125,8 +125,8 @@ package final class Exchange {
     func receivedHead(_ head: ResponseHead, _ framing: ResponseParser.Framing) {
         finalHead = head
         finalFraming = framing
-        headIsHere = true
-        lookAtBodyFile()
+        hasReceivedHead = true
+        checkBodyFile()
     }
 
     func received(_ trailers: HeaderBlock?) { self.trailers = trailers }
@@ -137,12 +137,12 @@ package final class Exchange {
     ///
     /// The head comes last, and is returned on every further call.
     package func takeEvent() -> Event? {
-        if record.requestBodyBytes > toldSentBytes {
-            defer { toldSentBytes = record.requestBodyBytes }
-            return .sent(bytes: record.requestBodyBytes - toldSentBytes, total: record.requestBodyBytes)
+        if record.requestBodyBytes > reportedSentBytes {
+            defer { reportedSentBytes = record.requestBodyBytes }
+            return .sent(bytes: record.requestBodyBytes - reportedSentBytes, total: record.requestBodyBytes)
         }
         if let head = informational.popFirst() { return .informational(head) }
-        return headIsHere ? .head : nil
+        return hasReceivedHead ? .head : nil
     }
 
     /// Whether ``takeEvent()`` has something new.
@@ -151,7 +151,7 @@ package final class Exchange {
     package func hasEvent() throws(LoadError) -> Bool {
         try control.check()
         guard !control.isSuspended else { return false }
-        if headIsHere || record.requestBodyBytes > toldSentBytes || !informational.isEmpty { return true }
+        if hasReceivedHead || record.requestBodyBytes > reportedSentBytes || !informational.isEmpty { return true }
         if let failure { throw failure }
         return false
     }
@@ -180,11 +180,11 @@ package final class Exchange {
     }
 
     /// Whether the whole body has arrived, so that taking it will not wait.
-    package var hasWholeBody: Bool { inputHasEnded || isComplete && !bodyFile.isLookedAt }
+    package var hasWholeBody: Bool { inputHasEnded || isComplete && !bodyFile.isBeingChecked }
 
     /// The whole body, if it has arrived in one piece; for a caller that has not taken any of it.
     package func takeWhole() -> ByteBuffer? {
-        guard hasWholeBody, control.failure == nil, !control.isSuspended, queue.isOneAtMost else { return nil }
+        guard hasWholeBody, control.failure == nil, !control.isSuspended, queue.hasAtMostOnePiece else { return nil }
         return queue.popFirst() ?? ByteBuffer()
     }
 
@@ -194,7 +194,7 @@ package final class Exchange {
     ///
     /// The protocol's bytes are returned by ``next()`` until the connection ends.
     package var hasSwitched: Bool {
-        asksToSwitch && headIsHere && (version == .http1 ? finalHead.status == 101 : finalHead.status / 100 == 2)
+        asksToSwitch && hasReceivedHead && (version == .http1 ? finalHead.status == 101 : finalHead.status / 100 == 2)
     }
 
     /// Whether more can be written now; the load is woken when it can.
@@ -206,7 +206,7 @@ package final class Exchange {
     package func write(_ bytes: ByteBuffer, written: @escaping (Bool) -> Void) {
         guard let carrier, hasSwitched else { return written(false) }
         record.sentBody(Int64(bytes.readableBytes))
-        toldSentBytes = record.requestBodyBytes
+        reportedSentBytes = record.requestBodyBytes
         carrier.write(bytes, for: self, written: written)
     }
 
@@ -277,7 +277,7 @@ package final class Exchange {
     }
 
     /// Something arrived from the server.
-    func hears(_ now: NIODeadline) {
+    func receivedData(_ now: NIODeadline) {
         control.markProgress(now)
         record.received(now)
     }
@@ -300,8 +300,8 @@ package final class Exchange {
             if !queue.isEmpty { wakes.note(now) }
             return control.wake()
         }
-        let isMuch = carrier?.readMuch(of: self, endingIn: queue.last) ?? false
-        if isMuch || isOver || wakes.areDue(for: queue.byteCount, now: now) {
+        let isBulk = carrier?.noteLargeRead(of: self, endingIn: queue.last) ?? false
+        if isBulk || isOver || wakes.isDue(for: queue.byteCount, now: now) {
             wakes.note(now)
             return control.wake()
         }
@@ -315,7 +315,7 @@ package final class Exchange {
     }
 
     /// Bytes of the body were handed over for sending.
-    func gaveBody(_ bytes: Int64) { record.gaveBody(bytes) }
+    func submittedBody(_ bytes: Int64) { record.submittedBody(bytes) }
 
     func sent(_ bytes: Int64) {
         record.sentBody(bytes)

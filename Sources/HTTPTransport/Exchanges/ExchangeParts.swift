@@ -73,7 +73,7 @@ package struct BodyWakes {
 
     package mutating func note(_ now: NIODeadline) { last = now }
 
-    package func areDue(for count: Int, now: NIODeadline) -> Bool {
+    package func isDue(for count: Int, now: NIODeadline) -> Bool {
         count >= Self.gatheredBytes || now >= last + Self.gatheringTime
     }
 

@@ -23,11 +23,11 @@ extension HTTP1Connection {
         return head
     }
 
-    package func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool {
+    package func noteLargeRead(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool {
         guard let context, case .length(let length) = exchange.framing else { return false }
         let received = exchange.record.responseBodyBytes
         let now = exchange.control.lastProgress
-        return memory.bulk(BulkReading(context.channel, isSecure ? .copied : .handedOn, received: received, now: now))
+        return memory.bulk(BulkReading(context.channel, isSecure ? .copied : .passedOn, received: received, now: now))
             .noteRead(isSecure ? nil : piece, received: received, missing: length - received, now: now)
     }
 
@@ -92,7 +92,7 @@ extension HTTP1Connection {
         stream.pool = pool
         pool?.replace(self, by: stream)
         pool = nil
-        letGo(of: exchange)
+        tearDown(of: exchange)
         let pipeline = context.pipeline.syncOperations
         do {
             try pipeline.addHandler(stream, position: .after(self))

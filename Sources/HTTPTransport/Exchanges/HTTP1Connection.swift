@@ -51,7 +51,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     private var isInactive = false
     /// Bytes that were read and are parsed in later turns of the loop; meanwhile the socket is not read.
     @exclusivity(unchecked) private(set) var backlog = CircularBuffer<ByteBuffer>()
-    private var goesOnLater = false
+    private var isParsingScheduled = false
     /// The timer that closes a connection if its peer does not.
     private var lingering: Scheduled<Void>?
 
@@ -134,7 +134,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
 
     package func linger(for exchange: Exchange, _ patience: TimeAmount) {
         guard self.exchange === exchange, let context else { return }
-        letGo(of: exchange)
+        tearDown(of: exchange)
         isClosing = true
         pool?.exchangeEnded(on: self, reusable: false, keepAlive: nil, now: .now())
         setReading(true)
@@ -207,7 +207,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
             return
         }
         let now = NIODeadline.now()
-        exchange.hears(now)
+        exchange.receivedData(now)
         if backlog.isEmpty { take(buffer, for: exchange) } else { backlog.append(buffer) }
     }
 
@@ -261,7 +261,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
                 rest.moveReaderIndex(forwardBy: consumed)
                 backlog.prepend(rest)
                 setReading(false)
-                return proceedLater(context?.eventLoop)
+                return scheduleParsing(context?.eventLoop)
             }
             if self.exchange == nil || parser.isIdle, hasMore || !backlog.isEmpty { isClosing = true }
         } catch {
@@ -271,17 +271,17 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         if parser.isIdle, self.exchange === exchange { finishIfComplete() }
     }
 
-    private func proceedLater(_ loop: (any EventLoop)?) {
-        guard let loop, !goesOnLater else { return }
-        goesOnLater = true
-        LoopDirectory.executor(of: loop).turns.whenNext { [self] in
-            goesOnLater = false
+    private func scheduleParsing(_ loop: (any EventLoop)?) {
+        guard let loop, !isParsingScheduled else { return }
+        isParsingScheduled = true
+        LoopDirectory.executor(of: loop).turns.runInLaterTurn { [self] in
+            isParsingScheduled = false
             guard let exchange, let buffer = backlog.popFirst() else { return }
             take(buffer, for: exchange)
             guard self.exchange === exchange else { return }
             exchange.control.wake()
             if !backlog.isEmpty {
-                proceedLater(loop)
+                scheduleParsing(loop)
             } else {
                 exchange.updateReading()
                 if isInactive { inputEnded(exchange) }
@@ -365,7 +365,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
 
     /// The exchange has ended; returns the connection to the pool, or closes it.
     private func end(_ exchange: Exchange, reusable: Bool) {
-        letGo(of: exchange)
+        tearDown(of: exchange)
         let reusable = reusable && channelIsActive
         if reusable { setReading(true) } else { isClosing = true }
         pool?.exchangeEnded(
@@ -375,7 +375,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         if !reusable { context?.close(promise: nil) }
     }
 
-    func letGo(of exchange: Exchange) {
+    func tearDown(of exchange: Exchange) {
         self.exchange = nil
         backlog.removeAll()
         pump?.stop()

@@ -13,7 +13,7 @@ import LoadingModel
 import NIOCore
 
 /// Whether a connection takes requests, whether it has answered any, and why it ended.
-struct HTTP2Standing {
+struct HTTP2ConnectionStatus {
     struct GoAway {
         var lastStream: UInt32
         var code: HTTP2ErrorCode
@@ -27,7 +27,7 @@ struct HTTP2Standing {
     /// The protocol violation that ended the connection.
     private var violation: HTTP2Failure?
     /// Whether the server has answered a request.
-    private(set) var hasWorked = false
+    private(set) var hasAnswered = false
     /// The connection stopped taking requests before it had answered any, and (`isLastFruitless`) it was the last of too many such
     /// connections.
     private var isFruitless = false
@@ -52,11 +52,11 @@ struct HTTP2Standing {
 
     mutating func take(_ failure: HTTP2Failure) { violation = failure }
 
-    mutating func worked() { hasWorked = true }
+    mutating func serverAnswered() { hasAnswered = true }
 
     /// The connection takes no more requests, or has ended: returns whether it was fruitless; nil if that does not count.
     mutating func count(isRefusingAll: Bool, asksForCalm: Bool) -> Bool? {
-        let isFruitless = isRefusingAll && !hasWorked
+        let isFruitless = isRefusingAll && !hasAnswered
         guard !self.isFruitless, isFruitless || asksForCalm else { return nil }
         self.isFruitless = isFruitless
         return isFruitless
@@ -100,7 +100,7 @@ extension ConnectionFacts {
     /// A TLS 1.3 server refuses a client certificate, or its absence, after the handshake.
     func refusal(in error: (any Error)?) -> (LoadError.Kind, String)? {
         let shown = TLSFailure.Shown(certificate: sentClientCertificate, wasAsked: wasAskedForCertificate)
-        return error.flatMap { TLSFailure.aboutClientCertificate($0, shown) }
+        return error.flatMap { TLSFailure.clientCertificateFailure($0, shown) }
     }
 
     /// Why nothing can be sent.

@@ -27,7 +27,7 @@ extension HTTP2Connection {
             case .startTimer(let number, let delay):
                 let bound = NIOLoopBound(self, eventLoop: loop)
                 questionTimer = loop.scheduleTask(in: .nanoseconds(delay)) {
-                    if bound.value.isOpen { bound.value.happens(.timerFired(number)) }
+                    if bound.value.isOpen { bound.value.notifyLiveness(.timerFired(number)) }
                 }
             case .stopTimer: questionTimer.take()?.cancel()
             case .bar(let isBarred):
@@ -40,7 +40,7 @@ extension HTTP2Connection {
         }
     }
 
-    func happens(_ event: LivenessMachine.Event) { perform(liveness.handle(event, now: loop.now.nanoseconds)) }
+    func notifyLiveness(_ event: LivenessMachine.Event) { perform(liveness.handle(event, now: loop.now.nanoseconds)) }
 }
 
 extension NIODeadline {

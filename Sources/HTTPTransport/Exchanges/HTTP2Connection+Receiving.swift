@@ -53,7 +53,7 @@ extension HTTP2Connection {
             send(HTTP2Frames.pingLength) { HTTP2Frames.writePing(data, isAcknowledgement: true, into: $0) }
         case .goAway(let lastStream, let code, let debug):
             try spend(now)
-            try receive(HTTP2Standing.GoAway(lastStream: lastStream, code: code, debug: debug))
+            try receive(HTTP2ConnectionStatus.GoAway(lastStream: lastStream, code: code, debug: debug))
         case .windowUpdate(let id, let increment): try widen(id, by: Int(increment), now: now)
         case .pushPromise:
             // "A client that has set this parameter to 0 … MUST treat the receipt of a PUSH_PROMISE frame as a connection error."
@@ -62,7 +62,7 @@ extension HTTP2Connection {
         case .malformed(let failure):
             try spend(now)
             guard let id = failure.stream, let stream = streams[id] else { return }
-            object(to: stream, Objection(failure.code, failure.message))
+            object(to: stream, StreamViolation(failure.code, failure.message))
         }
     }
 
@@ -72,7 +72,7 @@ extension HTTP2Connection {
 
     /// The stream that a frame is for; nil if it has ended.
     private func stream(_ id: UInt32, mayBeOver: Bool) throws(HTTP2Failure) -> HTTP2Stream? {
-        if let stream = streams[id], !stream.hasAnswer || mayBeOver { return stream }
+        if let stream = streams[id], !stream.hasWholeResponse || mayBeOver { return stream }
         try numbers.accept(id, mayBeOver: mayBeOver)
         return nil
     }
@@ -89,10 +89,10 @@ extension HTTP2Connection {
         guard let stream = try stream(id, mayBeOver: false) else { return try spend(now) }
         flood.earn()
         touch(stream, now: now)
-        if let objection = stream.receive(section, endsStream: endsStream, now: now) { return object(to: stream, objection) }
-        if !standing.hasWorked, stream.exchange?.hasHead == true {
-            standing.worked()
-            pool?.worked(self)
+        if let violation = stream.receive(section, endsStream: endsStream, now: now) { return object(to: stream, violation) }
+        if !status.hasAnswered, stream.exchange?.hasHead == true {
+            status.serverAnswered()
+            pool?.serverAnswered(self)
         }
         if endsStream { finish(stream, now: now) }
     }
@@ -112,7 +112,7 @@ extension HTTP2Connection {
             let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count)
         else { return }
         touch(stream, now: now)
-        if let objection = stream.receive(piece, flowControlled: flowControlled) { return object(to: stream, objection) }
+        if let violation = stream.receive(piece, flowControlled: flowControlled) { return object(to: stream, violation) }
         if endsStream { finish(stream, now: now) }
     }
 
@@ -120,17 +120,17 @@ extension HTTP2Connection {
     ///
     /// If the request is still being sent and the response is not a success, the server does not need the rest.
     private func finish(_ stream: HTTP2Stream, now: NIODeadline) {
-        if let objection = stream.receiveEnd(now: now) { return object(to: stream, objection) }
-        guard !stream.sendsOn() else { return }
+        if let violation = stream.receiveEnd(now: now) { return object(to: stream, violation) }
+        guard !stream.keepsSending() else { return }
         if !stream.hasSentEnd { reset(stream, .noError) }
         end(stream, isComplete: true)
     }
 
     /// The server violated the protocol on a stream: resets it, and fails its load.
-    private func object(to stream: HTTP2Stream, _ objection: Objection) {
-        reset(stream, objection.code)
-        let message = "receiving the response from \(facts.peer): \(objection.message)"
-        end(stream, LoadError(objection.kind, message), evidence: .streamFailed)
+    private func object(to stream: HTTP2Stream, _ violation: StreamViolation) {
+        reset(stream, violation.code)
+        let message = "receiving the response from \(facts.peer): \(violation.message)"
+        end(stream, LoadError(violation.kind, message), evidence: .streamFailed)
     }
 
     private func wasReset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
@@ -150,8 +150,8 @@ extension HTTP2Connection {
     // MARK: The connection
 
     /// "Receivers of a GOAWAY frame MUST NOT open additional streams on the connection" (RFC 9113, section 6.8).
-    private func receive(_ goAway: HTTP2Standing.GoAway) throws(HTTP2Failure) {
-        let isFirst = try standing.take(goAway)
+    private func receive(_ goAway: HTTP2ConnectionStatus.GoAway) throws(HTTP2Failure) {
+        let isFirst = try status.take(goAway)
         let wantsHTTP1 = goAway.code == .http11Required
         let refused = streamsInOrder.filter { $0.id > goAway.lastStream }
         countIfFruitless(refused.count == streams.count && !wantsHTTP1, asksForCalm: goAway.code == .enhanceYourCalm)
@@ -162,15 +162,15 @@ extension HTTP2Connection {
             numbers.reset(stream.id)
             let message =
                 "sending the request to \(facts.peer): the server accepts no more requests on this connection (\(goAway.code.name))"
-            giveUp(stream, LoadError(.connectionLost, message), evidence: standing.evidence)
+            giveUp(stream, LoadError(.connectionLost, message), evidence: status.evidence)
         }
     }
 
     /// If the server refuses everything before it has processed anything, the next connection may be no better.
     func countIfFruitless(_ isRefusingAll: Bool, asksForCalm: Bool) {
-        guard let isFruitless = standing.count(isRefusingAll: isRefusingAll, asksForCalm: asksForCalm) else { return }
-        let isLast = pool?.takesNoMore(self, isFruitless: isFruitless, asksForCalm: asksForCalm) ?? false
-        standing.wasLastFruitless(isLast)
+        guard let isFruitless = status.count(isRefusingAll: isRefusingAll, asksForCalm: asksForCalm) else { return }
+        let isLast = pool?.stopsTakingRequests(self, isFruitless: isFruitless, asksForCalm: asksForCalm) ?? false
+        status.wasLastFruitless(isLast)
         if isLast { pool?.giveUp(self) }
     }
 
@@ -179,12 +179,12 @@ extension HTTP2Connection {
             guard sendWindow.widen(by: increment) else {
                 throw HTTP2Failure(code: .flowControlError, message: "a WINDOW_UPDATE makes the connection's window too large")
             }
-            if sendLine.isEmpty { try flood.spend(onUpdate: increment, now: now.nanoseconds) }
+            if sendQueue.isEmpty { try flood.spend(onUpdate: increment, now: now.nanoseconds) }
             return sendMore()
         }
         guard let stream = try stream(id, mayBeOver: true) else { return try spend(now) }
         guard stream.widen(by: increment) else {
-            return object(to: stream, Objection(.flowControlError, "a WINDOW_UPDATE makes the stream's window too large"))
+            return object(to: stream, StreamViolation(.flowControlError, "a WINDOW_UPDATE makes the stream's window too large"))
         }
         if stream.outlet == nil { try flood.spend(onUpdate: increment, now: now.nanoseconds) }
         stream.sendMore()
@@ -192,7 +192,7 @@ extension HTTP2Connection {
 
     /// Reports a protocol violation of the server, and ends the connection.
     func fail(_ failure: HTTP2Failure) {
-        standing.take(failure)
+        status.take(failure)
         leavePool()
         let message = "receiving the response from \(facts.peer): \(failure.message)"
         failAll(LoadError(.badServerResponse, message, cause: failure), evidence: .streamFailed)

@@ -36,14 +36,14 @@ extension HTTP2Connection {
 
     /// Schedules a flush for the end of this turn of the loop, after all its writes.
     func scheduleFlush() {
-        guard outgoing.areDueNow(), context != nil else { return }
-        executor.afterwards { [self] in if outgoing.areDue { flush() } }
+        guard outgoing.markDue(), context != nil else { return }
+        executor.callLater { [self] in if outgoing.isDue { flush() } }
     }
 
     func flush() {
         guard let frames = outgoing.take(), let context else { return }
         let promises = outgoing.takePromises()
-        guard !promises.isEmpty || !sendLine.isEmpty else {
+        guard !promises.isEmpty || !sendQueue.isEmpty else {
             return context.writeAndFlush(wrapOutboundOut(frames), promise: nil)
         }
         let promise = context.eventLoop.makePromise(of: Void.self)
@@ -94,17 +94,17 @@ extension HTTP2Connection {
     func contentWasWritten(by stream: HTTP2Stream, hasPiece: Bool) {
         scheduleFlush()
         // A stream whose own window is exhausted continues when its WINDOW_UPDATE arrives.
-        if !hasPiece || stream.sendWindow.available > 0 { sendLine.append(stream) }
+        if !hasPiece || stream.sendWindow.available > 0 { sendQueue.append(stream) }
     }
 
     /// Queues a stream that has something to send.
-    func queue(_ stream: HTTP2Stream) { sendLine.append(stream) }
+    func queue(_ stream: HTTP2Stream) { sendQueue.append(stream) }
 
     /// Gives each queued stream its turn.
     func sendMore() {
-        guard !sendLine.isEmpty, sendWindow.available > 0 else { return }
-        for _ in 0..<sendLine.count {
-            guard maySendContent, let stream = sendLine.popFirst() else { break }
+        guard !sendQueue.isEmpty, sendWindow.available > 0 else { return }
+        for _ in 0..<sendQueue.count {
+            guard maySendContent, let stream = sendQueue.popFirst() else { break }
             if streams[stream.id] === stream { stream.sendMore() }
         }
     }
@@ -112,7 +112,7 @@ extension HTTP2Connection {
     func requestCompleted(_ stream: HTTP2Stream) {
         guard streams[stream.id] === stream else { return }
         stream.requestCompleted()
-        if stream.hasAnswer { end(stream, isComplete: true) }
+        if stream.hasWholeResponse { end(stream, isComplete: true) }
     }
 
     /// The request's body could not be read.

@@ -30,7 +30,7 @@ extension HTTP2Connection {
     // MARK: Reading
 
     /// Notes a large read of a stream's content: if it is the only stream, the next read waits for as many bytes.
-    func readMuch(received: Int64, missing: Int64, now: NIODeadline) -> Bool {
+    func noteLargeRead(received: Int64, missing: Int64, now: NIODeadline) -> Bool {
         guard let context, streams.count == 1 else { return false }
         let reading = bulk ?? BulkReading(context.channel, .copied, received: received, now: now)
         bulk = reading

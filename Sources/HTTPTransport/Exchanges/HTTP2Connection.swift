@@ -55,19 +55,19 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     @exclusivity(unchecked) var loan = WindowLoan()
     @exclusivity(unchecked) var flood: FrameFlood
     @exclusivity(unchecked) private(set) var peer = PeerSettings()
-    @exclusivity(unchecked) var standing: HTTP2Standing
+    @exclusivity(unchecked) var status: HTTP2ConnectionStatus
     @exclusivity(unchecked) var liveness: LivenessMachine
     var questionTimer: Scheduled<Void>?
     @exclusivity(unchecked) var outgoing = OutgoingFrames()
     /// Streams that are queued for their turn to send.
-    @exclusivity(unchecked) var sendLine = StreamLine()
+    @exclusivity(unchecked) var sendQueue = StreamQueue()
     /// Streams that received something in this read.
     @exclusivity(unchecked) var touched: [HTTP2Stream] = []
     @exclusivity(unchecked) var buffers = RecycledBuffers(size: 131_072, limit: 24)
     var bulk: BulkReading?
 
     /// A violation on a stream: the error code for the server, and the message for the load.
-    struct Objection {
+    struct StreamViolation {
         var code: HTTP2ErrorCode
         var message: String
         var kind: LoadError.Kind
@@ -91,17 +91,17 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         let now = loop.now.nanoseconds
         flood = FrameFlood(now: now)
         liveness = LivenessMachine(now: now)
-        standing = HTTP2Standing(facts)
+        status = HTTP2ConnectionStatus(facts)
         scheme = facts.isInTLS ? "https" : "http"
     }
 
     // MARK: The pool's side
 
-    package var channelIsActive: Bool { !standing.isClosing && (context?.channel.isActive ?? false) }
+    package var channelIsActive: Bool { !status.isClosing && (context?.channel.isActive ?? false) }
     package var isIdle: Bool { streams.isEmpty }
-    var isOpen: Bool { !standing.isClosing && context != nil }
+    var isOpen: Bool { !status.isClosing && context != nil }
     // Reads the stored number, because reading the whole value would copy its tables.
-    private var takesRequests: Bool { channelIsActive && standing.goAway == nil && numbers.next <= StreamNumbers.last }
+    private var takesRequests: Bool { channelIsActive && status.goAway == nil && numbers.next <= StreamNumbers.last }
 
     /// Readable bytes may be any frame; only the end of the input means that there will be no more responses.
     package var isGone: Bool {
@@ -113,7 +113,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         return found & 2 != 0
     }
 
-    package var evidenceBeforeRequest: RetryEvidence { standing.evidence }
+    package var evidenceBeforeRequest: RetryEvidence { status.evidence }
     package var allowsExtendedConnect: Bool { takesRequests && peer.allowsExtendedConnect }
 
     /// HTTP/2 has no fields that frame a message; those of HTTP/1.1 are never sent.
@@ -125,7 +125,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange {
         let now = loop.now
-        guard takesRequests else { throw standing.closedBefore }
+        guard takesRequests else { throw status.closedBefore }
         let stream = HTTP2Stream(
             numbers.next, of: self, isHead: message.head.method == "HEAD", sendWindow: peer.window, now: now)
         let exchange = Exchange(
@@ -197,7 +197,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package func close() {
-        guard !standing.isClosing else { return }
+        guard !status.isClosing else { return }
         if context?.channel.isActive == true { writeGoAway(.noError, "") }
         shut()
     }
@@ -208,7 +208,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// Closes the channel after flushing what was written.
     func shut() {
-        standing.close()
+        status.close()
         flush()
         context?.close(promise: nil)
     }
@@ -221,7 +221,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// Removes the connection from the pool before its exchanges end, so that the pool does not give their places to other loads.
     func leavePool() {
-        standing.close()
+        status.close()
         pool?.connectionClosed(self)
         pool = nil
     }
@@ -243,11 +243,11 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
-        happens(.ended)
+        notifyLiveness(.ended)
         for promise in outgoing.takePromises() { promise.fail(ChannelError.ioOnClosedChannel) }
         // A channel that had ended before the handler was added does not report it again.
         leavePool()
-        failAll(standing.ended)
+        failAll(status.ended)
     }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -274,16 +274,16 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
         // The end of a response is known from its frames, so a missing close_notify cuts nothing off.
-        standing.take(error)
+        status.take(error)
         if let error = error as? NIOSSLError, case .uncleanShutdown = error { return }
         context.close(promise: nil)
     }
 
     package func channelInactive(context: ChannelHandlerContext) {
         touched = []
-        if standing.endsUnannounced { countIfFruitless(true, asksForCalm: false) }
+        if status.endsUnannounced { countIfFruitless(true, asksForCalm: false) }
         leavePool()
-        failAll(standing.ended)
+        failAll(status.ended)
         context.fireChannelInactive()
     }
 
@@ -313,7 +313,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     func abandon(_ stream: HTTP2Stream, isLate: Bool) {
         reset(stream, .cancel)
-        if isLate, isOpen { happens(.requestWasLate(began: stream.began.nanoseconds)) }
+        if isLate, isOpen { notifyLiveness(.requestWasLate(began: stream.began.nanoseconds)) }
         end(stream)
     }
 
@@ -327,7 +327,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     func end(_ stream: HTTP2Stream, _ error: LoadError? = nil, evidence: RetryEvidence = .none, isComplete: Bool = false) {
         guard streams.removeValue(forKey: stream.id) != nil else { return }
         loan.giveBack(stream.borrowed)
-        sendLine.remove(stream)
+        sendQueue.remove(stream)
         let exchange = stream.end()
         exchange?.end(isComplete: isComplete, error, evidence: evidence)
         pool?.exchangeEnded(on: self, reusable: true, keepAlive: nil, now: exchange?.record.responseEnd ?? .now())
@@ -338,7 +338,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// The connection ended for the stream; if its whole response has arrived, it is complete nevertheless.
     func giveUp(_ stream: HTTP2Stream, _ error: LoadError, evidence: RetryEvidence) {
-        if stream.hasAnswer { end(stream, isComplete: true) } else { end(stream, error, evidence: evidence) }
+        if stream.hasWholeResponse { end(stream, isComplete: true) } else { end(stream, error, evidence: evidence) }
     }
 
     func failAll(_ error: LoadError, evidence: RetryEvidence = .none) {

@@ -17,7 +17,7 @@ import TransportMachines
 ///
 /// Confined to the channel's event loop.
 final class HTTP2Stream: ExchangeCarrier {
-    typealias Objection = HTTP2Connection.Objection
+    typealias StreamViolation = HTTP2Connection.StreamViolation
 
     let id: UInt32
     private(set) var exchange: Exchange?
@@ -37,11 +37,11 @@ final class HTTP2Stream: ExchangeCarrier {
     /// Whether END_STREAM was written.
     private(set) var hasSentEnd = false
     /// Whether the stream is queued for its turn to send.
-    fileprivate var isInLine = false
+    fileprivate var isQueued = false
     /// Whether something was received since the load was last woken.
     private var isTouched = false
     /// Whether the whole response has arrived while the request is still being sent.
-    private(set) var hasAnswer = false
+    private(set) var hasWholeResponse = false
     /// The announced length of the content, if any.
     private var expectedLength: Int64?
     private var mayHaveContent = true
@@ -116,12 +116,12 @@ final class HTTP2Stream: ExchangeCarrier {
         updateWindow()
     }
 
-    func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool {
+    func noteLargeRead(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool {
         guard case .length(let length) = exchange.framing else { return false }
         let received = exchange.record.responseBodyBytes
         // The server cannot send more than the window allows.
         let missing = min(length - received, Int64(receiveWindow.available))
-        return connection.readMuch(received: received, missing: missing, now: exchange.control.lastProgress)
+        return connection.noteLargeRead(received: received, missing: missing, now: exchange.control.lastProgress)
     }
 
     func suspensionChanged(of exchange: Exchange) {
@@ -158,7 +158,7 @@ final class HTTP2Stream: ExchangeCarrier {
         lingering = connection.loop.scheduleTask(in: patience) {
             if bound.value.exchange != nil { bound.value.connection.abandon(bound.value, isLate: false) }
         }
-        switched.end { if bound.value.hasAnswer { bound.value.connection.requestCompleted(bound.value) } }
+        switched.end { if bound.value.hasWholeResponse { bound.value.connection.requestCompleted(bound.value) } }
     }
 
     // MARK: The connection's side
@@ -166,45 +166,45 @@ final class HTTP2Stream: ExchangeCarrier {
     /// Notes received data; returns whether it is the first since the load was woken.
     func touch(now: NIODeadline) -> Bool {
         guard let exchange else { return false }
-        exchange.hears(now)
+        exchange.receivedData(now)
         defer { isTouched = true }
         return !isTouched
     }
 
     /// Processes a response's head, an informational head, or trailers; returns the violation, if any.
-    func receive(_ section: HTTP2FieldSection, endsStream: Bool, now: NIODeadline) -> Objection? {
+    func receive(_ section: HTTP2FieldSection, endsStream: Bool, now: NIODeadline) -> StreamViolation? {
         guard let exchange else { return nil }
         if let fault = section.fault {
             return fault == .tooLarge
-                ? Objection(.enhanceYourCalm, fault.message, kind: .dataLengthExceedsMaximum)
-                : Objection(.protocolError, fault.message)
+                ? StreamViolation(.enhanceYourCalm, fault.message, kind: .dataLengthExceedsMaximum)
+                : StreamViolation(.protocolError, fault.message)
         }
         exchange.record.receivedHead(Int64(section.listBytes))
         guard !exchange.hasHead else {
             guard section.mayBeTrailers, endsStream else {
-                return Objection(.protocolError, "the second header section is not a trailer section")
+                return StreamViolation(.protocolError, "the second header section is not a trailer section")
             }
             exchange.received(section.headers.isEmpty ? nil : section.headers)
             return nil
         }
-        guard let status = section.status else { return Objection(.protocolError, "the response has no :status") }
+        guard let status = section.status else { return StreamViolation(.protocolError, "the response has no :status") }
         let head = ResponseHead(majorVersion: 2, minorVersion: 0, status: status, headers: section.headers)
         if 100...199 ~= status { return receiveInformational(head, endsStream: endsStream) }
         return receiveFinal(head, endsStream: endsStream)
     }
 
-    private func receiveInformational(_ head: ResponseHead, endsStream: Bool) -> Objection? {
-        guard !endsStream else { return Objection(.protocolError, "the stream ends with an informational response") }
+    private func receiveInformational(_ head: ResponseHead, endsStream: Bool) -> StreamViolation? {
+        guard !endsStream else { return StreamViolation(.protocolError, "the stream ends with an informational response") }
         guard exchange?.receivedInformational(head) == true else {
             let limit = Exchange.maximumInformationalResponses
-            return Objection(
+            return StreamViolation(
                 .enhanceYourCalm, "the server sent more than \(limit) informational responses and no final one")
         }
         if head.status == 100 { pump?.receivedContinue() }
         return nil
     }
 
-    private func receiveFinal(_ head: ResponseHead, endsStream: Bool) -> Objection? {
+    private func receiveFinal(_ head: ResponseHead, endsStream: Bool) -> StreamViolation? {
         guard let exchange else { return nil }
         mayHaveContent = !isHead && head.status != 204 && head.status != 304
         // After a successful CONNECT the bytes belong to the protocol, whatever the Content-Length (RFC 9110, section 8.6).
@@ -212,7 +212,7 @@ final class HTTP2Stream: ExchangeCarrier {
             do {
                 expectedLength = try ResponseParser.contentLength(head.headers)
             } catch {
-                return Objection(.protocolError, error.message)
+                return StreamViolation(.protocolError, error.message)
             }
         }
         let framing: ResponseParser.Framing =
@@ -228,16 +228,16 @@ final class HTTP2Stream: ExchangeCarrier {
     }
 
     /// Processes a piece of the content; returns the violation, if any.
-    func receive(_ piece: ByteBuffer, flowControlled: Int) -> Objection? {
+    func receive(_ piece: ByteBuffer, flowControlled: Int) -> StreamViolation? {
         guard let exchange else { return nil }
         guard receiveWindow.receive(flowControlled) else {
-            return Objection(.flowControlError, "the server sent more than the stream's window allows")
+            return StreamViolation(.flowControlError, "the server sent more than the stream's window allows")
         }
-        guard exchange.hasHead else { return Objection(.protocolError, "content comes before the response's head") }
+        guard exchange.hasHead else { return StreamViolation(.protocolError, "content comes before the response's head") }
         guard piece.readableBytes > 0 else { return nil }
         let received = exchange.record.responseBodyBytes + Int64(piece.readableBytes)
         guard mayHaveContent, received <= expectedLength ?? .max else {
-            return Objection(
+            return StreamViolation(
                 .protocolError,
                 mayHaveContent ? "the content is longer than Content-Length says" : "the response must not have content")
         }
@@ -248,12 +248,12 @@ final class HTTP2Stream: ExchangeCarrier {
     }
 
     /// Processes the end of the response; returns the violation, if any.
-    func receiveEnd(now: NIODeadline) -> Objection? {
+    func receiveEnd(now: NIODeadline) -> StreamViolation? {
         guard let exchange else { return nil }
-        guard exchange.hasHead else { return Objection(.protocolError, "the stream ends without a response") }
+        guard exchange.hasHead else { return StreamViolation(.protocolError, "the stream ends without a response") }
         if let expectedLength, expectedLength != exchange.record.responseBodyBytes {
             let received = exchange.record.responseBodyBytes
-            return Objection(.protocolError, "the content ends after \(received) of \(expectedLength) bytes")
+            return StreamViolation(.protocolError, "the content ends after \(received) of \(expectedLength) bytes")
         }
         exchange.record.receivedAll(now)
         return nil
@@ -262,20 +262,20 @@ final class HTTP2Stream: ExchangeCarrier {
     /// Whether to continue sending although the whole response has arrived: the server may want the rest after a success.
     ///
     /// A server that does not want it resets the stream (section 8.1).
-    func sendsOn() -> Bool {
+    func keepsSending() -> Bool {
         if switched != nil, !hasSentEnd, let exchange, exchange.hasSwitched {
-            hasAnswer = true
-            handOn()
+            hasWholeResponse = true
+            passOnGathered()
             exchange.endInput()
             return true
         }
         guard let pump, !pump.isStopped, !hasSentEnd else { return false }
-        hasAnswer = true
+        hasWholeResponse = true
         return true
     }
 
     private func gather(_ piece: ByteBuffer) {
-        if let count = gathered?.readableBytes, count + piece.readableBytes > connection.buffers.size { handOn() }
+        if let count = gathered?.readableBytes, count + piece.readableBytes > connection.buffers.size { passOnGathered() }
         if gathered == nil {
             isRecycled = piece.readableBytes >= Self.smallestBulk && expectedLength ?? .max > Int64(piece.readableBytes)
             gathered =
@@ -287,7 +287,7 @@ final class HTTP2Stream: ExchangeCarrier {
     }
 
     /// Passes the gathered bytes to the exchange.
-    func handOn() {
+    func passOnGathered() {
         guard var piece = gathered.take() else { return }
         connection.bulk?.noteSmall(piece)
         if isRecycled {
@@ -305,7 +305,7 @@ final class HTTP2Stream: ExchangeCarrier {
     /// Passes what was received in one read to the load.
     func wake(on loop: any EventLoop) {
         isTouched = false
-        handOn()
+        passOnGathered()
         exchange?.wakeAfterRead(on: loop)
     }
 
@@ -358,7 +358,7 @@ final class HTTP2Stream: ExchangeCarrier {
     /// Detaches the exchange; the caller notifies it.
     func end() -> Exchange? {
         exchange?.leaveCarrier()
-        handOn()
+        passOnGathered()
         pump?.stop()
         pump = nil
         outlet?.discard()
@@ -371,25 +371,25 @@ final class HTTP2Stream: ExchangeCarrier {
 }
 
 /// Queued streams, without duplicates.
-struct StreamLine {
+struct StreamQueue {
     private var streams = CircularBuffer<HTTP2Stream>()
 
     var isEmpty: Bool { streams.isEmpty }
     var count: Int { streams.count }
 
     mutating func append(_ stream: HTTP2Stream) {
-        guard !stream.isInLine else { return }
-        stream.isInLine = true
+        guard !stream.isQueued else { return }
+        stream.isQueued = true
         streams.append(stream)
     }
 
     mutating func popFirst() -> HTTP2Stream? {
         let stream = streams.popFirst()
-        stream?.isInLine = false
+        stream?.isQueued = false
         return stream
     }
 
     mutating func remove(_ stream: HTTP2Stream) {
-        if stream.isInLine { streams.removeAll { $0 === stream } }
+        if stream.isQueued { streams.removeAll { $0 === stream } }
     }
 }

@@ -57,7 +57,7 @@ package protocol ExchangeCarrier: AnyObject {
     /// Sets whether to read more of the body; called whenever some of it arrived, or was taken.
     func setReading(_ wanted: Bool, for exchange: Exchange)
     /// Notes a large read of a body, which ends in `piece`; returns whether the next read will be large, too.
-    func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool
+    func noteLargeRead(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool
     /// The app suspended or resumed the task: sending stops or resumes as well.
     func suspensionChanged(of exchange: Exchange)
     /// The app changed the task's priority.

@@ -17,7 +17,7 @@ struct OutgoingFrames {
     private var buffer = ByteBuffer()
     private var isSent = false
     /// A flush is due at the end of a turn of the loop.
-    private(set) var areDue = false
+    private(set) var isDue = false
     private var isReading = false
     private var promises: [EventLoopPromise<Void>] = []
 
@@ -48,9 +48,9 @@ struct OutgoingFrames {
     mutating func add(_ promise: EventLoopPromise<Void>) { promises.append(promise) }
 
     /// Marks the frames as due at the end of this turn of the loop; returns false if a flush is already arranged.
-    mutating func areDueNow() -> Bool {
-        defer { areDue = true }
-        return !areDue && !isReading
+    mutating func markDue() -> Bool {
+        defer { isDue = true }
+        return !isDue && !isReading
     }
 
     /// Frames written during a read are flushed after it.
@@ -59,12 +59,12 @@ struct OutgoingFrames {
     /// Returns whether a flush is due.
     mutating func readingEnded() -> Bool {
         isReading = false
-        return areDue
+        return isDue
     }
 
     /// The bytes to write to the socket now.
     mutating func take() -> ByteBuffer? {
-        areDue = false
+        isDue = false
         guard !isSent, buffer.readableBytes > 0 else { return nil }
         isSent = true
         return buffer

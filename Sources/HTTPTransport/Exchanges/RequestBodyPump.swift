@@ -96,17 +96,17 @@ final class RequestBodyPump {
     func stop() {
         guard !isStopped else { return }
         state = .stopped
-        leaveLine()
+        leaveQueue()
         patienceTimer?.cancel()
         fileWatch?.cancel()
         if case .stream(let stream, _) = body { stream.close() }
         // A success that arrives before the whole body was sent is a response to the part that was sent.
         if exchange.hasHead, exchange.receivedHead.status < 300 { fileWasSent() }
-        letGoOfFile()
+        releaseFile()
     }
 
     /// Releases the file, unless the kernel may still be sending from it.
-    private func letGoOfFile() {
+    private func releaseFile() {
         if isStopped, writesInFlight == 0 { source = nil }
     }
 
@@ -165,40 +165,40 @@ final class RequestBodyPump {
         isFetching = true
         let bound = NIOLoopBound(self, eventLoop: outlet.loop)
         let answer = FileBudget.shared.ask(.whole) { room in
-            bound.eventLoop.execute { bound.value.gotRoom(room, for: file) }
+            bound.eventLoop.execute { bound.value.gotReservation(room, for: file) }
         }
         switch answer {
         case .room(let room): open(file, room)
-        case .inLine(let place):
+        case .queued(let place):
             line = place
             exchange.control.hold(now: .now())
         }
     }
 
     /// Opens the file when its turn has come; a suspended load releases the reservation, and requests another one later.
-    private func gotRoom(_ room: FileRoom, for file: BodyFile) {
+    private func gotReservation(_ room: FileReservation, for file: BodyFile) {
         guard line != nil else { return }
-        leaveLine()
+        leaveQueue()
         isFetching = false
         guard maySend else { return }
         isFetching = true
         open(file, room)
     }
 
-    private func leaveLine() {
+    private func leaveQueue() {
         guard let place = line.take() else { return }
         FileBudget.shared.leave(place)
-        exchange.control.letGo(now: .now())
+        exchange.control.endHold(now: .now())
     }
 
-    private func open(_ file: BodyFile, _ room: FileRoom) {
+    private func open(_ file: BodyFile, _ room: FileReservation) {
         file.open(room, on: outlet.loop) { [self] result in
             switch result {
             case .success(let opened):
                 source = opened
-                letGoOfFile()
+                releaseFile()
                 resumeSending()
-            case .failure(let error) where error.isForWantOfDescriptors:
+            case .failure(let error) where error.isOutOfDescriptors:
                 // The app uses all descriptors: retry after a moment, until the load times out.
                 outlet.loop.assumeIsolated().scheduleTask(in: Self.moment) { [self] in resumeSending() }
             case .failure(let error):
@@ -290,17 +290,17 @@ final class RequestBodyPump {
 
     private func promise(counting count: Int) -> EventLoopPromise<Void> {
         writesInFlight += 1
-        exchange.gaveBody(Int64(count))
+        exchange.submittedBody(Int64(count))
         let promise = outlet.loop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenFailure { [self] _ in
             writesInFlight -= 1
-            letGoOfFile()
+            releaseFile()
         }
         promise.futureResult.assumeIsolated().whenSuccess { [self] in
             writesInFlight -= 1
             exchange.control.markProgress(.now())
             exchange.sent(Int64(count))
-            letGoOfFile()
+            releaseFile()
             if isAtEnd, writesInFlight == 0 {
                 fileWasSent()
                 source = nil

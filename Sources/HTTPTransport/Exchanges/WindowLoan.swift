@@ -11,19 +11,19 @@ import Synchronization
 
 /// Limits how much the streams of a connection may grow their windows in total: that memory fills if loads do not read.
 struct WindowLoan {
-    private static let ofConnection = 67_108_864
-    private static let ofProcess = 268_435_456
-    private static let lentByAll = Atomic<Int>(0)
+    private static let connectionLimit = 67_108_864
+    private static let processLimit = 268_435_456
+    private static let lentInProcess = Atomic<Int>(0)
 
-    private var left = Self.ofConnection
+    private var left = Self.connectionLimit
 
     /// Lends up to `count` bytes, within the limits of the connection and of the process.
     mutating func take(_ count: Int) -> Int {
         let wanted = min(count, left)
         guard wanted > 0 else { return 0 }
-        let before = Self.lentByAll.add(wanted, ordering: .relaxed).oldValue
-        let lent = max(0, min(wanted, Self.ofProcess - before))
-        if lent < wanted { Self.lentByAll.subtract(wanted - lent, ordering: .relaxed) }
+        let before = Self.lentInProcess.add(wanted, ordering: .relaxed).oldValue
+        let lent = max(0, min(wanted, Self.processLimit - before))
+        if lent < wanted { Self.lentInProcess.subtract(wanted - lent, ordering: .relaxed) }
         left -= lent
         return lent
     }
@@ -31,6 +31,6 @@ struct WindowLoan {
     mutating func giveBack(_ count: Int) {
         guard count > 0 else { return }
         left += count
-        Self.lentByAll.subtract(count, ordering: .relaxed)
+        Self.lentInProcess.subtract(count, ordering: .relaxed)
     }
 }

@@ -57,7 +57,7 @@ package struct BodyFile: Sendable {
     }
 
     /// Opens the file off the event loop, and replies on it.
-    func open(_ room: FileRoom, on loop: any EventLoop, reply: @escaping (Result<FileSource, LoadError>) -> Void) {
+    func open(_ room: FileReservation, on loop: any EventLoop, reply: @escaping (Result<FileSource, LoadError>) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: FilePlace(opening: path)) {
             let result = Result { () throws(LoadError) in try openNow(room: room) }
@@ -69,7 +69,7 @@ package struct BodyFile: Sendable {
     ///
     /// A file that replaced it and has the same length is sent, because it is a complete file. A file that has grown, such as a
     /// log, is not: its beginning would be content that the file never had.
-    package func openNow(room: FileRoom? = nil) throws(LoadError) -> FileSource {
+    package func openNow(room: FileReservation? = nil) throws(LoadError) -> FileSource {
         let source = try FileSource.openNow(path: path, room: room)
         try check(source)
         source.usesSendfile = usesSendfile

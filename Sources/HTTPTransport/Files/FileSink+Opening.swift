@@ -30,10 +30,10 @@ extension FileSink {
     /// If the server announced a length, a disk without space for it is detected before the download; nothing is reserved only
     /// because of the server's announcement.
     package static func createNow(
-        in directory: String, expectedLength: Int64? = nil, room: FileRoom? = nil
+        in directory: String, expectedLength: Int64? = nil, room: FileReservation? = nil
     ) throws(LoadError) -> FileSink {
         for _ in 0..<nameAttempts {
-            let path = directory + (directory.hasSuffix("/") ? "" : "/") + freshName()
+            let path = directory + (directory.hasSuffix("/") ? "" : "/") + randomName()
             let descriptor = cls_create_private_file(path)
             if descriptor >= 0 { return try opened(descriptor, path, written: 0, expectedLength, isFresh: true, room) }
             let error = SystemFailure(descriptor)
@@ -46,7 +46,7 @@ extension FileSink {
 
     /// Reopens a file that an earlier sink kept, if it is still a regular file of the same owner with the same length.
     package static func reopenNow(
-        path: String, length: Int64, expectedLength: Int64? = nil, room: FileRoom? = nil
+        path: String, length: Int64, expectedLength: Int64? = nil, room: FileReservation? = nil
     ) throws(LoadError) -> FileSink {
         let descriptor = cls_open_existing_file(path)
         guard descriptor >= 0 else {
@@ -69,7 +69,7 @@ extension FileSink {
         written: Int64,
         _ expectedLength: Int64?,
         isFresh: Bool,
-        _ room: FileRoom?
+        _ room: FileReservation?
     ) throws(LoadError) -> FileSink {
         guard let expectedLength, expectedLength - written > FileSinkMachine.batchSize else {
             return FileSink(path: path, descriptor: descriptor, written: written, room: room)
@@ -86,7 +86,7 @@ extension FileSink {
         throw writingFailed(path, -SystemFailure.noSpace)
     }
 
-    private static func freshName() -> String {
+    private static func randomName() -> String {
         var generator = SystemRandomNumberGenerator()
         let letters = (0..<6).map { _ in nameCharacters[Int.random(in: nameCharacters.indices, using: &generator)] }
         return "CFNetworkDownload_\(String(letters)).tmp"

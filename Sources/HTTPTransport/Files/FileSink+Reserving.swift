@@ -44,7 +44,7 @@ struct BlockReservation: Sendable {
     /// The number of bytes to release from a file that fills the disk, so that a database on that disk can record the state.
     ///
     /// The first `start` bytes are never released.
-    static func givenBack(of written: Int64, since start: Int64) -> Int64 {
+    static func bytesToRelease(of written: Int64, since start: Int64) -> Int64 {
         max(0, min(aheadRange.lowerBound, written / 8, written - start))
     }
 }

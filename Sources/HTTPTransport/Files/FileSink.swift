@@ -49,12 +49,12 @@ package final class FileSink: Sendable {
     private let startLength: Int64
     private let state: Mutex<State>
     /// Released when the file is closed.
-    private let room: Mutex<FileRoom?>
+    private let room: Mutex<FileReservation?>
 
     /// Takes over an open file whose position is at its end.
     ///
     /// `expectedLength` is the length that the server announced; nil if it is unknown, or too small to reserve blocks for.
-    package init(path: String, descriptor: CInt, written: Int64, expectedLength: Int64? = nil, room: FileRoom? = nil) {
+    package init(path: String, descriptor: CInt, written: Int64, expectedLength: Int64? = nil, room: FileReservation? = nil) {
         self.path = path
         self.room = Mutex(room)
         self.descriptor = descriptor
@@ -136,7 +136,7 @@ package final class FileSink: Sendable {
     func advance(by count: Int64) { handle(.moved(count)) }
 
     /// The pump could not write.
-    func pumpFailed(_ error: LoadError) { handle(.failed(isFull: error.isForWantOfSpace), error) }
+    func pumpFailed(_ error: LoadError) { handle(.failed(isFull: error.isOutOfSpace), error) }
 
     /// Reserves blocks for bytes that are about to be written.
     ///
@@ -181,7 +181,7 @@ package final class FileSink: Sendable {
     /// Closes the file; releases blocks reserved beyond its end, and a little of a file that filled the disk.
     private func close(isFull: Bool) throws(LoadError) -> Int64 {
         let (failure, written, reserved) = state.withLock { ($0.failure, $0.machine.written, $0.reservation.end) }
-        let length = isFull ? written - BlockReservation.givenBack(of: written, since: startLength) : written
+        let length = isFull ? written - BlockReservation.bytesToRelease(of: written, since: startLength) : written
         let truncated = isFull || reserved > written ? cls_truncate(descriptor, length) : 0
         let closed = closeDescriptor()
         if truncated == 0, closed == 0 { return length }
@@ -235,7 +235,7 @@ package final class FileSink: Sendable {
 
     /// A failed file is unlinked before other programs can open it.
     private func fail(_ error: LoadError, change: (inout State) -> Void = { _ in }) {
-        if handle(.failed(isFull: error.isForWantOfSpace), error, change: change) == .unlink { _ = cls_unlink(path) }
+        if handle(.failed(isFull: error.isOutOfSpace), error, change: change) == .unlink { _ = cls_unlink(path) }
     }
 
     /// The only function that makes a caller wait.

@@ -28,7 +28,7 @@ package final class FileSource: Sendable {
     private let handle: NIOFileHandle
     private let clear: Atomic<Bool>
     /// Released when the file is closed; nil if it is open only briefly.
-    private let room: FileRoom?
+    private let room: FileReservation?
 
     /// Identifies the file, independent of its names.
     struct Identity: Hashable, Sendable {
@@ -36,7 +36,7 @@ package final class FileSource: Sendable {
         var inode: UInt64
     }
 
-    private init(path: String, version: FileVersion, identity: Identity, descriptor: CInt, room: FileRoom?) {
+    private init(path: String, version: FileVersion, identity: Identity, descriptor: CInt, room: FileReservation?) {
         self.room = room
         self.path = path
         self.version = version
@@ -61,7 +61,7 @@ package final class FileSource: Sendable {
     }
 
     /// Opens the file; may block on the file system.
-    package static func openNow(path: String, room: FileRoom? = nil) throws(LoadError) -> FileSource {
+    package static func openNow(path: String, room: FileReservation? = nil) throws(LoadError) -> FileSource {
         let descriptor = cls_open_for_reading(path)
         guard descriptor >= 0 else { throw openingFailed(path, descriptor) }
         var facts = cls_file_facts()
@@ -124,7 +124,7 @@ package final class FileSource: Sendable {
     /// Replies on the event loop with an error if the file has changed since it was opened.
     ///
     /// Only the open file is checked, not one that has replaced it since.
-    package func lookAgain(on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
+    package func checkUnchanged(on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: place) {
             var facts = cls_file_facts()

@@ -40,7 +40,7 @@ package final class SplicePump: Sendable {
         return threads
     }()
 
-    private enum Wish: UInt8, AtomicRepresentable {
+    private enum Command: UInt8, AtomicRepresentable {
         case run, pause, cancel
     }
 
@@ -49,7 +49,7 @@ package final class SplicePump: Sendable {
         var ended: (End) -> Void
     }
 
-    private let wish = Atomic<Wish>(.run)
+    private let command = Atomic<Command>(.run)
     private let event: CInt
     private let channel: any Channel
     private let listener: NIOLoopBoundBox<Listener?>
@@ -78,7 +78,7 @@ package final class SplicePump: Sendable {
     ) -> SplicePump? {
         channel.eventLoop.assertInEventLoop()
         guard running.wrappingAdd(1, ordering: .relaxed).newValue <= maximumPumps,
-            let line = SpliceLine(channel: channel, sink: sink)
+            let line = SplicePipe(channel: channel, sink: sink)
         else {
             running.wrappingSubtract(1, ordering: .relaxed)
             return nil
@@ -105,17 +105,17 @@ package final class SplicePump: Sendable {
     }
 
     /// Stops reading from the socket until ``resume()``, so that flow control stops the peer.
-    package func pause() { wish(.pause) }
+    package func pause() { command(.pause) }
 
-    package func resume() { wish(.run) }
+    package func resume() { command(.run) }
 
     /// Ends the pump soon; `ended` is called then.
-    package func cancel() { wish(.cancel) }
+    package func cancel() { command(.cancel) }
 
-    private func wish(_ new: Wish) {
-        var old = wish.load(ordering: .relaxed)
+    private func command(_ new: Command) {
+        var old = command.load(ordering: .relaxed)
         while old != .cancel {
-            let (exchanged, original) = wish.compareExchange(expected: old, desired: new, ordering: .relaxed)
+            let (exchanged, original) = command.compareExchange(expected: old, desired: new, ordering: .relaxed)
             if exchanged { break }
             old = original
         }
@@ -130,11 +130,11 @@ package final class SplicePump: Sendable {
 
     // MARK: The pump's thread
 
-    private func run(_ line: SpliceLine, count: Int64) -> End {
+    private func run(_ line: SplicePipe, count: Int64) -> End {
         var total: Int64 = 0
         var reports = ProgressReports()
         while total < count {
-            switch wish.load(ordering: .relaxed) {
+            switch command.load(ordering: .relaxed) {
             case .run: break
             case .cancel: return .cancelled(total)
             case .pause:
@@ -146,7 +146,7 @@ package final class SplicePump: Sendable {
             case .moved(let bytes):
                 total += bytes
                 if reports.isDue(total) { report(total, &reports) }
-            case .nothingThere:
+            case .noData:
                 let patience = reports.patience(total)
                 if patience == 0 { report(total, &reports) }
                 _ = cls_wait(line.socket, event, patience == 0 ? -1 : patience)

@@ -34,7 +34,7 @@ package struct SystemFailure: Error, Sendable, Hashable, CustomStringConvertible
     package static let wouldBlock = EAGAIN
     package static let invalid = EINVAL
     package static let noDescriptor = EMFILE
-    package static let noneInSystem = ENFILE
+    package static let noDescriptorInSystem = ENFILE
 
     package var description: String {
         var text = [CChar](repeating: 0, count: 128)
@@ -47,7 +47,7 @@ package struct SystemFailure: Error, Sendable, Hashable, CustomStringConvertible
 
 extension LoadError {
     /// Whether writing a file failed because the disk or quota is full, which may change later.
-    package var isForWantOfSpace: Bool {
+    package var isOutOfSpace: Bool {
         guard let failure = cause as? SystemFailure else { return false }
         return failure.code == SystemFailure.noSpace || failure.code == SystemFailure.overQuota
     }

@@ -44,7 +44,7 @@ package final class LoadControl {
         /// It waits for a network.
         case offline(NetworkView.Wait)
         /// It waits for a connection.
-        case inLine(any PlaceInLine)
+        case queued(any QueuePosition)
         /// It has a connection. The exchange is notified when ``LoadControl/isSuspended`` changes, so that reading stops at once.
         case exchanging(Exchange)
     }
@@ -54,16 +54,16 @@ package final class LoadControl {
     package func enter(_ phase: Phase) { self.phase = phase }
 
     package var exchange: Exchange? { if case .exchanging(let exchange) = phase { exchange } else { nil } }
-    package var line: (any PlaceInLine)? { if case .inLine(let line) = phase { line } else { nil } }
+    package var queuePosition: (any QueuePosition)? { if case .queued(let queuePosition) = phase { queuePosition } else { nil } }
 
     /// The waiter: the load's task, or, before there is one, the load itself.
     private enum Waiter {
-        case nobody
+        case none
         case task(UnsafeContinuation<Void, Never>)
         case load(any LoopCallee)
     }
 
-    private var waiter = Waiter.nobody
+    private var waiter = Waiter.none
 
     package init(on executor: LoopExecutor, now: NIODeadline) {
         self.executor = executor
@@ -93,17 +93,17 @@ package final class LoadControl {
         waiter = .load(load)
     }
 
-    private var isParked: Bool { if case .nobody = waiter { false } else { true } }
+    private var isParked: Bool { if case .none = waiter { false } else { true } }
 
     /// The only function that resumes the load.
     package func wake() {
         switch waiter {
-        case .nobody: break
+        case .none: break
         case .task(let continuation):
-            waiter = .nobody
+            waiter = .none
             continuation.resume()
         case .load(let load):
-            waiter = .nobody
+            waiter = .none
             executor.proceed(load)
         }
     }
@@ -114,14 +114,14 @@ package final class LoadControl {
 
     package var isOnHold: Bool { holdCount > 0 }
 
-    /// Pauses the request timeout, because the load waits for something other than its server, until ``letGo(now:)``, which must
+    /// Pauses the request timeout, because the load waits for something other than its server, until ``endHold(now:)``, which must
     /// follow.
     package func hold(now: NIODeadline) {
         if holdCount == 0 { heldSince = now }
         holdCount += 1
     }
 
-    package func letGo(now: NIODeadline) {
+    package func endHold(now: NIODeadline) {
         holdCount -= 1
         if holdCount == 0 { progress = progress + (now - max(heldSince, progress)) }
     }
@@ -145,7 +145,7 @@ package final class LoadControl {
         guard !suspended else { return }
         suspended = true
         hold(now: .now())
-        line?.suspended()
+        queuePosition?.suspended()
         exchange?.suspensionChanged()
         wake()
     }
@@ -153,10 +153,10 @@ package final class LoadControl {
     package func resume(now: NIODeadline) {
         guard suspended else { return }
         suspended = false
-        letGo(now: now)
+        endHold(now: now)
         // The server may have closed the connection meanwhile; the load gets the full request timeout again.
         progress = now
-        line?.resumed()
+        queuePosition?.resumed()
         exchange?.suspensionChanged()
         wake()
     }
@@ -169,7 +169,7 @@ package final class LoadControl {
 }
 
 /// A load's position in the queue for a connection.
-package protocol PlaceInLine: AnyObject {
+package protocol QueuePosition: AnyObject {
     /// The app is being asked about a connection that may serve the load, or has answered. No queued load times out while it is
     /// being asked.
     func appIsAsked(_ isAsked: Bool)

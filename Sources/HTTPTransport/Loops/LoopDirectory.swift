@@ -18,9 +18,9 @@ package enum LoopDirectory {
     package static func next() -> LoopExecutor { executor(of: MultiThreadedEventLoopGroup.singleton.next()) }
 
     /// A loop that is not assigned to sessions.
-    package static let apart = executor(of: groupApart.next())
+    package static let apart = executor(of: dedicatedGroup.next())
 
-    private static let groupApart = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    private static let dedicatedGroup = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
     /// Whether the calling thread runs an event loop and must not be blocked.
     package static var isOnLoop: Bool { MultiThreadedEventLoopGroup.currentEventLoop != nil }

@@ -52,7 +52,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     }
 
     /// Calls back on the loop, after the work that is ready now; to be called on the loop.
-    package func afterwards(_ call: @escaping () -> Void) { add(.call(call)) }
+    package func callLater(_ call: @escaping () -> Void) { add(.call(call)) }
 
     /// Calls `callee` back on the loop, after the work that is ready now; to be called on the loop.
     package func proceed(_ callee: any LoopCallee) { add(.callee(callee)) }

@@ -90,7 +90,7 @@ extension FileSink {
         let slot = LoopSlot<Result<Value, LoadError>>(control)
         step { slot.fill($0) }
         control.hold(now: .now())
-        defer { control.letGo(now: .now()) }
+        defer { control.endHold(now: .now()) }
         return try await slot.wait().get()
     }
 

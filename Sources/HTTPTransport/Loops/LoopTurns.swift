@@ -35,11 +35,11 @@ package final class LoopTurns {
 
     /// Continues in a later turn of the loop.
     package func next() async {
-        await withUnsafeContinuation { continuation in whenNext { continuation.resume() } }
+        await withUnsafeContinuation { continuation in runInLaterTurn { continuation.resume() } }
     }
 
     /// Runs work in a later turn of the loop.
-    package func whenNext(isUrgent: Bool = false, _ work: @escaping () -> Void) {
+    package func runInLaterTurn(isUrgent: Bool = false, _ work: @escaping () -> Void) {
         if isUrgent { urgent.append(work) } else { waiting.append(work) }
         arm()
     }

@@ -27,10 +27,10 @@ struct DirectedResolver: Resolver {
 
     func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
-        heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+        holdChanged: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void {
         guard let answer = answer(host, port, family) else {
-            return other.lookUp(host, port: port, family: family, on: loop, heldUp: heldUp, reply: reply)
+            return other.lookUp(host, port: port, family: family, on: loop, holdChanged: holdChanged, reply: reply)
         }
         // Can only be cancelled on its loop, which is where dials cancel.
         let isCancelled = NIOLoopBoundBox(false, eventLoop: loop)

@@ -72,15 +72,15 @@ package final class NameLookups: Sendable {
         private let port: Int
         private let family: NIOBSDSocket.ProtocolFamily
         private let loop: any EventLoop
-        private let heldUp: @Sendable (Bool) -> Void
+        private let holdChanged: @Sendable (Bool) -> Void
         private let reply: @Sendable (Answer) -> Void
         private let isCancelled = Atomic(false)
 
         init(
             _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, loop: any EventLoop,
-            heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Answer) -> Void
+            holdChanged: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Answer) -> Void
         ) {
-            self.heldUp = heldUp
+            self.holdChanged = holdChanged
             self.host = host
             self.port = port
             self.family = family
@@ -99,7 +99,7 @@ package final class NameLookups: Sendable {
 
         func isOnHold(_ isOnHold: Bool) {
             loop.execute { [self] in
-                if !isCancelled.load(ordering: .relaxed) { heldUp(isOnHold) }
+                if !isCancelled.load(ordering: .relaxed) { holdChanged(isOnHold) }
             }
         }
 

@@ -26,14 +26,14 @@ package protocol Resolver: Sendable {
     ///   - port: The port of the addresses.
     ///   - family: IPv4 (`.inet`) or IPv6 (`.inet6`).
     ///   - loop: Where `reply` is called, once; not at all if the lookup is cancelled in time.
-    ///   - heldUp: Called on the loop with true when the lookup starts waiting for other lookups, and with false when it stops, at
+    ///   - holdChanged: Called on the loop with true when the lookup starts waiting for other lookups, and with false when it stops, at
     ///     the latest with the reply.
     ///   - reply: Receives at least one address, or the reason why there is none: `.cannotFindHost` if the name has none of this
     ///     family, `.dnsLookupFailed` if there was no answer.
     /// - Returns: A function that cancels the lookup; may be called at any time, on any thread.
     func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
-        heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+        holdChanged: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void
 
     /// Discards cached answers.
@@ -49,7 +49,7 @@ extension Resolver {
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void {
-        lookUp(host, port: port, family: family, on: loop, heldUp: { _ in }, reply: reply)
+        lookUp(host, port: port, family: family, on: loop, holdChanged: { _ in }, reply: reply)
     }
 
     package func asksNameServers(for host: String, port: Int) -> Bool { false }
@@ -74,9 +74,9 @@ package struct SystemResolver: Resolver {
 
     package func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
-        heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
+        holdChanged: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void {
-        let call = NameLookups.Call(host, port: port, family: family, loop: loop, heldUp: heldUp, reply: reply)
+        let call = NameLookups.Call(host, port: port, family: family, loop: loop, holdChanged: holdChanged, reply: reply)
         if let known = Self.known(host, port: port, family: family) {
             call.answer(known)
             return { call.cancel() }

@@ -26,7 +26,7 @@ package final class NetworkView {
     private var waitingDials: [() -> Void] = []
     private var patience: Scheduled<Void>?
     /// The monitor did not report in time; later dials do not wait for it.
-    private var hasLostPatience = false
+    private var hasTimedOut = false
     /// Loads that wait for a network, in FIFO order.
     private var waitingLoads: [ObjectIdentifier: (number: Int, load: Wait)] = [:]
     private var nextNumber = 0
@@ -75,21 +75,21 @@ package final class NetworkView {
         guard !isOver else { return }
         let before = path
         path = new
-        endPatience()
+        endInitialWait()
         if let before, before != new {
             changed?(before, new)
-            if Self.places(before) != Self.places(new) { addressesChanged?() }
+            if Self.addressSets(before) != Self.addressSets(new) { addressesChanged?() }
         }
         retryPause = Self.firstRetry
         // Wake loads even if the path is unchanged: it does not represent every change.
         if new.isSatisfied || !new.interfaces.isEmpty { wakeLoads() }
     }
 
-    private static func places(_ path: NetworkPath) -> Set<[String]> {
+    private static func addressSets(_ path: NetworkPath) -> Set<[String]> {
         Set(path.interfaces.map { [$0.name] + $0.addresses.sorted() })
     }
 
-    private func endPatience() {
+    private func endInitialWait() {
         patience?.cancel()
         patience = nil
         let dials = waitingDials
@@ -105,13 +105,13 @@ package final class NetworkView {
     /// Runs `dial` once there is a path: at once if the path is known, and after a second at the latest.
     func whenKnown(_ dial: @escaping () -> Void) {
         begin()
-        guard path == nil, !hasLostPatience else { return dial() }
+        guard path == nil, !hasTimedOut else { return dial() }
         waitingDials.append(dial)
         guard patience == nil else { return }
         let bound = NIOLoopBound(self, eventLoop: loop)
         patience = loop.scheduleTask(in: Self.patience) {
-            bound.value.hasLostPatience = true
-            bound.value.endPatience()
+            bound.value.hasTimedOut = true
+            bound.value.endInitialWait()
         }
     }
 
@@ -217,7 +217,7 @@ package final class NetworkView {
         guard wait.hasEnded || wait.control.failure != nil else { return false }
         waitingLoads[ObjectIdentifier(wait)] = nil
         wait.control.enter(.elsewhere)
-        wait.control.letGo(now: now)
+        wait.control.endHold(now: now)
         wait.control.markProgress(now)
         return true
     }
@@ -241,16 +241,16 @@ package final class NetworkView {
     }
 
     private func wake(_ waits: ArraySlice<Wait>) {
-        for wait in waits.prefix(Self.wokenPerTurn) {
+        for wait in waits.prefix(Self.loadsPerTurn) {
             wait.hasEnded = true
             wait.control.wake()
         }
-        let rest = waits.dropFirst(Self.wokenPerTurn)
+        let rest = waits.dropFirst(Self.loadsPerTurn)
         guard !rest.isEmpty else { return }
-        LoopDirectory.executor(of: loop).turns.whenNext { [self] in wake(rest) }
+        LoopDirectory.executor(of: loop).turns.runInLaterTurn { [self] in wake(rest) }
     }
 
-    private static let wokenPerTurn = 64
+    private static let loadsPerTurn = 64
     /// Limits the queries to the kernel: a machine may have thousands of interfaces, mostly of containers, which lead to no other
     /// network.
     private static let maximumDetourCount = 64

@@ -56,7 +56,7 @@ package final class ConnectionBudget: Sendable {
         func socket(isOpen: Bool) { budget.socket(isOpen: isOpen) }
 
         /// The pool had no idle connection left to close for other pools.
-        package func gaveNothing() { budget.gaveNothing() }
+        package func hadNothingToRelease() { budget.hadNothingToRelease() }
 
         /// Withdraws the pool's request.
         package func withdraw() { budget.withdraw(self) }
@@ -72,7 +72,7 @@ package final class ConnectionBudget: Sendable {
         /// Reports since when connections have been idle, on NIO's clock; nil if no connection is idle.
         package func idle(since instant: Int64?) {
             idleSince.store(instant ?? .max, ordering: .sequentiallyConsistent)
-            if instant != nil, budget.isPressed.load(ordering: .sequentiallyConsistent) { budget.makeRoom() }
+            if instant != nil, budget.hasWaiters.load(ordering: .sequentiallyConsistent) { budget.makeRoom() }
         }
     }
 
@@ -82,7 +82,7 @@ package final class ConnectionBudget: Sendable {
         var usedBy: [ObjectIdentifier: Int] = [:]
         var waiting: [Share] = []
         /// The number of shares that were asked to close a connection and have not released one yet.
-        var givingCount = 0
+        var pendingReleases = 0
         var shares: [ObjectIdentifier: Share] = [:]
         /// The temporary limit after the system had no descriptor.
         var ceiling: Int?
@@ -91,7 +91,7 @@ package final class ConnectionBudget: Sendable {
     package static let shared = ConnectionBudget()
 
     /// Whether any share is queued.
-    fileprivate let isPressed = Atomic(false)
+    fileprivate let hasWaiters = Atomic(false)
     private let state = Mutex(State())
     private let descriptorLimit: @Sendable () -> Int
 
@@ -122,7 +122,7 @@ package final class ConnectionBudget: Sendable {
     // MARK: Reservations
 
     /// A session must leave a quarter of the limit to the others, but not more connections than this.
-    private static let mostLeft = 512
+    private static let maximumLeftForOthers = 512
 
     private func limit(_ state: State) -> Int {
         min(DescriptorLimit.connections(of: descriptorLimit()), state.ceiling ?? .max)
@@ -135,7 +135,7 @@ package final class ConnectionBudget: Sendable {
 
     /// Whether a share is below the maximum of one session.
     private func mayHaveMore(_ share: Share, _ state: State, of limit: Int) -> Bool {
-        state.usedBy[ObjectIdentifier(share), default: 0] < max(1, limit - min(limit / 4, Self.mostLeft))
+        state.usedBy[ObjectIdentifier(share), default: 0] < max(1, limit - min(limit / 4, Self.maximumLeftForOthers))
     }
 
     private func take(_ share: Share, _ state: inout State) {
@@ -151,7 +151,7 @@ package final class ConnectionBudget: Sendable {
                 return true
             }
             state.waiting.append(share)
-            isPressed.store(true, ordering: .sequentiallyConsistent)
+            hasWaiters.store(true, ordering: .sequentiallyConsistent)
             return false
         }
         if !isThere { makeRoom() }
@@ -178,7 +178,7 @@ package final class ConnectionBudget: Sendable {
     private func release(_ share: Share, _ state: inout State) {
         let id = ObjectIdentifier(share)
         state.used -= 1
-        state.givingCount = max(0, state.givingCount - 1)
+        state.pendingReleases = max(0, state.pendingReleases - 1)
         let left = state.usedBy[id, default: 1] - 1
         state.usedBy[id] = left > 0 ? left : nil
         if left == 0 { state.shares[id] = nil }
@@ -187,7 +187,7 @@ package final class ConnectionBudget: Sendable {
     fileprivate func withdraw(_ share: Share) {
         state.withLock { state in
             state.waiting.removeAll { $0 === share }
-            isPressed.store(!state.waiting.isEmpty, ordering: .sequentiallyConsistent)
+            hasWaiters.store(!state.waiting.isEmpty, ordering: .sequentiallyConsistent)
         }
     }
 
@@ -207,42 +207,42 @@ package final class ConnectionBudget: Sendable {
                 take(share, &state)
                 served.append(share)
             }
-            isPressed.store(!state.waiting.isEmpty, ordering: .sequentiallyConsistent)
+            hasWaiters.store(!state.waiting.isEmpty, ordering: .sequentiallyConsistent)
             return served
         }
         // The pool may be gone.
         for share in served { share.loop.execute { if !share.made.value() { share.giveBack() } } }
-        if isPressed.load(ordering: .sequentiallyConsistent) { makeRoom() }
+        if hasWaiters.load(ordering: .sequentiallyConsistent) { makeRoom() }
     }
 
     /// Requests that idle connections be closed: for each queued share the one that has been idle longest.
     fileprivate func makeRoom() {
-        let givers = state.withLock { state -> [Share] in
-            var givers: [Share] = []
+        let donors = state.withLock { state -> [Share] in
+            var donors: [Share] = []
             // Usually nothing is idle, however many shares wait. Sorted so that the last one has been idle longest.
             var idle = state.shares.values.map { (share: $0, since: $0.idleSince.load(ordering: .sequentiallyConsistent)) }
                 .filter { $0.since < .max }
                 .sorted { $0.since > $1.since }
             guard !idle.isEmpty else { return [] }
             let limit = limit(state)
-            for share in state.waiting.dropFirst(state.givingCount) {
+            for share in state.waiting.dropFirst(state.pendingReleases) {
                 // A share that has reached its maximum closes one of its own.
                 let place = mayHaveMore(share, state, of: limit) ? idle.indices.last : idle.firstIndex { $0.share === share }
                 guard let place else { continue }
-                let giver = idle.remove(at: place).share
+                let donor = idle.remove(at: place).share
                 // The pool reports again when it has closed some.
-                giver.idleSince.store(.max, ordering: .sequentiallyConsistent)
-                givers.append(giver)
+                donor.idleSince.store(.max, ordering: .sequentiallyConsistent)
+                donors.append(donor)
                 if idle.isEmpty { break }
             }
-            state.givingCount += givers.count
-            return givers
+            state.pendingReleases += donors.count
+            return donors
         }
-        for share in givers { share.loop.execute { share.needed.value() } }
+        for share in donors { share.loop.execute { share.needed.value() } }
     }
 
-    fileprivate func gaveNothing() {
-        state.withLock { $0.givingCount = max(0, $0.givingCount - 1) }
+    fileprivate func hadNothingToRelease() {
+        state.withLock { $0.pendingReleases = max(0, $0.pendingReleases - 1) }
         makeRoom()
     }
 

@@ -29,7 +29,7 @@ extension ConnectionPool {
     }
 
     /// The maximum number of retries of a dial for which the system has no descriptor.
-    private static let maximumTries = 20
+    private static let maximumRetries = 20
 
     /// Whether connections to the origin may turn out to speak HTTP/2, as far as is known.
     func mayBeShared(_ origin: OriginID, _ route: Route) -> Bool {
@@ -45,15 +45,15 @@ extension ConnectionPool {
     func dial(_ id: ConnectionID) {
         guard let origin = entries[id]?.origin, let route = routes[origin] else { return }
         entries[id]?.hasBegun = true
-        let way = versions[origin]?.isUnfitForHTTP2 == true ? route.inHTTP1 : route
+        let way = versions[origin]?.isUnfitForHTTP2 == true ? route.restrictedToHTTP1 : route
         let dial = dialer.dial(way, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
             dialled(id, result)
         }
         // Waiting for other lookups does not count as idle.
-        dial.heldUp = { [unowned self] in perform(machine.handle(.appIsAsked(origin, $0))) }
+        dial.holdChanged = { [unowned self] in perform(machine.handle(.appIsAsked(origin, $0))) }
         dial.proxyIsSilent = { [unowned self] isConnected in
             guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
-            if !isConnected || !hasOpenConnection(origin) { passBy(proxy, origin) }
+            if !isConnected || !hasOpenConnection(origin) { abandonProxy(proxy, origin) }
         }
         dial.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
         // The dial may be over before the call returns.
@@ -61,20 +61,20 @@ extension ConnectionPool {
     }
 
     /// The number of loads that are notified of a silent proxy in one turn of the loop.
-    private static let passersPerTurn = 128
+    private static let leasesPerTurn = 128
 
     /// Fails the requests of loads that wait for a connection through a silent proxy and have another way.
     ///
     /// All of them fail, because a dial may serve many loads, and the next dial would have the same problem. A dial that no load
     /// waits for is then cancelled.
-    private func passBy(_ proxy: ProxyServer, _ origin: OriginID) {
+    private func abandonProxy(_ proxy: ProxyServer, _ origin: OriginID) {
         // No load times out while the app is asked about one of the connections.
         guard !machine.appIsAsked(origin) else { return }
-        let passers = leases.values.filter { $0.origin == origin && $0.route.details?.hasAlternatives == true }
-        let seconds = ProxyPatience.limit.nanoseconds / 1_000_000_000
+        let affectedLeases = leases.values.filter { $0.origin == origin && $0.route.details?.hasAlternatives == true }
+        let seconds = ProxySilenceTimer.limit.nanoseconds / 1_000_000_000
         var error = LoadError(.timedOut, "the proxy \(proxy) did not answer within \(seconds) s")
         error.isProxyError = true
-        passBy(passers.map(\.id).sorted { $0.number < $1.number }[...], origin, error)
+        abandonProxy(affectedLeases.map(\.id).sorted { $0.number < $1.number }[...], origin, error)
     }
 
     /// Whether the origin has an established connection.
@@ -82,19 +82,19 @@ extension ConnectionPool {
     /// A dial that has reached its proxy then waits only for the server.
     private func hasOpenConnection(_ origin: OriginID) -> Bool { machine.count(origin) > machine.dials(origin).count }
 
-    private func passBy(_ passers: ArraySlice<LeaseID>, _ origin: OriginID, _ error: LoadError) {
-        for lease in passers.prefix(Self.passersPerTurn) where leases[lease]?.origin == origin {
+    private func abandonProxy(_ affectedLeases: ArraySlice<LeaseID>, _ origin: OriginID, _ error: LoadError) {
+        for lease in affectedLeases.prefix(Self.leasesPerTurn) where leases[lease]?.origin == origin {
             perform(machine.handle(.withdrawn(lease)))
             refuse(lease, error)
         }
-        let rest = passers.dropFirst(Self.passersPerTurn)
+        let rest = affectedLeases.dropFirst(Self.leasesPerTurn)
         guard !rest.isEmpty else { return }
-        LoopDirectory.executor(of: loop).turns.whenNext { [weak self] in self?.passBy(rest, origin, error) }
+        LoopDirectory.executor(of: loop).turns.runInLaterTurn { [weak self] in self?.abandonProxy(rest, origin, error) }
     }
 
     func cancel(_ id: ConnectionID) {
         guard let entry = entries.removeValue(forKey: id) else { return }
-        entry.nextTry?.cancel()
+        entry.retryTimer?.cancel()
         if entry.isPaused { pauseEnded(entry.origin) }
         entry.dial?.cancel()
         if !entry.hasBegun { room.giveBack() }
@@ -149,7 +149,7 @@ extension ConnectionPool {
     private func makeConnection(_ dialled: DialledChannel, _ id: ConnectionID) throws -> any HTTPConnection {
         let pipeline = dialled.channel.pipeline.syncOperations
         let origin = entries[id]?.origin
-        if let origin, routes[origin]?.carriesBytes == true {
+        if let origin, routes[origin]?.carriesByteStream == true {
             let connection = ByteStreamConnection(id: id.number, facts: dialled.facts, received: dialled.early)
             connection.pool = self
             try pipeline.addHandler(connection)
@@ -160,7 +160,7 @@ extension ConnectionPool {
             dialled.facts.applicationProtocol == HTTPVersion.http2.name
             || origin.flatMap { routes[$0] }.map(dialer.assumesHTTP2) ?? false
         if let origin { versions[origin, default: KnownVersion()].isHTTP1 = !isHTTP2 }
-        if let origin, !isHTTP2 { forgive(origin) }
+        if let origin, !isHTTP2 { resetFailures(origin) }
         guard isHTTP2 else {
             let connection = HTTP1Connection(id: id.number, facts: dialled.facts)
             connection.pool = self
@@ -176,7 +176,7 @@ extension ConnectionPool {
     }
 
     private func dialFailed(_ id: ConnectionID, _ error: LoadError) {
-        if DialFailures.isForWantOfDescriptors(error), isTriedAgain(id) { return }
+        if DialFailures.isOutOfDescriptors(error), retryIfPossible(id) { return }
         entries[id] = nil
         dialFailures[id] = error
         perform(machine.handle(.dialFailed(id)))
@@ -185,7 +185,7 @@ extension ConnectionPool {
 
     /// Retries a dial for which the process has no descriptor: once one of its connections is closed, or after a moment if it has
     /// no connection.
-    private func isTriedAgain(_ id: ConnectionID) -> Bool {
+    private func retryIfPossible(_ id: ConnectionID) -> Bool {
         guard var entry = entries[id] else { return false }
         if room.mayGetDescriptor {
             entries[id] = nil
@@ -193,13 +193,13 @@ extension ConnectionPool {
             return true
         }
         entry.triesWithoutDescriptor += 1
-        guard entry.triesWithoutDescriptor < Self.maximumTries else { return false }
+        guard entry.triesWithoutDescriptor < Self.maximumRetries else { return false }
         let bound = NIOLoopBound(self, eventLoop: loop)
         entry.dial = nil
-        entry.nextTry = loop.scheduleTask(in: room.moment) {
+        entry.retryTimer = loop.scheduleTask(in: room.moment) {
             // A timer that was already due when it was cancelled still runs.
             guard bound.value.entries[id] != nil else { return }
-            bound.value.entries[id]?.nextTry = nil
+            bound.value.entries[id]?.retryTimer = nil
             _ = bound.value.room.takeMore(isNeeded: true)
             bound.value.dial(id)
         }

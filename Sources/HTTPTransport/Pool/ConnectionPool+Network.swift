@@ -20,8 +20,8 @@ extension ConnectionPool {
     /// may be a better route.
     func networkChanged(from before: NetworkPath, to now: NetworkPath) {
         let hasNewAddress = !Set(now.interfaces.flatMap(\.addresses)).isSubset(of: before.interfaces.flatMap(\.addresses))
-        let standing = standing()
-        endLost(standing[...]) { [weak self] in
+        let establishedConnections = establishedConnections()
+        endLost(establishedConnections[...]) { [weak self] in
             if hasNewAddress { self?.closeIdleBeyondTheMachine() }
         }
     }
@@ -60,7 +60,7 @@ extension ConnectionPool {
     package func hasEnded(_ wait: NetworkView.Wait) -> Bool { dialer.network?.hasEnded(wait, now: .now()) ?? true }
 
     /// The established connections in the order in which they were made, with the networks that they must not use.
-    private func standing() -> [(connection: any HTTPConnection, prohibited: ProhibitedNetworks)] {
+    private func establishedConnections() -> [(connection: any HTTPConnection, prohibited: ProhibitedNetworks)] {
         entries.sorted { $0.key.number < $1.key.number }.compactMap { _, entry in
             entry.connection.map { ($0, routes[entry.origin].map(dialer.prohibited) ?? []) }
         }
@@ -79,12 +79,12 @@ extension ConnectionPool {
         }
         let rest = connections.dropFirst(Self.connectionsPerTurn)
         guard !rest.isEmpty else { return done() }
-        LoopDirectory.executor(of: loop).turns.whenNext { [self] in endLost(rest, then: done) }
+        LoopDirectory.executor(of: loop).turns.runInLaterTurn { [self] in endLost(rest, then: done) }
     }
 
     /// There is a new address: closes idle connections and notifies stream tasks, because there may be a better route.
     private func closeIdleBeyondTheMachine() {
-        for (connection, _) in standing() {
+        for (connection, _) in establishedConnections() {
             guard let address = connection.facts.localAddress, dialer.network?.mayConcern(address) == true else { continue }
             if connection.isIdle { connection.close() } else { (connection as? ByteStreamConnection)?.findBetterRoute() }
         }

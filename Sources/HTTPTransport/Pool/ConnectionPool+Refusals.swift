@@ -15,12 +15,12 @@ import TransportMachines
 /// How the pool reacts when connections to an origin take no more requests.
 extension ConnectionPool {
     /// The server has started to process a request of this connection.
-    func worked(_ connection: any HTTPConnection) {
-        if let origin = entries[ConnectionID(connection.id)]?.origin { forgive(origin) }
+    func serverAnswered(_ connection: any HTTPConnection) {
+        if let origin = entries[ConnectionID(connection.id)]?.origin { resetFailures(origin) }
     }
 
     /// Earlier failures of connections to the origin no longer delay the next dial.
-    func forgive(_ origin: OriginID) {
+    func resetFailures(_ origin: OriginID) {
         versions[origin]?.fruitless.reset()
         versions[origin]?.pausedUntil = nil
     }
@@ -32,14 +32,14 @@ extension ConnectionPool {
     ///   - isFruitless: The server has processed none of its requests.
     ///   - asksForCalm: The server reported excessive load (ENHANCE_YOUR_CALM), and gets no second connection for a while.
     /// - Returns: Whether it is the last of too many such connections in a row.
-    func takesNoMore(_ connection: any HTTPConnection, isFruitless: Bool, asksForCalm: Bool) -> Bool {
+    func stopsTakingRequests(_ connection: any HTTPConnection, isFruitless: Bool, asksForCalm: Bool) -> Bool {
         let id = ConnectionID(connection.id)
         guard let origin = entries[id]?.origin else { return false }
         var known = versions[origin, default: KnownVersion()]
-        if asksForCalm { known.calmUntil = loop.now + Self.calm }
+        if asksForCalm { known.calmUntil = loop.now + Self.calmPeriod }
         // While another connection works, requests can be sent there.
         let others = machine.shared(origin).filter { $0 != id }
-        let serves = others.contains { (entries[$0]?.connection as? HTTP2Connection)?.standing.hasWorked == true }
+        let serves = others.contains { (entries[$0]?.connection as? HTTP2Connection)?.status.hasAnswered == true }
         let isLast = isFruitless && !serves && known.fruitless.add()
         if serves { known.fruitless.reset() }
         let pause = known.fruitless.pause(asksForCalm: asksForCalm, jitter: .random(in: 0...1))
@@ -71,12 +71,12 @@ extension ConnectionPool {
         guard let end = versions[origin]?.pausedUntil, loop.now < end else { return false }
         let bound = NIOLoopBound(self, eventLoop: loop)
         entries[id]?.isPaused = true
-        entries[id]?.nextTry = loop.scheduleTask(deadline: end) {
+        entries[id]?.retryTimer = loop.scheduleTask(deadline: end) {
             let pool = bound.value
             // A timer that was already due when it was cancelled still runs.
             guard pool.entries[id]?.isPaused == true else { return }
             pool.entries[id]?.isPaused = false
-            pool.entries[id]?.nextTry = nil
+            pool.entries[id]?.retryTimer = nil
             pool.pauseEnded(origin)
             pool.pace.begin { pool.dial(id) }
         }
@@ -85,15 +85,15 @@ extension ConnectionPool {
     }
 
     /// Notifies the loads that wait for a paused dial, once the machine's earlier actions are carried out.
-    func tellPauses() {
-        isTellingPauses = true
-        defer { isTellingPauses = false }
+    func reportPauses() {
+        isReportingPauses = true
+        defer { isReportingPauses = false }
         while let origin = pausing.popLast() { perform(machine.handle(.appIsAsked(origin, true))) }
     }
 
     func pauseEnded(_ origin: OriginID) {
-        if let untold = pausing.firstIndex(of: origin) {
-            pausing.remove(at: untold)
+        if let unreported = pausing.firstIndex(of: origin) {
+            pausing.remove(at: unreported)
         } else {
             perform(machine.handle(.appIsAsked(origin, false)))
         }

@@ -32,7 +32,7 @@ extension ConnectionPool {
         let actions = machine.handle(.roomNeeded)
         // The budget has discarded the last report.
         idleSince = nil
-        if actions.isEmpty { room.gaveNothing() }
+        if actions.isEmpty { room.hadNothingToRelease() }
         perform(actions)
     }
 
@@ -40,7 +40,7 @@ extension ConnectionPool {
 
     package func count(_ route: Route) -> Int { origins[route].map { machine.count($0) } ?? 0 }
 
-    func tellIdle() {
+    func reportIdle() {
         guard machine.idleSince != idleSince else { return }
         idleSince = machine.idleSince
         share?.idle(since: idleSince)

@@ -13,36 +13,36 @@ import TransportMachines
 /// A second HTTP/2 connection to an origin whose only connection is blocked.
 extension ConnectionPool {
     /// How long an origin's only shared connection may have no capacity before a second one is dialed.
-    private static let lineWatch = TimeAmount.seconds(1)
+    private static let queueWatchDelay = TimeAmount.seconds(1)
     /// How long a server that sent ENHANCE_YOUR_CALM gets no second connection.
-    static let calm = TimeAmount.seconds(10)
+    static let calmPeriod = TimeAmount.seconds(10)
 
     /// The server may be gone: new requests may get another connection.
     func isDoubtful(_ connection: any HTTPConnection) {
-        guard !isCalmedDown(entries[ConnectionID(connection.id)]?.origin) else { return }
+        guard !isInCalmPeriod(entries[ConnectionID(connection.id)]?.origin) else { return }
         perform(machine.handle(.isDoubtful(ConnectionID(connection.id))))
     }
 
     /// Checks a blocked queue after a while.
-    func watchLine(of origin: OriginID) {
+    func watchQueue(of origin: OriginID) {
         let bound = NIOLoopBound(self, eventLoop: loop)
         // The origin may have been forgotten since the last time.
-        lineWatches[origin]?.cancel()
-        lineWatches[origin] = loop.scheduleTask(in: Self.lineWatch) {
+        queueWatches[origin]?.cancel()
+        queueWatches[origin] = loop.scheduleTask(in: Self.queueWatchDelay) {
             let pool = bound.value
-            guard pool.lineWatches.removeValue(forKey: origin) != nil else { return }
-            if pool.isCalmedDown(origin) { return pool.watchLine(of: origin) }
+            guard pool.queueWatches.removeValue(forKey: origin) != nil else { return }
+            if pool.isInCalmPeriod(origin) { return pool.watchQueue(of: origin) }
             pool.perform(pool.machine.handle(.lineWasWatched(origin)))
         }
     }
 
-    private func isCalmedDown(_ origin: OriginID?) -> Bool {
+    private func isInCalmPeriod(_ origin: OriginID?) -> Bool {
         guard let origin, let end = versions[origin]?.calmUntil else { return false }
         return loop.now < end
     }
 
-    func endLineWatches() {
-        for watch in lineWatches.values { watch.cancel() }
-        lineWatches = [:]
+    func cancelQueueWatches() {
+        for watch in queueWatches.values { watch.cancel() }
+        queueWatches = [:]
     }
 }

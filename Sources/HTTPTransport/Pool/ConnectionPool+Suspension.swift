@@ -18,11 +18,11 @@ extension ConnectionPool {
     /// A load that was asked about a connection keeps its position until that dial succeeds or fails, and then passes the
     /// connection on. Otherwise an app that suspends the task, answers and resumes it would be asked the same about a new
     /// connection each time.
-    func stepAside(_ lease: Lease) {
+    func leaveQueue(_ lease: Lease) {
         guard lease.connection != nil || lease.failure == nil else { return }
         if lease.connection == nil, isAsked(lease) { return perform(machine.handle(.suspended(lease.id, true))) }
         lease.control.enter(.elsewhere)
-        letGo(lease, now: .now())
+        endHold(lease, now: .now())
         leases[lease.id] = nil
         if let connection = lease.connection.take() {
             giveBack(connection)

@@ -15,7 +15,7 @@ import TransportMachines
 /// One pool belongs to one session. Confined to the session's event loop.
 package final class ConnectionPool {
     /// A load's request for a connection; the load checks it when it is woken.
-    package final class Lease: PlaceInLine {
+    package final class Lease: QueuePosition {
         let id: LeaseID
         fileprivate(set) var origin: OriginID
         let route: Route
@@ -50,7 +50,7 @@ package final class ConnectionPool {
         package func appIsAsked(_ isAsked: Bool) { pool.appIsAsked(isAsked, for: self) }
 
         package func priorityChanged(_ priority: Float) { pool.reprioritise(self, priority) }
-        package func suspended() { pool.stepAside(self) }
+        package func suspended() { pool.leaveQueue(self) }
         package func resumed() { pool.resumed(self) }
 
         /// Whether ``ConnectionPool/take(_:)`` will return a connection or throw.
@@ -66,7 +66,7 @@ package final class ConnectionPool {
         /// How often the system had no descriptor for the connection while the process had no other connection to wait for.
         var triesWithoutDescriptor = 0
         /// The timer of the next attempt, or of the first one after a pause.
-        var nextTry: Scheduled<Void>?
+        var retryTimer: Scheduled<Void>?
         var isPaused = false
     }
 
@@ -94,10 +94,10 @@ package final class ConnectionPool {
     private var originLimit = 256
     private var sweep: Scheduled<Void>?
     /// The timers of blocked queues.
-    var lineWatches: [OriginID: Scheduled<Void>] = [:]
+    var queueWatches: [OriginID: Scheduled<Void>] = [:]
     /// Origins whose dial is paused, until their queued loads are notified.
     @exclusivity(unchecked) var pausing: [OriginID] = []
-    var isTellingPauses = false
+    var isReportingPauses = false
     /// A reusable buffer in which connections serialize a message's head.
     @exclusivity(unchecked) private var scratch: ByteBuffer?
     /// The session's share of the process's budget; created by the first dial.
@@ -127,7 +127,7 @@ package final class ConnectionPool {
     /// It belongs to the load until its exchange ends.
     package func takeIdle(_ route: Route) -> (any HTTPConnection)? {
         guard let id = machine.takeIdle(origin(of: route)) else { return nil }
-        tellIdle()
+        reportIdle()
         if let connection = entries[id]?.connection { return connection }
         perform(machine.handle(.closed(id)))
         return nil
@@ -137,20 +137,20 @@ package final class ConnectionPool {
     ///
     /// With `onlyNew`, only a new one is accepted, because an idle one turned out to be gone. The connection belongs to the load until
     /// its exchange ends. The load waits until the request is answered; every request must be passed to ``take(_:)``.
-    package func wish(
+    package func acquire(
         _ route: Route, priority: Float, control: LoadControl, adviser: (any HandshakeAdviser)? = nil, onlyNew: Bool = false
     ) -> Lease {
         nextLease += 1
         let lease = Lease(
             LeaseID(nextLease), origin(of: route), route, priority: priority, onlyNew: onlyNew, control, adviser, in: self)
         leases[lease.id] = lease
-        control.enter(.inLine(lease))
+        control.enter(.queued(lease))
         control.hold(now: .now())
-        want(lease)
+        enqueue(lease)
         return lease
     }
 
-    private func want(_ lease: Lease) {
+    private func enqueue(_ lease: Lease) {
         perform(
             machine.handle(
                 .wanted(
@@ -170,7 +170,7 @@ package final class ConnectionPool {
             lease.origin = origin(of: route)
             perform(machine.handle(.withdrawn(lease.id)))
             putOnHold(lease.id)
-            want(lease)
+            enqueue(lease)
             if lease.control.isSuspended { perform(machine.handle(.suspended(lease.id, true))) }
             for _ in 0..<lease.questionCount { perform(machine.handle(.appIsAsked(lease.origin, true))) }
         }
@@ -191,7 +191,7 @@ package final class ConnectionPool {
     package func take(_ lease: Lease) throws(LoadError) -> any HTTPConnection {
         lease.control.enter(.elsewhere)
         let now = NIODeadline.now()
-        letGo(lease, now: now)
+        endHold(lease, now: now)
         lease.control.markProgress(now)
         if let failure = lease.control.failure {
             leases[lease.id] = nil
@@ -220,10 +220,10 @@ package final class ConnectionPool {
     }
 
     /// From here on, the load's waiting time counts as idle.
-    func letGo(_ lease: Lease, now: NIODeadline) {
+    func endHold(_ lease: Lease, now: NIODeadline) {
         guard lease.isOnHold else { return }
         lease.isOnHold = false
-        lease.control.letGo(now: now)
+        lease.control.endHold(now: now)
     }
 
     /// The adviser for a dial: the load that is expected to get the connection, and that is also notified of a failure.
@@ -302,7 +302,7 @@ package final class ConnectionPool {
     package func shutDown() {
         dialer.network?.end()
         perform(machine.handle(.shutdown))
-        endLineWatches()
+        cancelQueueWatches()
         share?.withdraw()
     }
 
@@ -332,7 +332,7 @@ package final class ConnectionPool {
 
     func perform(_ actions: [PoolMachine.Action]) {
         for action in actions { perform(action) }
-        tellIdle()
+        reportIdle()
         // Reservations that were available at once; each dial requests its own.
         while hasRoom || awaitsRoom {
             let event: PoolMachine.Event = hasRoom ? .roomMade : .roomAwaited
@@ -340,13 +340,13 @@ package final class ConnectionPool {
             awaitsRoom = false
             for action in machine.handle(event) { perform(action) }
         }
-        if !pausing.isEmpty, !isTellingPauses { tellPauses() }
+        if !pausing.isEmpty, !isReportingPauses { reportPauses() }
     }
 
     private func perform(_ action: PoolMachine.Action) {
         switch action {
         case .dial(let id, let origin): dial(id, origin)
-        case .lineStands(let origin): watchLine(of: origin)
+        case .lineStands(let origin): watchQueue(of: origin)
         case .grant(let lease, let id, _): grant(lease, id)
         case .refuse(let lease, let failedDial):
             refuse(
@@ -367,7 +367,7 @@ package final class ConnectionPool {
         case .stopTimer:
             sweep?.cancel()
             sweep = nil
-        case .connecting(let id): if let lease = leases[id] { letGo(lease, now: .now()) }
+        case .connecting(let id): if let lease = leases[id] { endHold(lease, now: .now()) }
         case .heldUp(let id): putOnHold(id)
         case .askForRoom:
             hasRoom = room.ask()
@@ -387,7 +387,7 @@ package final class ConnectionPool {
         leave(lease)
         lease.connection = entries[connection]?.connection
         if lease.connection == nil { lease.failure = LoadError(.connectionLost, "the connection was lost") }
-        lease.control.isSuspended ? stepAside(lease) : lease.control.wake()
+        lease.control.isSuspended ? leaveQueue(lease) : lease.control.wake()
     }
 
     func refuse(_ id: LeaseID, _ error: LoadError) {

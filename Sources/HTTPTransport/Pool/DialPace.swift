@@ -14,11 +14,11 @@ import NIOCore
 /// Confined to its event loop.
 final class DialPace {
     /// About 5 ms of work.
-    private static let atOnce = 32
+    private static let dialsPerTurn = 32
 
     private let turns: LoopTurns
     private var waiting = CircularBuffer<() -> Void>()
-    private var begun = 0
+    private var startedThisTurn = 0
     /// Dials are being started, or the next turn is awaited.
     private var isBusy = false
 
@@ -27,22 +27,22 @@ final class DialPace {
     /// Starts a dial, now or in its turn.
     func begin(_ dial: @escaping () -> Void) {
         waiting.append(dial)
-        if !isBusy { beginSome() }
+        if !isBusy { startQueuedDials() }
     }
 
-    private func beginSome() {
+    private func startQueuedDials() {
         isBusy = true
-        while begun < Self.atOnce, let dial = waiting.popFirst() {
-            begun += 1
+        while startedThisTurn < Self.dialsPerTurn, let dial = waiting.popFirst() {
+            startedThisTurn += 1
             dial()
         }
-        guard begun == Self.atOnce else {
+        guard startedThisTurn == Self.dialsPerTurn else {
             isBusy = false
             return
         }
-        turns.whenNext { [self] in
-            begun = 0
-            beginSome()
+        turns.runInLaterTurn { [self] in
+            startedThisTurn = 0
+            startQueuedDials()
         }
     }
 }

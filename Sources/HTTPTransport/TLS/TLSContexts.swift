@@ -24,7 +24,7 @@ enum TLSContexts {
 
     /// Replies at once if the context exists, and otherwise from the thread that creates it.
     static func context(for policy: TLSPolicy, reply: @escaping @Sendable (Result<NIOSSLContext, LoadError>) -> Void) {
-        let (known, mustMake) = entries.withLock { entries -> (Result<NIOSSLContext, LoadError>?, Bool) in
+        let (known, mustCreate) = entries.withLock { entries -> (Result<NIOSSLContext, LoadError>?, Bool) in
             switch entries[policy] {
             case .made(let result): return (result, false)
             case .pending(let replies):
@@ -36,7 +36,7 @@ enum TLSContexts {
             }
         }
         if let known { return reply(known) }
-        guard mustMake else { return }
+        guard mustCreate else { return }
         let work: WorkerThreads.Work = {
             let result = make(policy)
             for reply in store(result, for: policy) { reply(result) }

@@ -49,14 +49,14 @@ enum TLSFailure {
         }
         let text = "\(error)".uppercased()
         // The text contains BoringSSL's names for its own errors and for the server's alerts.
-        if let alert = aboutClientCertificate(error, shown) { return alert }
+        if let alert = clientCertificateFailure(error, shown) { return alert }
         if text.contains("PROTOCOL_VERSION") || text.contains("UNSUPPORTED_PROTOCOL") || text.contains("WRONG_SSL_VERSION") {
             // BoringSSL reports UNSUPPORTED_PROTOCOL if the server chose an older version. An alert from the server may mean that
             // the offered versions are too old or too new.
-            return (.secureConnectionFailed, aboutVersion(terms, isTooOld: text.contains("UNSUPPORTED_PROTOCOL")))
+            return (.secureConnectionFailed, versionReason(terms, isTooOld: text.contains("UNSUPPORTED_PROTOCOL")))
         }
         if text.contains("HANDSHAKE_FAILURE") || text.contains("NO_SHARED_CIPHER") || text.contains("NO_CIPHERS") {
-            return (.secureConnectionFailed, aboutCiphers(terms))
+            return (.secureConnectionFailed, cipherReason(terms))
         }
         if text.contains("UNRECOGNIZED_NAME") {
             return (.secureConnectionFailed, "the server does not know this host name")
@@ -67,7 +67,7 @@ enum TLSFailure {
         return (.secureConnectionFailed, "the TLS handshake failed" + (PrintableFailure.text(error).map { ": " + $0 } ?? ""))
     }
 
-    private static func aboutVersion(_ terms: Terms, isTooOld: Bool) -> String {
+    private static func versionReason(_ terms: Terms, isTooOld: Bool) -> String {
         let (policy, demanded) = (terms.policy, terms.demands.minimumVersion ?? 0)
         let newest = policy.maximumVersion.flatMap { $0 < 0x0304 ? $0 : nil }
         let minimum = max(policy.minimumVersion, demanded)
@@ -81,7 +81,7 @@ enum TLSFailure {
         return "\(offer) \(who)App Transport Security require\(who.isEmpty ? "s" : ""): \(advice) may allow an older version"
     }
 
-    private static func aboutCiphers(_ terms: Terms) -> String {
+    private static func cipherReason(_ terms: Terms) -> String {
         let reason = "the server refused the handshake (no common cipher or signature algorithm)"
         guard terms.demands.requiresForwardSecrecy, !terms.policy.requiresForwardSecrecy else { return reason }
         let advice = key("NSExceptionRequiresForwardSecrecy", of: terms.host)
@@ -91,7 +91,7 @@ enum TLSFailure {
     /// The failure if the error is an alert because the client's certificate is missing or was rejected (RFC 8446, section 6.2).
     ///
     /// In TLS 1.3 these alerts arrive after the handshake.
-    static func aboutClientCertificate(_ error: any Error, _ shown: Shown) -> (LoadError.Kind, String)? {
+    static func clientCertificateFailure(_ error: any Error, _ shown: Shown) -> (LoadError.Kind, String)? {
         let text = "\(error)".uppercased()
         if text.contains("CERTIFICATE_REQUIRED") {
             return (.clientCertificateRequired, "the server requires a client certificate")

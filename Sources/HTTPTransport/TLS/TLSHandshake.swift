@@ -70,13 +70,13 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         advice.ask(
             { [chain, server] adviser, reply in adviser.judge(chain, of: server) { _ = reply($0) } },
             otherwise: { standing -> TrustAnswer? in
-                if case .somebody(judgesServers: true) = standing { nil } else { .checked }
+                if case .known(judgesServers: true) = standing { nil } else { .checked }
             },
-            reply: { [self] in judged($0, on: loop) }
+            reply: { [self] in handleTrustAnswer($0, on: loop) }
         )
     }
 
-    private func judged(_ answer: TrustAnswer, on loop: any EventLoop) {
+    private func handleTrustAnswer(_ answer: TrustAnswer, on loop: any EventLoop) {
         switch answer {
         case .cancelled:
             conclude(LoadError(.cancelled, "the challenge about the certificate of \(server.host) was cancelled"))
@@ -96,8 +96,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
                 handshake.conclude(nil)
             }
         case .trusted, .checked:
-            let isLoosened = if case .trusted = answer { true } else { false }
-            check(on: loop) { $0.checked($1, isLoosened: isLoosened) }
+            let isTrustedByApp = if case .trusted = answer { true } else { false }
+            check(on: loop) { $0.checked($1, isTrustedByApp: isTrustedByApp) }
         }
     }
 
@@ -113,13 +113,13 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    private func checked(_ failure: TrustFailure?, isLoosened: Bool) {
+    private func checked(_ failure: TrustFailure?, isTrustedByApp: Bool) {
         guard let failure else {
             isVerified = true
             hasStrongKeys = demands.requiresStrongKeys
             return conclude(nil)
         }
-        conclude(LoadError(failure.kind, failure.message + (isLoosened ? hint(on: failure) : "")))
+        conclude(LoadError(failure.kind, failure.message + (isTrustedByApp ? hint(on: failure) : "")))
     }
 
     /// Names the App Transport Security key that would let the app's decision stand, if there is one.
@@ -162,12 +162,12 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             { [server] in $0.identity(for: server, reply: $1) },
             // If there never was a load to ask, continue without a certificate. If all loads have left, the dial ends: the
             // connection would suit only loads that present none.
-            otherwise: { standing -> IdentityAnswer? in if case .nobody = standing { IdentityAnswer.none } else { nil } },
-            reply: { [self] in chosen($0) }
+            otherwise: { standing -> IdentityAnswer? in if case .noAdviser = standing { IdentityAnswer.none } else { nil } },
+            reply: { [self] in handleIdentityAnswer($0) }
         )
     }
 
-    private func chosen(_ answer: IdentityAnswer) {
+    private func handleIdentityAnswer(_ answer: IdentityAnswer) {
         guard let promise = certificate else { return }
         certificate = nil
         switch answer {

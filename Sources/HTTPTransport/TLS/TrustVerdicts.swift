@@ -58,8 +58,8 @@ enum TrustVerdicts {
         let step = state.withLock { $0.next(key, reply, now: now) }
         switch step {
         case .isTrusted(let verdict): return reply(verdict)
-        case .isTooMuch: return reply(TrustVerdict(failure: .unchecked(host)))
-        case .waits: return
+        case .isOverloaded: return reply(TrustVerdict(failure: .unchecked(host)))
+        case .mustWait: return
         case .mustCheck: break
         }
         // Not on Swift's cooperative thread pool, which the app may block.
@@ -90,8 +90,8 @@ enum TrustVerdicts {
 extension TrustVerdicts {
     fileprivate enum Step {
         case isTrusted(TrustVerdict)
-        case isTooMuch
-        case waits
+        case isOverloaded
+        case mustWait
         case mustCheck
     }
 }
@@ -101,7 +101,7 @@ extension TrustVerdicts.State {
         _ key: TrustVerdicts.Key, _ reply: @escaping @Sendable (TrustVerdict) -> Void, now: NIODeadline
     ) -> TrustVerdicts.Step {
         if case .trusted(let verdict, let until) = entries[key], until > now { return .isTrusted(verdict) }
-        guard waitingCount < TrustVerdicts.maximumWaiting else { return .isTooMuch }
+        guard waitingCount < TrustVerdicts.maximumWaiting else { return .isOverloaded }
         waitingCount += 1
         // Removed from the dictionary first, so that appending does not copy the array.
         guard case .pending(var replies) = entries.removeValue(forKey: key) else {
@@ -110,7 +110,7 @@ extension TrustVerdicts.State {
         }
         replies.append(reply)
         entries[key] = .pending(replies)
-        return .waits
+        return .mustWait
     }
 
     fileprivate mutating func conclude(

@@ -18,7 +18,7 @@ package final class MessageDeflater {
     private static let step = 16_384
 
     private let windowBits: Int
-    private let takesContextOver: Bool
+    private let usesContextTakeover: Bool
     private let level: CInt
     /// On the heap, because zlib keeps a pointer to it.
     private var stream: UnsafeMutablePointer<z_stream>?
@@ -27,12 +27,12 @@ package final class MessageDeflater {
 
     /// - Parameters:
     ///   - windowBits: The size of the window as a power of two, from 9 to 15: the negotiated size, or less.
-    ///   - takesContextOver: Whether the window spans messages; optional if negotiated.
+    ///   - usesContextTakeover: Whether the window spans messages; optional if negotiated.
     ///   - level: From 1, the fastest, to 9; -1 is zlib's default.
-    package init(windowBits: Int, takesContextOver: Bool, level: Int = -1) {
+    package init(windowBits: Int, usesContextTakeover: Bool, level: Int = -1) {
         precondition(9...15 ~= windowBits, "zlib supports compression windows of 9 to 15 bits")
         self.windowBits = windowBits
-        self.takesContextOver = takesContextOver
+        self.usesContextTakeover = usesContextTakeover
         self.level = CInt(level)
     }
 
@@ -74,7 +74,7 @@ package final class MessageDeflater {
 
     /// Frees memory that the next message does not need.
     package func releaseMemory() {
-        if !takesContextOver { freeStream() }
+        if !usesContextTakeover { freeStream() }
     }
 
     private func write(_ stream: UnsafeMutablePointer<z_stream>, _ flush: CInt, into output: inout ByteBuffer) {
@@ -97,7 +97,7 @@ package final class MessageDeflater {
         precondition(
             output.getInteger(at: place, as: UInt32.self) == 0x0000_FFFF, "zlib did not end the message with an empty block")
         output.moveWriterIndex(to: place)
-        if !takesContextOver { deflateReset(stream) }
+        if !usesContextTakeover { deflateReset(stream) }
     }
 
     private func makeStream() -> UnsafeMutablePointer<z_stream>? {

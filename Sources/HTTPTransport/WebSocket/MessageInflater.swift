@@ -30,7 +30,7 @@ package final class MessageInflater {
     private static let tail: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
 
     private let windowBits: Int
-    private let takesContextOver: Bool
+    private let usesContextTakeover: Bool
     /// On the heap, because zlib keeps a pointer to it.
     private var stream: UnsafeMutablePointer<z_stream>?
     private var limit = 0
@@ -39,7 +39,7 @@ package final class MessageInflater {
     /// How many bytes of the tail have been fed back.
     private var tailOffset = 0
     /// The input so far ended with a final block, at a byte boundary.
-    private var isBehindFinalBlock = false
+    private var isAfterFinalBlock = false
     private var failure: WebSocketFailure?
 
     /// A peer that exceeds its window is not always detected, because zlib can look back over the window plus the output of the
@@ -49,16 +49,16 @@ package final class MessageInflater {
     ///
     /// - Parameters:
     ///   - windowBits: The size of the peer's window as a power of two, from 8 to 15.
-    ///   - takesContextOver: Whether the window spans messages.
-    package init(windowBits: Int, takesContextOver: Bool) {
+    ///   - usesContextTakeover: Whether the window spans messages.
+    package init(windowBits: Int, usesContextTakeover: Bool) {
         precondition(8...15 ~= windowBits, "a window must have 8 to 15 bits")
         self.windowBits = windowBits
-        self.takesContextOver = takesContextOver
+        self.usesContextTakeover = usesContextTakeover
     }
 
     /// An inflater for messages from a server.
     package convenience init(_ parameters: MessageDeflateParameters) {
-        self.init(windowBits: parameters.serverWindowBits, takesContextOver: parameters.serverTakesContextOver)
+        self.init(windowBits: parameters.serverWindowBits, usesContextTakeover: parameters.serverTakesContextOver)
     }
 
     deinit { freeStream() }
@@ -92,17 +92,17 @@ package final class MessageInflater {
             try inflate(tail, &tailOffset, into: &output)
         }
         if hasMore { return true }
-        guard let stream, isBehindFinalBlock || Self.isAtBoundary(stream.pointee.data_type) else {
+        guard let stream, isAfterFinalBlock || Self.isAtBoundary(stream.pointee.data_type) else {
             throw fails(Self.corrupt("it ends within a block"))
         }
-        if !takesContextOver { inflateReset(stream) }
-        isBehindFinalBlock = false
+        if !usesContextTakeover { inflateReset(stream) }
+        isAfterFinalBlock = false
         return false
     }
 
     /// Frees memory that the next message does not need.
     package func releaseMemory() {
-        if !takesContextOver { freeStream() }
+        if !usesContextTakeover { freeStream() }
     }
 
     private func step(
@@ -133,7 +133,7 @@ package final class MessageInflater {
         produced += written
         guard produced <= limit else { throw .tooBig("a compressed message is larger than \(limit) bytes") }
         switch status {
-        case Z_OK: isBehindFinalBlock = false
+        case Z_OK: isAfterFinalBlock = false
         // There was nothing to do.
         case Z_BUF_ERROR: break
         case Z_STREAM_END:
@@ -141,7 +141,7 @@ package final class MessageInflater {
             // zlib's manual does not mention this function, but its header does, and the documented way copies the window each
             // time.
             guard inflateResetKeep(stream) == Z_OK else { throw Self.corrupt("zlib cannot be reset") }
-            isBehindFinalBlock = true
+            isAfterFinalBlock = true
         case Z_MEM_ERROR: throw WebSocketFailure(code: 1011, message: "there is not enough memory to inflate messages")
         default: throw Self.corrupt(stream.pointee.msg.map { String(cString: $0) } ?? "zlib says \(status)")
         }

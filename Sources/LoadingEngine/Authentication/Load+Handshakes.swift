@@ -51,10 +51,10 @@ extension Load: HandshakeAdviser {
             return
         }
         let space = space(server, .clientCertificate)
-        let line = control.line
+        let queuePosition = control.queuePosition
         stored(for: space) { [self] proposed in
             // The storage may have taken time. The load may have left the queue meanwhile, and queued again for another connection.
-            guard line != nil, control.line === line, control.failure == nil else { return }
+            guard queuePosition != nil, control.queuePosition === queuePosition, control.failure == nil else { return }
             guard wants(.challenges) else { return show(proposed, to: server, reply) }
             var question = ChallengeQuestion(space)
             question.proposed = proposed
@@ -99,14 +99,14 @@ extension Load: HandshakeAdviser {
 
     /// Asks the app without blocking: the connection and the load wait for the answer.
     private func ask(_ question: ChallengeQuestion, _ reply: @escaping (ChallengeAnswer) -> Void) {
-        let line = control.line
-        line?.appIsAsked(true)
-        let bound = NIOLoopBound((line: line, reply: reply), eventLoop: session.loop)
+        let queuePosition = control.queuePosition
+        queuePosition?.appIsAsked(true)
+        let bound = NIOLoopBound((queuePosition: queuePosition, reply: reply), eventLoop: session.loop)
         let loop = session.loop
         client.ask(.challenge(question)) { answer in
             loop.execute {
-                let (line, reply) = bound.value
-                line?.appIsAsked(false)
+                let (queuePosition, reply) = bound.value
+                queuePosition?.appIsAsked(false)
                 if case .credential(let answer) = answer { reply(answer) } else { reply(.performDefaultHandling) }
             }
         }

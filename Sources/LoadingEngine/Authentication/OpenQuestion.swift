@@ -84,7 +84,7 @@ final class OpenQuestion {
         waiting.append(slot)
         // The app is being asked for this load as well.
         control.hold(now: .now())
-        defer { control.letGo(now: .now()) }
+        defer { control.endHold(now: .now()) }
         try await slot.wait()
         return credential
     }

@@ -65,7 +65,7 @@ enum DownloadDelivery {
             return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1, source: source)
         }
         let expected = answer.response.expectedLength
-        let room = try await control.roomForFile(.whole)
+        let room = try await control.reserveFile(.whole)
         let sink = try await LocalFile.open(directory, in: control, isOnHold: true) { directory throws(LoadError) in
             try FileSink.createNow(in: directory, expectedLength: expected < 0 ? nil : expected, room: room)
         }
@@ -97,7 +97,7 @@ enum DownloadDelivery {
         let sink = download.sink
         let isWanted = (error.kind != .cancelled || load.wantsResumeData) && load.session.headers.sessionValue("Range") == nil
         let isContinuing = !load.resumption.rangeFields.isEmpty
-        let isKept = load.wants(.resumePoints) && error.isForWantOfSpace
+        let isKept = load.wants(.resumePoints) && error.isOutOfSpace
         if isWanted, download.total > 0,
             mayResume(answer, after: isKept ? nil : error, load.order.request, isContinuing: isContinuing, in: load),
             let kept = await sink.waitAtEnd(in: load.control, for: load.wants(.resumePoints) ? sink.keep : sink.close), kept > 0

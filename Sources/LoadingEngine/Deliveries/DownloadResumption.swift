@@ -135,7 +135,7 @@ struct DownloadResumption {
         let sink: FileSink
         do {
             // The file stays open while the load waits for a connection.
-            let room = try await load.control.roomForFile(.half)
+            let room = try await load.control.reserveFile(.half)
             sink = try await LocalFile.open(path, in: load.control, isOnHold: true) { [point] path throws(LoadError) in
                 try FileSink.reopenNow(
                     path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount, room: room)
@@ -147,7 +147,7 @@ struct DownloadResumption {
                 throw ended
             }
             // The existing part may be useful once there is space for the rest.
-            if error.isForWantOfSpace {
+            if error.isOutOfSpace {
                 var error = error
                 error.resumeData = data
                 throw error

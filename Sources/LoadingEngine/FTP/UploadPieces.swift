@@ -48,7 +48,7 @@ final class UploadPieces {
         let file = try await open(body)
         let slot = LoopSlot<Result<ByteBuffer, LoadError>>(load.control)
         load.control.hold(now: .now())
-        defer { load.control.letGo(now: .now()) }
+        defer { load.control.endHold(now: .now()) }
         file.read(offset: offset, count: count, on: load.session.loop) { slot.fill($0) }
         offset += Int64(count)
         return try await slot.wait().get()
@@ -56,7 +56,7 @@ final class UploadPieces {
 
     private func open(_ body: BodyFile) async throws(LoadError) -> FileSource {
         if let file { return file }
-        let room = try await load.control.roomForFile(.whole)
+        let room = try await load.control.reserveFile(.whole)
         let opened = try await LocalFile.open(body.path, in: load.control, isOnHold: true) { _ throws(LoadError) in
             try body.openNow(room: room)
         }
@@ -69,7 +69,7 @@ final class UploadPieces {
             let slot = LoopSlot<Result<Data, any Error>>(load.control)
             stream.read(upTo: Self.pieceSize) { slot.fill($0) }
             load.control.hold(now: .now())
-            defer { load.control.letGo(now: .now()) }
+            defer { load.control.endHold(now: .now()) }
             let data: Data
             switch try await slot.wait() {
             case .success(let read): data = read
@@ -97,7 +97,7 @@ final class UploadPieces {
     func check() async throws(LoadError) {
         guard let file else { return }
         let slot = LoopSlot<LoadError?>(load.control)
-        file.lookAgain(on: load.session.loop) { slot.fill($0) }
+        file.checkUnchanged(on: load.session.loop) { slot.fill($0) }
         if let failure = try await slot.wait() { throw failure }
     }
 

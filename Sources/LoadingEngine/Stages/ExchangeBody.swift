@@ -140,7 +140,7 @@ final class ExchangeBody: ResponseBody {
             return true
         }
         load.control.hold(now: .now())
-        defer { load.control.letGo(now: .now()) }
+        defer { load.control.endHold(now: .now()) }
         let found = try await slot.wait().get()
         try await load.control.waitWhileSuspended()
         decodedElsewhere = CircularBuffer(found.pieces)

@@ -170,7 +170,7 @@ final class FollowUpStage {
     func pause(_ seconds: Double, in load: Load) async throws(LoadError) {
         guard seconds > 0 else { return }
         load.control.hold(now: .now())
-        defer { load.control.letGo(now: .now()) }
+        defer { load.control.endHold(now: .now()) }
         try await load.session.wait(seconds, in: load.control)
     }
 

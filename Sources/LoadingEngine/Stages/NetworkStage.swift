@@ -133,7 +133,7 @@ final class NetworkStage: LoadStage {
 
     /// Returns a connection from the pool, or nil if the load has to wait.
     private func connection(for hop: Hop, in load: Load) throws(LoadError) -> (any HTTPConnection)? {
-        if let lease = load.control.line as? ConnectionPool.Lease {
+        if let lease = load.control.queuePosition as? ConnectionPool.Lease {
             guard lease.isAnswered, !load.control.isSuspended || load.control.failure != nil else { return nil }
             return try pool.take(lease)
         }
@@ -144,8 +144,8 @@ final class NetworkStage: LoadStage {
         guard !load.control.isSuspended else { return nil }
         let route = try route(of: hop)
         if !hop.network.needsNewConnection, let idle = pool.takeIdle(route) { return idle }
-        let lease = pool.wish(
-            route, priority: load.connectionPriority, control: load.control, adviser: route.raisesQuestions ? load : nil,
+        let lease = pool.acquire(
+            route, priority: load.connectionPriority, control: load.control, adviser: route.mayAskAdviser ? load : nil,
             onlyNew: hop.network.needsNewConnection
         )
         return lease.isAnswered ? try pool.take(lease) : nil

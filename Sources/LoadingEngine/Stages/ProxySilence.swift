@@ -22,7 +22,7 @@ final class ProxySilence {
     private let proxy: ProxyServer
     private let proxies: SessionProxies
     private let control: LoadControl
-    private lazy var patience = ProxyPatience(on: control.loop) { [unowned self] in
+    private lazy var patience = ProxySilenceTimer(on: control.loop) { [unowned self] in
         isDue = true
         control.wake()
     }
@@ -50,10 +50,10 @@ final class ProxySilence {
         isDue = false
         guard !exchange.record.hasReceivedBytes else { return }
         let now = NIODeadline.now()
-        let rest = control.idleSince(now: now) + ProxyPatience.limit - now
+        let rest = control.idleSince(now: now) + ProxySilenceTimer.limit - now
         if control.isOnHold || rest > .zero {
             unacknowledged = nil
-            return patience.begin(for: control.isOnHold ? ProxyPatience.limit : rest)
+            return patience.begin(for: control.isOnHold ? ProxySilenceTimer.limit : rest)
         }
         let count = exchange.unacknowledgedBytes
         let before = unacknowledged ?? .max
@@ -62,9 +62,9 @@ final class ProxySilence {
         // The last bytes were acknowledged since the previous check.
         if count == 0, before != 0, before != .max { return patience.begin() }
         // A proxy that responds to other loads is waiting for the server, as this load is.
-        let start = now - ProxyPatience.limit
+        let start = now - ProxySilenceTimer.limit
         guard !proxies.failed.hasResponded(proxy, since: Int64(start.uptimeNanoseconds)) else { return patience.begin() }
-        let seconds = ProxyPatience.limit.nanoseconds / 1_000_000_000
+        let seconds = ProxySilenceTimer.limit.nanoseconds / 1_000_000_000
         var error = LoadError(.timedOut, "the proxy \(proxy) did not answer within \(seconds) s")
         error.isProxyError = true
         throw error

@@ -65,14 +65,15 @@ struct StreamConnecting {
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies)
         var route = Route(isSecure: false, host: target.origin.host, port: target.origin.port)
         route.details = RouteDetails(
-            proxy: proxy, needs: needs, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives, carriesBytes: true,
+            proxy: proxy, needs: needs, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives,
+            carriesByteStream: true,
             addresses: addresses)
         return route
     }
 
     private func connection(on route: Route, in load: Load) async throws(LoadError) -> ByteStreamConnection {
         while true {
-            if let lease = (load.control.line as? QueuedLease)?.lease {
+            if let lease = (load.control.queuePosition as? QueuedLease)?.lease {
                 if lease.isAnswered, !load.control.isSuspended || load.control.failure != nil {
                     return try take(try pool.take(lease))
                 }
@@ -82,10 +83,10 @@ struct StreamConnecting {
                 // A suspended task does not queue for a connection.
                 if !load.control.isSuspended {
                     if use != .fresh, let idle = idle(route) { return try take(idle) }
-                    let lease = pool.wish(
+                    let lease = pool.acquire(
                         route, priority: load.connectionPriority, control: load.control,
-                        adviser: route.raisesQuestions ? load : nil, onlyNew: use == .fresh)
-                    load.control.enter(.inLine(QueuedLease(lease)))
+                        adviser: route.mayAskAdviser ? load : nil, onlyNew: use == .fresh)
+                    load.control.enter(.queued(QueuedLease(lease)))
                     continue
                 }
             }
@@ -94,7 +95,7 @@ struct StreamConnecting {
     }
 
     /// A place in the queue that a suspended task keeps, because no other load can use the connection that is being made for it.
-    private final class QueuedLease: PlaceInLine {
+    private final class QueuedLease: QueuePosition {
         let lease: ConnectionPool.Lease
 
         init(_ lease: ConnectionPool.Lease) { self.lease = lease }

@@ -123,7 +123,7 @@ final class StreamLoad {
         connection.takeOver { bound.value.control.wake() }
         // The request timeout limited connecting; reads and writes have their own timeouts.
         load.control.hold(now: .now())
-        defer { load.control.letGo(now: .now()) }
+        defer { load.control.endHold(now: .now()) }
         isHeld = load.control.isSuspended
         results.append(.held(isHeld))
         // Bytes that have already arrived precede TLS, if the app requests that.
@@ -319,7 +319,7 @@ final class StreamLoad {
         let origin = try order.target().0.origin
         waits = true
         // The request timeout limits the TLS handshake.
-        load.control.letGo(now: .now())
+        load.control.endHold(now: .now())
         load.control.markProgress(.now())
         defer {
             load.control.hold(now: .now())

@@ -13,13 +13,13 @@ import NIOCore
 
 extension ByteStreamConnection {
     /// Pauses the request timeout while the app answers a question of the TLS handshake.
-    private final class Handshake: PlaceInLine {
+    private final class Handshake: QueuePosition {
         private let control: LoadControl
 
         init(of control: LoadControl) { self.control = control }
 
         func appIsAsked(_ isAsked: Bool) {
-            if isAsked { control.hold(now: .now()) } else { control.letGo(now: .now()) }
+            if isAsked { control.hold(now: .now()) } else { control.endHold(now: .now()) }
         }
 
         func priorityChanged(_ priority: Float) {}
@@ -32,7 +32,7 @@ extension ByteStreamConnection {
     /// The load answers its questions about certificates.
     func secure(to server: ServerName, in load: Load) async throws(LoadError) {
         let control = load.control
-        control.enter(.inLine(Handshake(of: control)))
+        control.enter(.queued(Handshake(of: control)))
         defer { control.enter(.elsewhere) }
         var result: LoadError??
         secure(to: server, by: load) { error in

@@ -103,7 +103,7 @@ final class StreamPart: BodyStream {
             let slot = LoopSlot<Result<Data, any Error>>(load.control)
             stream.read(upTo: Int(min(missing, 65_536))) { slot.fill($0) }
             load.control.hold(now: .now())
-            defer { load.control.letGo(now: .now()) }
+            defer { load.control.endHold(now: .now()) }
             switch try await slot.wait() {
             case .success(let data) where data.isEmpty: return state.withLock { $0.ahead }
             case .success(let data): state.withLock { $0.ahead += data }

@@ -119,7 +119,7 @@ enum LocalFile {
         let place = FilePlace(opening: path)
         return try await control.opening { () throws(LoadError) in
             if isOnHold { control.hold(now: .now()) }
-            defer { if isOnHold { control.letGo(now: .now()) } }
+            defer { if isOnHold { control.endHold(now: .now()) } }
             return try await LoopSlot.run(in: control, by: { FileWork.submit(at: place, $0) }) {
                 Result { () throws(LoadError) in try open(path) }
             }

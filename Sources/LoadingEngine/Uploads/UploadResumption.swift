@@ -181,7 +181,7 @@ final class UploadResumption {
     func handleInterim(_ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load) throws(LoadError) {
         guard head.status == 104, upload?.isOver == false else { return }
         let knewPlace = upload?.resource != nil
-        interimStep = upload?.handleInterim(head, from: url, given: exchange.record.givenBodyBytes, now: load.now)
+        interimStep = upload?.handleInterim(head, from: url, given: exchange.record.submittedBodyBytes, now: load.now)
         if !knewPlace, upload?.resource != nil { tellPlace(load) }
         if upload?.isCreating == true { stream.limit = upload?.maximumPartSize }
         if interimStep != nil { throw LoadError(.connectionLost, "the server requires another request for the upload") }
@@ -237,7 +237,7 @@ final class UploadResumption {
         }
         noteEndOfStream()
         // A request that was abandoned may have sent more since.
-        if let carrying { self.upload?.didSend(upTo: carrying.offset + carrying.exchange.record.givenBodyBytes) }
+        if let carrying { self.upload?.didSend(upTo: carrying.offset + carrying.exchange.record.submittedBodyBytes) }
         let step = self.upload?.answered(head, from: url, given: Self.given(load), problem: problem, now: load.now) ?? .deliver
         if upload.resource == nil, self.upload?.resource != nil { tellPlace(load) }
         return try await carryOut(step, answer, hop, stage, in: load)
@@ -268,7 +268,7 @@ final class UploadResumption {
         }
     }
 
-    private static func given(_ load: Load) -> Int64 { load.transaction?.exchange?.record.givenBodyBytes ?? 0 }
+    private static func given(_ load: Load) -> Int64 { load.transaction?.exchange?.record.submittedBodyBytes ?? 0 }
 
     // MARK: Ends
 
@@ -327,7 +327,7 @@ final class UploadResumption {
         while let event = exchange.takeEvent() {
             switch event {
             case .informational(let head):
-                _ = upload?.handleInterim(head, from: url, given: exchange.record.givenBodyBytes, now: load.now)
+                _ = upload?.handleInterim(head, from: url, given: exchange.record.submittedBodyBytes, now: load.now)
             case .sent: break
             case .head: return
             }

@@ -60,7 +60,7 @@ struct OutgoingMessages {
     init(deflate: MessageDeflateParameters?) {
         deflater = deflate.flatMap {
             $0.clientCompresses
-                ? MessageDeflater(windowBits: $0.clientWindowBits, takesContextOver: $0.clientTakesContextOver) : nil
+                ? MessageDeflater(windowBits: $0.clientWindowBits, usesContextTakeover: $0.clientTakesContextOver) : nil
         }
     }
 

@@ -100,7 +100,7 @@ final class WebSocketConnection {
     func run() async throws(LoadError) {
         load.control.hold(now: .now())
         defer {
-            load.control.letGo(now: .now())
+            load.control.endHold(now: .now())
             closeTimer?.cancel()
             patience?.cancel()
             pingTimer?.cancel()
@@ -335,7 +335,7 @@ final class WebSocketConnection {
     private func planFlush() {
         guard !isFlushPlanned, output.readableBytes > 0 else { return }
         isFlushPlanned = true
-        load.session.executor.afterwards { [self] in
+        load.session.executor.callLater { [self] in
             isFlushPlanned = false
             flush()
         }

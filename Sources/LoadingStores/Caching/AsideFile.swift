@@ -38,9 +38,9 @@ final class AsideFile: @unchecked Sendable {
     private(set) var hasFailed = false
 
     /// Set if the file stays open beyond one work item on the queue.
-    private var room: FileRoom?
+    private var room: FileReservation?
 
-    init(directory: String, room: FileRoom? = nil) {
+    init(directory: String, room: FileReservation? = nil) {
         self.directory = directory
         self.room = room
     }

@@ -43,7 +43,7 @@ final class CacheFile: Sendable {
     let stamp: FileTime.Stamp
     private let descriptor: Descriptor
     /// Set while the file is kept open.
-    private let room = Mutex<FileRoom?>(nil)
+    private let room = Mutex<FileReservation?>(nil)
 
     private init(_ descriptor: consuming Descriptor, _ status: stat) {
         self.descriptor = descriptor

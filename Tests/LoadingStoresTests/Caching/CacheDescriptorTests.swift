@@ -21,8 +21,8 @@ import Testing
 
 @Suite(.enabled(if: OwnProcess.isHere("NoSpareDescriptorScene")), .timeLimit(.minutes(1))) struct NoSpareDescriptorScene {
     /// Takes all descriptors that optional users may have.
-    private func takeAll() -> [FileRoom] {
-        var rooms: [FileRoom] = []
+    private func takeAll() -> [FileReservation] {
+        var rooms: [FileReservation] = []
         while let room = FileBudget.shared.take(.half) { rooms.append(room) }
         return rooms
     }

@@ -12,7 +12,7 @@ package import NIOCore
 /// Measures how long a proxy is silent, because there may be another way to the server.
 ///
 /// Confined to its event loop.
-package final class ProxyPatience {
+package final class ProxySilenceTimer {
     package static let limit = TimeAmount.nanoseconds(FailedProxies.responseTimeout)
 
     private let loop: any EventLoop
@@ -26,14 +26,14 @@ package final class ProxyPatience {
     }
 
     /// Starts the timer, unless it is already running.
-    package func begin(for time: TimeAmount = ProxyPatience.limit) {
+    package func begin(for time: TimeAmount = ProxySilenceTimer.limit) {
         guard timer == nil else { return }
         round += 1
         let mine = round
         timer = loop.assumeIsolated().scheduleTask(in: time) { [weak self] in
             guard let self else { return }
             // First read what arrived while the loop was busy.
-            LoopDirectory.executor(of: loop).turns.whenNext(isUrgent: true) { [weak self] in
+            LoopDirectory.executor(of: loop).turns.runInLaterTurn(isUrgent: true) { [weak self] in
                 guard let self, round == mine, timer != nil else { return }
                 timer = nil
                 atEnd()

@@ -18,10 +18,10 @@ import SystemThreads
 /// If the kernel cannot splice, it copies.
 ///
 /// Created on the event loop, then used and closed by the pump's thread only.
-final class SpliceLine: Sendable {
+final class SplicePipe: Sendable {
     enum Outcome {
         case moved(Int64)
-        case nothingThere
+        case noData
         case over
         case socketFailed(SystemFailure)
         case fileFailed(LoadError)
@@ -41,7 +41,7 @@ final class SpliceLine: Sendable {
     private let capacity: Int64
     private let copies = Atomic<Bool>(false)
     /// Released with the line, which the pump's thread drops after closing its descriptors.
-    private let room: FileRoom
+    private let room: FileReservation
 
     /// Returns nil if no descriptors are available, or splicing is impossible; the body is then read and written as usual.
     init?(channel: any Channel, sink: FileSink) {
@@ -114,7 +114,7 @@ final class SpliceLine: Sendable {
     private func outcome(ofTaking status: Int64) -> Outcome {
         if status == 0 { return .over }
         let error = SystemFailure(CInt(status))
-        return error.code == SystemFailure.wouldBlock ? .nothingThere : .socketFailed(error)
+        return error.code == SystemFailure.wouldBlock ? .noData : .socketFailed(error)
     }
 
     private func noted(_ count: Int64) -> Outcome {

@@ -19,25 +19,25 @@ extension LoadControl {
     ///
     /// The wait does not count as idle, like the wait for a connection. A suspended load leaves the queue, and joins it again at
     /// the end when it is resumed.
-    package func roomForFile(
+    package func reserveFile(
         _ part: FileBudget.Part, of budget: FileBudget = .shared
-    ) async throws(LoadError) -> FileRoom {
+    ) async throws(LoadError) -> FileReservation {
         if let room = budget.take(part) { return room }
         hold(now: .now())
-        defer { letGo(now: .now()) }
+        defer { endHold(now: .now()) }
         while true {
             try await waitWhileSuspended()
-            if let room = try await roomInTurn(part, of: budget) { return room }
+            if let room = try await waitForReservation(part, of: budget) { return room }
         }
     }
 
     /// Waits for the load's turn and returns the reservation; nil if the load is suspended by then.
-    private func roomInTurn(_ part: FileBudget.Part, of budget: FileBudget) async throws(LoadError) -> FileRoom? {
-        let slot = LoopSlot<FileRoom>(self)
+    private func waitForReservation(_ part: FileBudget.Part, of budget: FileBudget) async throws(LoadError) -> FileReservation? {
+        let slot = LoopSlot<FileReservation>(self)
         let place: FileBudget.Ticket
         switch budget.ask(part, { slot.fill($0) }) {
         case .room(let room): return room
-        case .inLine(let line): place = line
+        case .queued(let line): place = line
         }
         // A reservation that arrives later is dropped with the slot, and so released.
         defer { budget.leave(place) }
@@ -53,7 +53,7 @@ extension LoadControl {
     ) async throws(LoadError) -> File {
         while true {
             let result = try await open()
-            guard case .failure(let error) = result, error.isForWantOfDescriptors else { return try result.get() }
+            guard case .failure(let error) = result, error.isOutOfDescriptors else { return try result.get() }
             _ = try await LoopSlot<Void>(self).wait(patience: Self.moment)
             try await waitWhileSuspended()
         }
@@ -62,8 +62,8 @@ extension LoadControl {
 
 extension LoadError {
     /// Whether the process, or the system, had no descriptor for a file.
-    package var isForWantOfDescriptors: Bool {
+    package var isOutOfDescriptors: Bool {
         guard let failure = cause as? SystemFailure else { return false }
-        return failure.code == SystemFailure.noDescriptor || failure.code == SystemFailure.noneInSystem
+        return failure.code == SystemFailure.noDescriptor || failure.code == SystemFailure.noDescriptorInSystem
     }
 }
