@@ -37,9 +37,9 @@ final class Load: LoopCallee {
     /// The app canceled the load and wants to resume it later.
     private(set) var wantsResumeData = false
     /// The client was told that the load waits for a network.
-    private var toldThatItWaits = false
+    private var hasReportedWaiting = false
     /// The hop at which a load without a task waits.
-    private var departed: Hop?
+    private var parkedHop: Hop?
     /// The engine of the waiting hop.
     ///
     /// Retained, as a task would retain it.
@@ -156,7 +156,7 @@ final class Load: LoopCallee {
 
     /// Has the engine resume the hop when the load is woken; the engine is retained until then.
     func park(_ hop: Hop, of engine: SessionEngine) {
-        departed = hop
+        parkedHop = hop
         self.engine = engine
         control.park(self)
     }
@@ -167,9 +167,9 @@ final class Load: LoopCallee {
         withExtendedLifetime(engine) {}
     }
 
-    func takeDeparted() -> Hop? {
-        defer { (departed, engine) = (nil, nil) }
-        return departed
+    func takeParkedHop() -> Hop? {
+        defer { (parkedHop, engine) = (nil, nil) }
+        return parkedHop
     }
 
     func wants(_ interest: TaskOrder.Interests) -> Bool {
@@ -196,9 +196,9 @@ final class Load: LoopCallee {
     func tell(_ event: TaskEvent) { client.tell(event) }
 
     /// Reports, at most once, that the load waits for a network.
-    func tellThatItWaits() {
-        guard !toldThatItWaits else { return }
-        toldThatItWaits = true
+    func reportWaiting() {
+        guard !hasReportedWaiting else { return }
+        hasReportedWaiting = true
         tell(.waitingForConnectivity)
     }
 

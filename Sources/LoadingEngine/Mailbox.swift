@@ -25,7 +25,7 @@ final class Mailbox: Sendable {
     private struct State {
         var messages: [Message] = []
         /// Whether the loop was woken for the queued messages.
-        var isAwaited = false
+        var hasWokenLoop = false
         /// Bytes of credit among the messages.
         var credit = 0
         /// The number of loads that wait for credit.
@@ -36,7 +36,7 @@ final class Mailbox: Sendable {
     /// has processed everything.
     private static let creditStep = Load.creditWindow / 2
     /// The maximum number of queued messages with credit.
-    private static let mostCredits = 16
+    private static let maximumQueuedCredits = 16
 
     private let state = Mutex(State())
 
@@ -44,8 +44,8 @@ final class Mailbox: Sendable {
     func post(_ message: Message) -> Bool {
         state.withLock { state in
             state.messages.append(message)
-            defer { state.isAwaited = true }
-            return !state.isAwaited
+            defer { state.hasWokenLoop = true }
+            return !state.hasWokenLoop
         }
     }
 
@@ -62,8 +62,8 @@ final class Mailbox: Sendable {
                 state.messages.append(.command(.consumed(bytes: bytes), task))
             }
             let isWanted = state.waitingForCredit > 0 && state.credit >= Self.creditStep
-            guard isWanted || state.messages.count >= Self.mostCredits, !state.isAwaited else { return false }
-            state.isAwaited = true
+            guard isWanted || state.messages.count >= Self.maximumQueuedCredits, !state.hasWokenLoop else { return false }
+            state.hasWokenLoop = true
             return true
         }
     }
@@ -76,7 +76,7 @@ final class Mailbox: Sendable {
             state.waitingForCredit += 1
             var found = 0
             // With more messages than this, the loop has already been woken.
-            for index in state.messages.indices.suffix(Self.mostCredits).reversed() {
+            for index in state.messages.indices.suffix(Self.maximumQueuedCredits).reversed() {
                 guard case .command(.consumed(let bytes), task) = state.messages[index] else { continue }
                 state.messages.remove(at: index)
                 found += bytes
@@ -91,7 +91,7 @@ final class Mailbox: Sendable {
     /// Swaps the queued messages with an empty array, whose capacity is reused for the next messages.
     func take(into messages: inout [Message]) {
         state.withLock { state in
-            state.isAwaited = false
+            state.hasWokenLoop = false
             state.credit = 0
             swap(&state.messages, &messages)
         }

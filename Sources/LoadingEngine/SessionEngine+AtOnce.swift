@@ -21,7 +21,7 @@ extension SessionEngine {
     /// Only for a GET without a range, if the response needs no follow-up, has no `Vary`, and is in memory: in the process's cache
     /// or, unless the calling thread runs loads, the kernel's page cache.
     package nonisolated func immediateResponse(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
-        guard answersAtOnce, let cache = stores.cache, request.method == "GET" else { return nil }
+        guard mayRespondImmediately, let cache = stores.cache, request.method == "GET" else { return nil }
         let now = stores.clock?.seconds ?? WallClock.now()
         let touchingDisk = !Self.isOnLoop
         guard cache.mayHaveAny(now: now, touchingDisk: touchingDisk), case .none = request.body, let url = request.url,

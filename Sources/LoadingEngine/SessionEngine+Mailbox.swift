@@ -40,14 +40,14 @@ extension SessionEngine: LoadingService, LoopCallee {
 
     /// Processes the mailbox, on the loop.
     package nonisolated func proceed() {
-        if let attend = entrance.attend { attend() } else { assumeIsolated { $0.attend() } }
+        if let processMessages = entrance.processMessages { processMessages() } else { assumeIsolated { $0.processMessages() } }
     }
 
     /// Lets callers on the loop in without the runtime's isolation check, which costs more than the call.
     //
     // `@unchecked`: accessed only on the loop.
     final class Entrance: @unchecked Sendable {
-        fileprivate(set) var attend: (() -> Void)?
+        fileprivate(set) var processMessages: (() -> Void)?
     }
 
     /// The number of messages processed before other work on the loop gets its turn.
@@ -56,33 +56,33 @@ extension SessionEngine: LoadingService, LoopCallee {
     private static let messagesAtOnce = 256
 
     /// Processes the posted messages, unless that is already in progress.
-    func attend() {
-        if entrance.attend == nil { entrance.attend = { [unowned self] in attend() } }
-        if !isAttending { attendNow() }
+    func processMessages() {
+        if entrance.processMessages == nil { entrance.processMessages = { [unowned self] in processMessages() } }
+        if !isProcessingMessages { processMessagesNow() }
     }
 
-    private func attendNow() {
+    private func processMessagesNow() {
         mailbox.take(into: &messages)
         // Reversed, so that messages can be moved out from the end instead of being copied.
         if messages.count > 1 { messages.reverse() }
-        attend(part: 0)
+        processMessages(part: 0)
     }
 
-    private func attend(part: Int) {
+    private func processMessages(part: Int) {
         var left = Self.messagesAtOnce
         while left > 0, let message = messages.popLast() {
             carryOut(message)
             left -= 1
         }
-        isAttending = !messages.isEmpty
-        if isAttending {
-            executor.turns.runInLaterTurn(isUrgent: true) { self.assumeIsolated { $0.attend(part: part + 1) } }
+        isProcessingMessages = !messages.isEmpty
+        if isProcessingMessages {
+            executor.turns.runInLaterTurn(isUrgent: true) { self.assumeIsolated { $0.processMessages(part: part + 1) } }
             return
         }
         // Releases the capacity that a burst needed.
         if messages.capacity > 128 { messages = [] }
         // While parts were being processed, new messages did not wake the loop.
-        if part > 0 { attendNow() }
+        if part > 0 { processMessagesNow() }
     }
 
     private func carryOut(_ message: consuming Mailbox.Message) {
@@ -90,7 +90,7 @@ extension SessionEngine: LoadingService, LoopCallee {
         case .submit(let order, let client): start(order, client: client)
         case .command(let command, let task): carryOut(command, for: task)
         case .cancelAll: cancelAllNow()
-        case .invalidate: stopTakingOrders()
+        case .invalidate: stopAcceptingOrders()
         case .renew(let renewal, let completion): renew(renewal, completion)
         }
     }

@@ -26,7 +26,7 @@ extension SessionEngine {
     private func proxies(for url: URL, _ id: TaskID) async throws(LoadError) -> [URL?] {
         let order = TaskOrder(id: id, request: LoadRequest(url: url), delivery: .stream)
         // Waits like a load, with the same timeouts, but sends nothing.
-        guard let load = accept(order, Nobody()) else { throw .cancelled }
+        guard let load = accept(order, SilentClient()) else { throw .cancelled }
         // If the Swift task was cancelled before the load existed, the command had no effect.
         if Task.isCancelled { load.cancel(producingResumeData: false) }
         do throws(LoadError) {
@@ -43,7 +43,7 @@ extension SessionEngine {
     }
 
     /// Ignores events, and answers questions with the default.
-    private final class Nobody: LoadClient {
+    private final class SilentClient: LoadClient {
         func tell(_ event: TaskEvent) {}
         func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
             reply(.credential(.performDefaultHandling))

@@ -16,7 +16,7 @@ import TransportMachines
 /// The event loop that runs a session.
 package enum LoopChoice: Sendable {
     /// The next loop of the process's group, shared with other sessions.
-    case dealt
+    case shared
     /// A loop outside the group, which runs no app code: for sessions that a thread blocks on.
     case apart
 }
@@ -36,14 +36,14 @@ package actor SessionEngine {
     nonisolated let security: AppTransportSecurity
     /// Whether fresh cached responses may be returned on the caller's thread: the session's own header fields do not affect
     /// caching.
-    nonisolated let answersAtOnce: Bool
+    nonisolated let mayRespondImmediately: Bool
     // Unchecked members are used by every load; the engine is not called back by their methods.
     /// The messages taken from the mailbox.
     ///
     /// The array is reused for its capacity.
     @exclusivity(unchecked) var messages: [Mailbox.Message] = []
     /// Whether taken messages are still being processed.
-    var isAttending = false
+    var isProcessingMessages = false
     private let session: SessionFacts
     private let resolver: SystemResolver
     let pool: ConnectionPool
@@ -55,7 +55,7 @@ package actor SessionEngine {
     /// The clients that are being notified.
     ///
     /// The array is reused for its capacity.
-    @exclusivity(unchecked) private var telling: [(any LoadClient, TaskOutcome)] = []
+    @exclusivity(unchecked) private var notifying: [(any LoadClient, TaskOutcome)] = []
     private var isInvalidated = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -63,11 +63,11 @@ package actor SessionEngine {
     /// Creates an engine on a loop of the process.
     package static func make(
         policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity = .strict, proxies: ProxyRules? = nil,
-        network: (any NetworkMonitoring)? = nil, loop: LoopChoice = .dealt
+        network: (any NetworkMonitoring)? = nil, loop: LoopChoice = .shared
     ) -> any LoadingService {
         let executor =
             switch loop {
-            case .dealt: LoopDirectory.next()
+            case .shared: LoopDirectory.next()
             case .apart: LoopDirectory.apart
             }
         return SessionEngine(
@@ -87,8 +87,8 @@ package actor SessionEngine {
         session = SessionFacts(
             policy: policy, stores: stores, security: security, proxies: proxies, executor: executor, mailbox: mailbox)
         let headers = session.headers
-        answersAtOnce =
-            stores.cache != nil && !policy.leavesSystemsWay
+        mayRespondImmediately =
+            stores.cache != nil && !policy.mayReachOtherServers
             && !["Cache-Control", "Pragma", "Range", "If-None-Match", "If-Modified-Since", "Authorization"].contains {
                 headers.sessionValue($0) != nil
             }
@@ -144,7 +144,7 @@ package actor SessionEngine {
         for load in loads.values where !load.order.endsUpload { load.cancel(producingResumeData: false) }
     }
 
-    func stopTakingOrders() {
+    func stopAcceptingOrders() {
         isInvalidated = true
         // The session's own loads are canceled too: no task of the app is left that could cancel them.
         for load in loads.values where BackgroundRevalidation.isBackground(load.id) && !load.order.endsUpload {
@@ -163,7 +163,7 @@ package actor SessionEngine {
         case .reset:
             session.credentials.removeAll()
             session.alternatives.removeAll()
-            session.forgetOwn()
+            session.removeSessionOnlyState()
             // A store may have to read its file.
             DiskQueue.shared.run(on: .values) { [stores] in
                 stores.removeAll()
@@ -187,7 +187,7 @@ package actor SessionEngine {
     func start(_ order: TaskOrder, client: any LoadClient) {
         guard let load = accept(order, client) else { return }
         guard load.collects, !load.control.isSuspended, load.order.earliestBegin == nil, load.order.upload?.resuming == nil else {
-            return attend(load)
+            return startTask(load)
         }
         proceed(load, load.firstHop())
     }
@@ -195,13 +195,13 @@ package actor SessionEngine {
     /// Continues a load without a task after it was woken.
     private func proceed(_ woken: NIOLoopBound<Load>) {
         let load = woken.value
-        if let hop = load.takeDeparted() { proceed(load, hop) }
+        if let hop = load.takeParkedHop() { proceed(load, hop) }
     }
 
     private func proceed(_ load: Load, _ hop: Hop) {
         switch plan.proceed(hop, in: load) {
         case .waits: load.park(hop, of: self)
-        case .proceed, .needsTask: attend(load, departed: hop)
+        case .proceed, .needsTask: startTask(load, at: hop)
         case .answered(let answer):
             // The rest of the body is awaited in a task.
             if !isDelivered(answer, of: load) { Task.immediate(executorPreference: executor) { await deliver(answer, of: load) } }
@@ -215,12 +215,12 @@ package actor SessionEngine {
     ///
     /// Code that waits is kept apart from code that does not: each local variable that is live across an `await` takes memory in
     /// the task, and ten thousand loads may be waiting.
-    private func attend(_ load: Load, departed hop: Hop? = nil) {
+    private func startTask(_ load: Load, at hop: Hop? = nil) {
         Task.immediate(executorPreference: executor) {
             if hop == nil,
                 load.isDownload || load.control.isSuspended || load.order.earliestBegin != nil || load.stream != nil
             {
-                return await runApart(load)
+                return await runSpecialCases(load)
             }
             do throws(LoadError) {
                 let answer = try await plan.answer(hop ?? load.firstHop(), in: load)
@@ -246,7 +246,7 @@ package actor SessionEngine {
 
     /// The load's steps in the cases that most loads do not need.
     @inline(never)
-    private func runApart(_ load: Load) async {
+    private func runSpecialCases(_ load: Load) async {
         do throws(LoadError) {
             if load.control.isSuspended || load.order.earliestBegin != nil { try await begin(load) }
             if load.isDownload { return end(load, .success(try await download(load))) }
@@ -310,18 +310,18 @@ package actor SessionEngine {
         )
         ended.append((load.client, outcome))
         // Clients of loads that end in the same turn are notified together: waking a thread for each costs more than the loads.
-        if ended.count == 1 { executor.callLater { self.tellEnded() } }
+        if ended.count == 1 { executor.callLater { self.notifyEnded() } }
         if isInvalidated, loads.isEmpty { pool.shutDown() }
     }
 
-    private func tellEnded() {
+    private func notifyEnded() {
         if ended.count == 1, let (client, outcome) = ended.popLast() {
             client.conclude(outcome)?.run()
             return
         }
-        swap(&ended, &telling)
-        Waking.run(telling.compactMap { client, outcome in client.conclude(outcome) })
-        telling.removeAll(keepingCapacity: telling.count <= 64)
+        swap(&ended, &notifying)
+        Waking.run(notifying.compactMap { client, outcome in client.conclude(outcome) })
+        notifying.removeAll(keepingCapacity: notifying.count <= 64)
     }
 
     /// Waits for the task's earliest begin date, and asks the app whether the request is still valid.
@@ -371,7 +371,7 @@ package actor SessionEngine {
     private func fail(_ load: Load, _ error: LoadError) {
         var error = error
         if error.url == nil { error.url = load.transaction?.request.url ?? load.order.request.url }
-        load.upload?.ends(with: &error, in: load)
+        load.upload?.willFail(with: &error, in: load)
         end(load, .failure(error))
     }
 }

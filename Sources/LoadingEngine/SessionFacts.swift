@@ -35,7 +35,7 @@ final class SessionFacts {
     var proceed: ((NIOLoopBound<Load>) -> Void)?
     /// The last target that was parsed from a URL without a user: apps often request the same URL repeatedly.
     // Unchecked, because it is only read and set as a whole.
-    @exclusivity(unchecked) var lastTarget: KnownTarget?
+    @exclusivity(unchecked) var lastTarget: ParsedTarget?
     /// The cache keys that are being revalidated in the background.
     var revalidating: Set<String> = []
 
@@ -44,7 +44,7 @@ final class SessionFacts {
     @exclusivity(unchecked) private(set) var http1Origins: Set<Origin> = []
 
     /// Whether the session may reach, or accept, a server for a URL that other sessions would not.
-    let leavesSystemsWay: Bool
+    let mayReachOtherServers: Bool
     /// Responses that are stored for this session only; nil until there is one.
     // Unchecked because every request checks it; it is only replaced as a whole.
     @exclusivity(unchecked) var own: OwnResponses?
@@ -70,7 +70,7 @@ final class SessionFacts {
         self.policy = policy
         self.stores = stores
         self.executor = executor
-        leavesSystemsWay = policy.leavesSystemsWay
+        mayReachOtherServers = policy.mayReachOtherServers
         loop = executor.loop
         turns = executor.turns
         headers = OutgoingHeaders(
@@ -115,7 +115,7 @@ final class SessionFacts {
     }
 
     /// The HSTS store of this session only; created if needed.
-    func keepingOwnSecurity() -> HSTSStore {
+    func makeOwnSecurityIfNeeded() -> HSTSStore {
         if let ownSecurity { return ownSecurity }
         let made = HSTSStore(path: nil)
         ownSecurity = made
@@ -123,7 +123,7 @@ final class SessionFacts {
     }
 
     /// Removes the responses and HSTS hosts that are stored for this session only.
-    func forgetOwn() {
+    func removeSessionOnlyState() {
         own = nil
         ownSecurity = nil
     }
@@ -138,7 +138,7 @@ final class SessionFacts {
 }
 
 /// What was computed from a URL, for reuse by the session.
-final class KnownTarget {
+final class ParsedTarget {
     let text: String
     let target: RequestTarget
     /// Why App Transport Security forbids the URL; nil if it does not.

@@ -18,7 +18,7 @@ package enum SystemCodings {
     /// thread that creates it, before its first request.
     package static let all: [LibraryCoding] = [
         Codec.brotli.map { LibraryCoding(name: "br", isSlow: hasWideWindow, by: $0) },
-        Codec.zstandard.map { LibraryCoding(name: "zstd", isFrame: isFrameOfZstandard, by: $0) },
+        Codec.zstandard.map { LibraryCoding(name: "zstd", isFrame: isZstandardFrame, by: $0) },
     ].compactMap { $0 }
 
     /// The `Accept-Encoding` of requests that do not set the field.
@@ -33,7 +33,7 @@ package enum SystemCodings {
     /// A zstd frame or skippable frame (RFC 8878, sections 3.1.1 and 3.1.2).
     ///
     /// Formats older than the RFC are not supported.
-    private static func isFrameOfZstandard(_ start: UInt32) -> Bool { start == 0xFD2F_B528 || start & 0xFFFF_FFF0 == 0x184D_2A50 }
+    private static func isZstandardFrame(_ start: UInt32) -> Bool { start == 0xFD2F_B528 || start & 0xFFFF_FFF0 == 0x184D_2A50 }
 }
 
 extension LibraryCoding {

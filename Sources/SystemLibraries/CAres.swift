@@ -33,7 +33,7 @@ package enum CAres {
         let functions: OpaquePointer
     }
 
-    package static let longestMilliseconds: CInt = 30_000
+    package static let maximumMilliseconds: CInt = 30_000
 
     static let library: Library? = {
         guard let opened = SystemLibrary.open(["libcares.so.2"]) else { return nil }
@@ -52,7 +52,7 @@ package enum CAres {
     ///   - milliseconds: The timeout.
     /// - Returns: The addresses, or why there are none.
     package static func lookUp(
-        _ host: String, isV6: Bool, servers: String, milliseconds: CInt = longestMilliseconds
+        _ host: String, isV6: Bool, servers: String, milliseconds: CInt = maximumMilliseconds
     ) -> Answer {
         guard let library else { return .failed("c-ares is not installed") }
         var answer = csl_ares_answer()

@@ -43,7 +43,7 @@ package final class NetworkManager {
     /// Whether NetworkManager did not answer in time.
     ///
     /// It is asked again only after its next signal.
-    private var isMute = false
+    private var isUnresponsive = false
 
     private init(_ watch: OpaquePointer) { self.watch = watch }
 
@@ -72,16 +72,16 @@ package final class NetworkManager {
         guard let watch else { return false }
         let result = csl_network_watch_process(watch)
         if result < 0 { close() }
-        isMute = false
+        isUnresponsive = false
         return result != 0
     }
 
     /// Reads the facts; nil if NetworkManager is not running, or does not answer in time.
     package func read() -> Facts? {
-        guard let watch, !isMute else { return nil }
+        guard let watch, !isUnresponsive else { return nil }
         var facts = csl_network_facts()
         guard csl_network_watch_read(watch, &facts) >= 0 else {
-            isMute = true
+            isUnresponsive = true
             return nil
         }
         guard facts.is_there != 0 else { return nil }

@@ -26,14 +26,14 @@ import Testing
     @Test func `a script that goes on for ever is endless until it ends all the same`() {
         let turn = scripts.begin()
         pass(RunningScripts.longest)
-        #expect(!scripts.includeEndless)
+        #expect(!scripts.includesEndlessScript)
         pass(.seconds(1))
-        #expect(scripts.includeEndless)
+        #expect(scripts.includesEndlessScript)
         let other = scripts.begin()
         scripts.end(other)
-        #expect(scripts.includeEndless)
+        #expect(scripts.includesEndlessScript)
         scripts.end(turn)
-        #expect(!scripts.includeEndless)
+        #expect(!scripts.includesEndlessScript)
     }
 
     @Test func `a script that waits for names is not`() {
@@ -42,10 +42,10 @@ import Testing
             turn,
             for: {
                 pass(.hours(1))
-                #expect(!scripts.includeEndless)
+                #expect(!scripts.includesEndlessScript)
             })
-        #expect(!scripts.includeEndless)
+        #expect(!scripts.includesEndlessScript)
         pass(RunningScripts.longest + .seconds(1))
-        #expect(scripts.includeEndless)
+        #expect(scripts.includesEndlessScript)
     }
 }

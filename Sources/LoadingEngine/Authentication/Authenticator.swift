@@ -40,7 +40,7 @@ final class Authenticator {
     /// Whether the handshake still needs a connection.
     private var wantsConnection = false
     /// Whether the credential came from this load's own challenge, not from the session or another load.
-    var answeredItself = false
+    var hasOwnAnswer = false
     /// The number of answered challenges.
     private(set) var answers = 0
     /// Returns the body's hash, if Digest protects the body.
@@ -51,7 +51,7 @@ final class Authenticator {
     var wasAsked: Bool { isOnTrial && answers > 0 }
     /// The last request carried a credential that the server could refuse.
     private var wasCarried = false
-    private var knowsNegotiate = false
+    private var hasCheckedNegotiate = false
     /// The proof of this load's last request.
     ///
     /// Other loads advance the count of the same nonce.
@@ -67,7 +67,7 @@ final class Authenticator {
     /// Sends a proof that was accepted elsewhere in the session, before any challenge.
     func use(_ proof: Proof) {
         self.proof = proof
-        answeredItself = false
+        hasOwnAnswer = false
         isOnTrial = true
         flow.sentPreemptively(proof.scheme, realm: proof.realm, user: proof.credential?.user)
     }
@@ -175,11 +175,11 @@ final class Authenticator {
     }
 
     /// Checks for the GSSAPI library if Negotiate is offered.
-    func lookForNegotiate(
+    func checkNegotiateAvailability(
         _ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)], in control: LoadControl
     ) async throws(LoadError) {
-        guard !knowsNegotiate, offers.contains(where: { $0.0 == .negotiate }) else { return }
-        knowsNegotiate = true
+        guard !hasCheckedNegotiate, offers.contains(where: { $0.0 == .negotiate }) else { return }
+        hasCheckedNegotiate = true
         if try await !NegotiateContext.isAvailable(in: control) { flow.unavailable(.negotiate) }
     }
 
@@ -222,7 +222,7 @@ final class Authenticator {
         guard let token = try accepted(headers), let negotiate else { return }
         self.negotiate = nil
         _ = try await negotiate.step(token, in: control)
-        if negotiate.hasFailed { throw isUnproved }
+        if negotiate.hasFailed { throw missingProofError }
     }
 
     /// The part of ``accepted(_:in:)`` that does not wait; returns the Negotiate token that remains to be checked.
@@ -237,7 +237,7 @@ final class Authenticator {
                 let info = headers.first(place.isProxy ? "Proxy-Authentication-Info" : "Authentication-Info"),
                 proof.digest?.read(authenticationInfo: info, proof: sent) == false
             else { return nil }
-            throw isUnproved
+            throw missingProofError
         case .negotiate:
             let fields = headers.all(place.isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
             guard negotiate != nil, !fields.isEmpty,
@@ -247,7 +247,7 @@ final class Authenticator {
         }
     }
 
-    private var isUnproved: LoadError {
+    private var missingProofError: LoadError {
         LoadError(
             .badServerResponse,
             "\(place.origin.host) accepted the credential, but did not prove that it knows it (mutual authentication)"

@@ -62,7 +62,7 @@ enum ChallengeDesk {
         if context.isAnswered { return true }
         load.session.credentials.close(authenticator)
         let offers = AuthenticationOffer.strongestFirst(AuthenticateHeader.challenges(in: context.challenges))
-        try await authenticator.lookForNegotiate(offers, in: load.control)
+        try await authenticator.checkNegotiateAvailability(offers, in: load.control)
         let sent = authenticator.proof
         var startsOver = authenticator.mustStartOver
         // Starting over uses the same scheme, even if others are offered.
@@ -121,10 +121,10 @@ enum ChallengeDesk {
         let realm = scheme.isMultiStep ? nil : challenge.realm
         let place = authenticator.place
         // Another load has answered meanwhile, or the session has the credential.
-        if failures == 0 || !authenticator.answeredItself,
+        if failures == 0 || !authenticator.hasOwnAnswer,
             let proof = load.session.credentials.proof(for: place, scheme: scheme, realm: realm), proof.credential != refused
         {
-            authenticator.answeredItself = false
+            authenticator.hasOwnAnswer = false
             return .use(proof.credential)
         }
         if let given = context.given, authenticator.triedGiven.insert(scheme).inserted { return .use(given) }
@@ -134,9 +134,9 @@ enum ChallengeDesk {
         }
         let space = space(place, scheme, realm: realm)
         let id = AuthenticationScopes.ID(place: place, scheme: scheme, realm: realm)
-        let wantsToKnow = load.wants(.challenges)
-        var kept = refused == nil || !wantsToKnow ? try await stored(for: space, in: load) : nil
-        guard wantsToKnow else { return byDefault(id, kept, refused, authenticator) }
+        let asksApp = load.wants(.challenges)
+        var kept = refused == nil || !asksApp ? try await stored(for: space, in: load) : nil
+        guard asksApp else { return byDefault(id, kept, refused, authenticator) }
         var question = ChallengeQuestion(space)
         question.previousFailureCount = failures
         question.proposed = refused ?? kept
@@ -144,10 +144,10 @@ enum ChallengeDesk {
         let answer: ChallengeAnswer
         switch try await OpenQuestion.ask(question, about: id, refused, for: authenticator, in: load) {
         case .shared(let credential):
-            authenticator.answeredItself = false
+            authenticator.hasOwnAnswer = false
             return .use(credential)
         case .own(let own):
-            authenticator.answeredItself = true
+            authenticator.hasOwnAnswer = true
             answer = own
         case .none: return .nothing
         }

@@ -132,14 +132,14 @@ extension Load: HandshakeAdviser {
             response: order.request.url.map { LoadResponse(url: $0, kind: .http(head), expectedLength: 0) }, path: "/",
             given: tunnel.proxy.credential, facts: nil
         )
-        tunnels.questions.append(.whoAsks(context, authority: tunnel.authority, reply: reply))
+        tunnels.questions.append(.needsCredential(context, authority: tunnel.authority, reply: reply))
         control.wake()
     }
 
     package func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void) {
         guard let authenticator = tunnel.state as? Authenticator, authenticator.isOnTrial else { return reply(nil) }
         guard authenticator.proof?.scheme != .negotiate else {
-            tunnels.questions.append(.isProved(authenticator, head.headers, reply: reply))
+            tunnels.questions.append(.needsProofCheck(authenticator, head.headers, reply: reply))
             return control.wake()
         }
         do throws(LoadError) {
@@ -161,9 +161,9 @@ extension Load: HandshakeAdviser {
     /// Indirect, so that loads without a question, and the frames that check for one, reserve no space for it.
     indirect enum TunnelQuestion {
         /// The proxy asks for a credential.
-        case whoAsks(ChallengeDesk.Context, authority: String, reply: (Result<String?, LoadError>) -> Void)
+        case needsCredential(ChallengeDesk.Context, authority: String, reply: (Result<String?, LoadError>) -> Void)
         /// The proxy opened the tunnel; its own proof has to be checked.
-        case isProved(Authenticator, HeaderBlock, reply: (LoadError?) -> Void)
+        case needsProofCheck(Authenticator, HeaderBlock, reply: (LoadError?) -> Void)
     }
 
     /// Answers a question about a tunnel that this load waits for.
@@ -177,7 +177,7 @@ extension Load: HandshakeAdviser {
     func answerTunnel() async {
         guard !tunnels.isEmpty else { return }
         switch tunnels.questions.removeFirst() {
-        case .whoAsks(let context, let authority, let reply):
+        case .needsCredential(let context, let authority, let reply):
             let answer: Result<String?, LoadError>
             do throws(LoadError) {
                 let goesOn = try await ChallengeDesk.answer(context, in: self)
@@ -186,7 +186,7 @@ extension Load: HandshakeAdviser {
                 answer = .failure(error)
             }
             if control.failure == nil { reply(answer) }
-        case .isProved(let authenticator, let headers, let reply):
+        case .needsProofCheck(let authenticator, let headers, let reply):
             var failure: LoadError?
             do throws(LoadError) {
                 try await authenticator.accepted(headers, in: control)

@@ -54,7 +54,7 @@ final class OpenQuestion {
         _ question: ChallengeQuestion, about id: AuthenticationScopes.ID, _ refused: LoadCredential?, for asker: Authenticator,
         in load: Load
     ) async throws(LoadError) -> Outcome? {
-        func put() async throws(LoadError) -> ChallengeAnswer? {
+        func askApp() async throws(LoadError) -> ChallengeAnswer? {
             guard case .credential(let answer) = try await load.ask(.challenge(question)) else { return nil }
             return answer
         }
@@ -62,12 +62,12 @@ final class OpenQuestion {
         let subject = Subject(id: id, refused: refused)
         if let open = credentials.question(about: subject) {
             if let shared = try await open.wait(in: load.control) { return .shared(shared) }
-            return try await put().map { .own($0) }
+            return try await askApp().map { .own($0) }
         }
         let open = OpenQuestion(subject, asker)
         credentials.open(open)
         do throws(LoadError) {
-            let answer = try await put()
+            let answer = try await askApp()
             open.answer(answer)
             if open.credential == nil { credentials.close(open) }
             return answer.map { .own($0) }

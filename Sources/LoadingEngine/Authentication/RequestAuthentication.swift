@@ -51,7 +51,7 @@ enum RequestAuthentication {
 
         /// Whether the request's own `Proxy-Authorization` is sent: only to the proxy that it was for, and until that proxy refuses
         /// it.
-        var mayShowOwn: Bool { !leftFirstProxy && proxy?.proof == nil }
+        var maySendOwnField: Bool { !leftFirstProxy && proxy?.proof == nil }
 
         /// The hop takes another route: the proxy's credentials must not be sent there.
         mutating func leftProxy() {
@@ -70,7 +70,7 @@ enum RequestAuthentication {
         }
 
         /// The app gave the hop a `Proxy-Authorization` that the previous hop did not have.
-        mutating func saysAnew() {
+        mutating func useNewProxyField() {
             proxy = nil
             addressee = .first
         }
@@ -129,7 +129,7 @@ enum RequestAuthentication {
             }
         }
         // The request's own field takes precedence until it is refused.
-        let hasOwn = hop.request.hasField(.proxyAuthorization) && hop.authentication.mayShowOwn
+        let hasOwn = hop.request.hasField(.proxyAuthorization) && hop.authentication.maySendOwnField
         if hop.authentication.proxy == nil, !hasOwn, !target.origin.isSecure,
             let proxy = try ProxyChoice.server(for: target, hop, proxies),
             proxy.forwardsRequests(isSecure: false)
@@ -235,7 +235,7 @@ enum RequestAuthentication {
 
     /// The request's own credential for the proxy that makes its tunnel.
     private static func tunnelCredential(of hop: Hop, for proxy: ProxyServer?, isForwarded: Bool) -> TunnelCredential? {
-        guard let proxy, !isForwarded, !proxy.isSOCKS, hop.authentication.mayShowOwn,
+        guard let proxy, !isForwarded, !proxy.isSOCKS, hop.authentication.maySendOwnField,
             let own = hop.request.headers.first(.proxyAuthorization)
         else { return nil }
         return TunnelCredential(own)

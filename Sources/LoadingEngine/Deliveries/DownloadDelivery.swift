@@ -21,7 +21,7 @@ enum DownloadDelivery {
     /// `earlier` is the resume data of an earlier load whose file the response leaves untouched.
     @inline(never)
     static func deliver(
-        _ answer: Answer, continuing start: DownloadResumption.Start?, beside earlier: Data? = nil, of load: Load
+        _ answer: Answer, continuing start: DownloadResumption.Start?, keepingEarlier earlier: Data? = nil, of load: Load
     ) async throws(LoadError) -> TaskOutcome.Body {
         load.take(answer.response)
         load.tell(.response(answer.response))
@@ -38,7 +38,7 @@ enum DownloadDelivery {
         }
         if load.wants(.resumePoints) { download.sink.keepWhenFull() }
         if load.wants(.resumePoints) || load.wants(.createdFiles) {
-            load.tell(.resumable(earlier ?? pointNow(download, answer, of: load)))
+            load.tell(.resumable(earlier ?? currentResumeData(download, answer, of: load)))
         }
         do {
             try await write(answer, to: &download, of: load)
@@ -110,7 +110,7 @@ enum DownloadDelivery {
     }
 
     /// The resume data in case nothing more is received.
-    private static func pointNow(_ download: Download, _ answer: Answer, of load: Load) -> Data? {
+    private static func currentResumeData(_ download: Download, _ answer: Answer, of load: Load) -> Data? {
         let request = load.order.request
         let isContinuing = !load.resumption.rangeFields.isEmpty
         guard load.session.headers.sessionValue("Range") == nil,

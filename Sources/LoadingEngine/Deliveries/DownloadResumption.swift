@@ -50,13 +50,13 @@ struct DownloadResumption {
     /// Where the response's body is written.
     private enum Destination {
         /// Appended to the existing file.
-        case behind(Start)
+        case appending(Start)
         /// Into a new file; the old one is deleted.
-        case instead
+        case replacing
         /// Into a new file, while the old one is kept for the next attempt.
-        case beside
+        case keepingEarlier
         /// Nowhere: the existing file is already complete. The earlier response is delivered with it.
-        case nowhere(ResumePoint.Response, FileSink)
+        case existingFile(ResumePoint.Response, FileSink)
     }
 
     private let point: ResumePoint
@@ -92,19 +92,19 @@ struct DownloadResumption {
     func deliver(by plan: LoadPlan, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
         let (answer, place) = try await answer(plan, in: load)
         switch place {
-        case .behind(let start):
+        case .appending(let start):
             return try await DownloadDelivery.deliver(answer, continuing: start, of: load)
-        case .instead:
+        case .replacing:
             return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
-        case .beside:
+        case .keepingEarlier:
             do {
-                return try await DownloadDelivery.deliver(answer, continuing: nil, beside: data, of: load)
+                return try await DownloadDelivery.deliver(answer, continuing: nil, keepingEarlier: data, of: load)
             } catch {
                 var error = error
                 error.resumeData = data
                 throw error
             }
-        case .nowhere(let response, let sink):
+        case .existingFile(let response, let sink):
             return try await finish(sink, response, in: load)
         }
     }
@@ -153,7 +153,7 @@ struct DownloadResumption {
                 throw error
             }
             // The partial file is gone: start over.
-            return (try await wholeAnswer(plan, in: load), .instead)
+            return (try await wholeAnswer(plan, in: load), .replacing)
         }
         // A part whose source is unknown cannot be continued by any response.
         let isKnown = point.source.voucher != nil
@@ -181,23 +181,23 @@ struct DownloadResumption {
         if case .ftp(let file) = answer.response.kind { return try await judge(file, answer, continuing: sink, plan, in: load) }
         guard let head = answer.response.head, !load.resumption.rangeFields.isEmpty else {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
-            return (answer, .instead)
+            return (answer, .replacing)
         }
         let mayContinue = await DownloadSource.mayContinue(point, by: answer, in: load)
         switch ResumeDecision.decide(
             status: head.status, headers: head.headers, mayContinue: mayContinue, resumingFrom: point)
         {
         case .append(let offset, let total):
-            return (answer, .behind(Start(sink: sink, offset: offset, total: total, source: point.source)))
+            return (answer, .appending(Start(sink: sink, offset: offset, total: total, source: point.source)))
         case .alreadyComplete(let response):
             answer.body.cancel()
-            return (answer, .nowhere(response, sink))
+            return (answer, .existingFile(response, sink))
         case .startOver:
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
-            return (answer, .instead)
+            return (answer, .replacing)
         case .setAside:
             _ = await sink.waitAtEnd(in: load.control, for: sink.close)
-            return (answer, .beside)
+            return (answer, .keepingEarlier)
         case .restart: return try await restart(answer, sink, plan, in: load)
         }
     }
@@ -208,12 +208,12 @@ struct DownloadResumption {
     ) async throws(LoadError) -> (Answer, Destination) {
         guard file.offset > 0 else {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
-            return (answer, .instead)
+            return (answer, .replacing)
         }
         guard file.offset == point.receivedByteCount, await DownloadSource.mayContinue(point, by: answer, in: load) else {
             return try await restart(answer, sink, plan, in: load)
         }
-        return (answer, .behind(Start(sink: sink, offset: file.offset, total: file.size, source: point.source)))
+        return (answer, .appending(Start(sink: sink, offset: file.offset, total: file.size, source: point.source)))
     }
 
     /// Discards a response that does not continue the existing part, and requests the whole file.
@@ -224,7 +224,7 @@ struct DownloadResumption {
         _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
         load.resumption.rangeFields = []
         load.resumption.file = nil
-        if load.followUp.beginAnew() { load.tell(.requestChanged(load.order.request)) }
-        return (try await wholeAnswer(plan, in: load), .instead)
+        if load.followUp.restartFromFirstRequest() { load.tell(.requestChanged(load.order.request)) }
+        return (try await wholeAnswer(plan, in: load), .replacing)
     }
 }

@@ -121,20 +121,20 @@ enum DownloadSource {
     }
 
     private static func credential(of users: Set<User>, in load: Load) async -> ResumePoint.Source.Credential {
-        var isRequests = false
+        var isFromRequest = false
         var secrets: [String] = []
         for user in users {
             switch user {
             case .none: break
-            case .request: isRequests = true
+            case .request: isFromRequest = true
             case .credential(let text): secrets.append(text)
             case .unknown: return .unknown
             }
         }
-        guard !secrets.isEmpty else { return isRequests ? .request : .none }
+        guard !secrets.isEmpty else { return isFromRequest ? .request : .none }
         // Each text is preceded by its length, so that they cannot be confused.
         let text = secrets.sorted().map { "\($0.utf8.count) \($0)" }.joined()
-        let seals = await seals(of: "resume data \(isRequests) \(text)", in: load)
+        let seals = await seals(of: "resume data \(isFromRequest) \(text)", in: load)
         return seals.isEmpty ? .unknown : .sealed(seals)
     }
 

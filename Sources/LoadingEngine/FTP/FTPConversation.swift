@@ -20,9 +20,9 @@ import TransportMachines
 /// ``FTPMachine`` decides the order of the steps. Confined to the session's event loop.
 final class FTPConversation {
     /// How long to wait for a reply that may explain why the data connection was lost.
-    private static let reasonPatience = TimeAmount.seconds(2)
+    private static let replyTimeout = TimeAmount.seconds(2)
     /// How long to wait for the server to close the control connection.
-    private static let endPatience = TimeAmount.seconds(2)
+    private static let closeTimeout = TimeAmount.seconds(2)
     /// The maximum size of a delivered piece.
     private static let pieceSize = 262_144
 
@@ -40,13 +40,13 @@ final class FTPConversation {
     /// The number of bytes transferred on the data connection.
     private var count: Int64 = 0
     /// Whether the machine was notified of the end of the control connection, and of the data connection.
-    private var hasToldEnd = false
-    private var hasToldDataEnd = false
+    private var hasReportedEnd = false
+    private var hasReportedDataEnd = false
     private var dataFailure: LoadError?
     private var timer: Scheduled<Void>?
-    private var reasonIsLate = false
+    private var replyIsLate = false
     /// Whether a reply was not valid FTP.
-    private var isNoFTP = false
+    private var hasInvalidReply = false
     private var isClosed = false
 
     init(_ plan: FTPPlan, with target: FTPTarget, by pool: ConnectionPool, in load: Load) {
@@ -110,7 +110,7 @@ final class FTPConversation {
         case .begin(let beginning):
             load.transaction?.began = .now()
             self.beginning = beginning
-        case .expectEnd: giveUp(after: Self.reasonPatience, at: count)
+        case .expectEnd: giveUp(after: Self.replyTimeout, at: count)
         case .end: break
         case .fail(let failure): throw error(failure)
         }
@@ -131,11 +131,11 @@ final class FTPConversation {
         if let reply {
             load.control.markProgress(.now())
             tell(.replied(reply))
-        } else if control.hasEnded || control.failure != nil, !hasToldEnd {
-            hasToldEnd = true
+        } else if control.hasEnded || control.failure != nil, !hasReportedEnd {
+            hasReportedEnd = true
             tell(.controlEnded)
-        } else if reasonIsLate {
-            reasonIsLate = false
+        } else if replyIsLate {
+            replyIsLate = false
             tell(.gaveUp)
         } else {
             return false
@@ -155,7 +155,7 @@ final class FTPConversation {
             case .malformed: .cannotParseResponse
             case .refused: .badServerResponse
             }
-        isNoFTP = failure.kind == .malformed
+        hasInvalidReply = failure.kind == .malformed
         if failure.kind == .lost, let dataFailure { return dataFailure }
         return LoadError(kind, failure.message)
     }
@@ -168,7 +168,7 @@ final class FTPConversation {
         let control = try await connection(to: target.origin.port, use: .counted)
         self.control = control
         reader = FTPReplyReader()
-        hasToldEnd = false
+        hasReportedEnd = false
         load.transaction?.connection = control.facts
         watch(control)
         tell(.opened(isIPv6: !control.facts.isToProxy && control.facts.remoteAddress?.contains(":") == true))
@@ -233,8 +233,8 @@ final class FTPConversation {
     /// A reply may still explain why.
     private func dataWasLost(_ error: LoadError?) {
         dataFailure = error
-        hasToldDataEnd = true
-        giveUp(after: Self.reasonPatience)
+        hasReportedDataEnd = true
+        giveUp(after: Self.replyTimeout)
         tell(.dataFailed)
     }
 
@@ -248,7 +248,7 @@ final class FTPConversation {
             if let count, isHeld || conversation.count > count {
                 return conversation.giveUp(after: patience, at: conversation.count)
             }
-            conversation.reasonIsLate = true
+            conversation.replyIsLate = true
             control.wake()
         }
     }
@@ -265,7 +265,7 @@ final class FTPConversation {
                 load.control.markProgress(.now())
                 return piece
             }
-            lookAtData()
+            checkData()
             if try await !advance() {
                 data?.read(upTo: 0, isHeld: load.control.isSuspended)
                 if data.map({ $0.readableBytes == 0 || load.control.isSuspended }) ?? true { await load.control.wait() }
@@ -274,10 +274,10 @@ final class FTPConversation {
         return nil
     }
 
-    private func lookAtData() {
-        guard let data, !hasToldDataEnd, data.readableBytes == 0 else { return }
+    private func checkData() {
+        guard let data, !hasReportedDataEnd, data.readableBytes == 0 else { return }
         if data.hasEnded, data.failure == nil {
-            hasToldDataEnd = true
+            hasReportedDataEnd = true
             // Some servers confirm the transfer only after the client has closed its side.
             data.close()
             tell(.dataEnded(count))
@@ -306,8 +306,8 @@ final class FTPConversation {
             control.wake()
         }
         while !isEnded { if try await !advance() { await load.control.wait() } }
-        if !hasToldDataEnd {
-            hasToldDataEnd = true
+        if !hasReportedDataEnd {
+            hasReportedDataEnd = true
             tell(.dataEnded(count))
         }
         while !machine.isOver || !actions.isEmpty { if try await !advance() { await load.control.wait() } }
@@ -322,7 +322,7 @@ final class FTPConversation {
         while isTaken == nil { if try await !advance() { await load.control.wait() } }
         guard isTaken == false else { return }
         // Throws the error of the server's reply, if there is one; otherwise the connection is lost.
-        if !hasToldDataEnd { dataWasLost(nil) }
+        if !hasReportedDataEnd { dataWasLost(nil) }
         while !machine.isOver || !actions.isEmpty { if try await !advance() { await load.control.wait() } }
         throw LoadError(.connectionLost, "the data connection was lost")
     }
@@ -340,11 +340,11 @@ final class FTPConversation {
         timer?.cancel()
         actions.removeAll()
         guard let control else { return }
-        let isBroken = load.control.failure == nil && (!machine.isOver || isNoFTP)
+        let isBroken = load.control.failure == nil && (!machine.isOver || hasInvalidReply)
         let commands = machine.isTransferring ? [FTPCommand.abort, .quit] : [.quit]
         if control.channelIsActive, !control.isSecuring, !isBroken {
             for command in commands { control.write(ByteBuffer(bytes: command.line)) { _ in } }
-            control.linger(Self.endPatience)
+            control.linger(Self.closeTimeout)
         } else {
             control.close()
         }

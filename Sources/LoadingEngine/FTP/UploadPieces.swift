@@ -20,14 +20,14 @@ final class UploadPieces {
     private let load: Load
     private var offset: Int64
     /// The number of a stream's bytes that still have to be skipped.
-    private var unwanted: Int64
+    private var bytesToSkip: Int64
     private var file: FileSource?
 
     init(_ body: OutgoingBody, from offset: Int64, in load: Load) {
         self.body = body
         self.load = load
         self.offset = offset
-        unwanted = offset
+        bytesToSkip = offset
     }
 
     func next() async throws(LoadError) -> ByteBuffer? {
@@ -75,13 +75,13 @@ final class UploadPieces {
             case .success(let read): data = read
             case .failure(let error): throw LoadError(.application, "reading the body stream failed", cause: error)
             }
-            let left = Int64(data.count) - min(unwanted, Int64(data.count))
-            unwanted -= Int64(data.count) - left
+            let left = Int64(data.count) - min(bytesToSkip, Int64(data.count))
+            bytesToSkip -= Int64(data.count) - left
             if data.isEmpty {
-                guard unwanted == 0, length == nil || length == offset else {
+                guard bytesToSkip == 0, length == nil || length == offset else {
                     throw LoadError(
                         .requestBodyStreamExhausted,
-                        "the body stream ended after \(offset - unwanted) of \(length ?? offset) bytes")
+                        "the body stream ended after \(offset - bytesToSkip) of \(length ?? offset) bytes")
                 }
                 return nil
             }

@@ -28,7 +28,7 @@ final class CacheStage: LoadStage {
         /// Whether the cache may have a response for this hop.
         ///
         /// If the hop's response is not stored, that one is outdated.
-        fileprivate(set) var mayHaveMore = false
+        fileprivate(set) var mayHaveStored = false
         /// The session's own cache, if the response was found there.
         fileprivate var own: ResponseCache?
     }
@@ -41,14 +41,14 @@ final class CacheStage: LoadStage {
             message.outgoing.head.method == "GET" || message.outgoing.head.method == "HEAD",
             policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote, !Self.namesAnotherHost(hop)
         else {
-            defer { hop.cache.mayHaveMore = load.usesCache(hop) }
+            defer { hop.cache.mayHaveStored = load.usesCache(hop) }
             return try settle(hop, nil, policy, in: load)
         }
         if load.session.own != nil, let (hit, part) = ResponseTrust.ownHit(message.target, Self.sent(hop, message), in: load) {
             hop.cache.own = part
             return try settle(hop, hit, policy, in: load)
         }
-        guard ResponseTrust.mayTakeEveryones(message.target.origin, in: load.session) else {
+        guard ResponseTrust.mayUseSharedResponses(message.target.origin, in: load.session) else {
             return try settle(hop, nil, policy, in: load)
         }
         if load.wants(.cache) {
@@ -68,7 +68,7 @@ final class CacheStage: LoadStage {
         case .miss: return try settle(hop, nil, policy, in: load)
         case .unavailable:
             // The cache may have a response nevertheless.
-            defer { hop.cache.mayHaveMore = true }
+            defer { hop.cache.mayHaveStored = true }
             return try settle(hop, nil, policy, in: load)
         case .wait(let lookUp):
             hop.cache.found = .pending(lookUp)
@@ -100,7 +100,7 @@ final class CacheStage: LoadStage {
         _ hop: Hop, _ found: ResponseCache.Hit?, _ policy: CacheDecision.Policy, in load: Load
     ) throws(LoadError) -> StageStep {
         hop.cache.found = nil
-        hop.cache.mayHaveMore = found != nil
+        hop.cache.mayHaveStored = found != nil
         // The session's own fields are only in the message.
         guard let message = hop.preparation.message else { return .proceed }
         if found == nil, policy == .useProtocol, !message.outgoing.head.headers.contains(.cacheControl) { return .proceed }
@@ -146,7 +146,7 @@ final class CacheStage: LoadStage {
             let found = try await lookUp(hop, in: load)
             let step = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), in: load)
             // The lookup was abandoned: the cache may have a response.
-            if found == nil { hop.cache.mayHaveMore = true }
+            if found == nil { hop.cache.mayHaveStored = true }
             if case .answered(let answer) = step { return answer }
         }
         guard case .decided(let hit, let decision) = hop.cache.found else { return try await send(hop, in: load, then: next) }
@@ -227,7 +227,7 @@ final class CacheStage: LoadStage {
         } catch {
             // If the hop will be retried, that comes first.
             guard load.control.failure == nil, !ResponseTrust.isRefusal(error), !RequestAuthentication.isUntried(hop),
-                !isTriedAgain(error, hop, load.lastAttempt),
+                !willBeRetried(error, hop, load.lastAttempt),
                 mayServeStale(hit, status: nil, requestHeaders, policy, now: load.now)
             else { throw error }
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
@@ -273,7 +273,7 @@ final class CacheStage: LoadStage {
     }
 
     /// Whether ``FollowUpStage`` will send the hop again: a kept connection was closed, or a proxy with alternatives failed.
-    private func isTriedAgain(_ error: LoadError, _ hop: Hop, _ attempt: NetworkStage.LoadPart) -> Bool {
+    private func willBeRetried(_ error: LoadError, _ hop: Hop, _ attempt: NetworkStage.LoadPart) -> Bool {
         error.isProxyError && hop.proxies.hasAlternatives
             || error.kind == .connectionLost
                 && RetryPolicy.mayRetry(
@@ -308,7 +308,7 @@ final class CacheStage: LoadStage {
 
     /// Where the stored response that was found for a hop is kept.
     static func keeper(of hop: Hop, in load: Load) -> ResponseKeeper? {
-        hop.cache.own.map { .store($0) } ?? ResponseTrust.everyonesKeeper(in: load)
+        hop.cache.own.map { .store($0) } ?? ResponseTrust.sharedKeeper(in: load)
     }
 
     // MARK: Completing a partial response

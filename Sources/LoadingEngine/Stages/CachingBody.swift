@@ -30,7 +30,7 @@ final class CachingBody: ResponseBody {
     private var window: PartWindow?
     private var writer: EntryWriter?
     /// The collected body, if the app needs it: the app keeps its own cache, or is asked whether to store the response.
-    private var gathered: Data?
+    private var collected: Data?
     /// Whether the cache may have a response that this one replaces.
     private let mayReplace: Bool
     /// Apple's system asks the delegate only about statuses from 200 to 299; storing a redirect is not the app's decision.
@@ -55,7 +55,7 @@ final class CachingBody: ResponseBody {
         window = joint.map { PartWindow($0.window) }
         writer = keeper.store?.writer(for: stored, expectedLength: expectedLength)
         if isForApp ? expectedLength <= load.session.policy.cachedBodyLimit : asksBeforeStoring && writer != nil {
-            gathered = Data()
+            collected = Data()
         }
         if let joint { append(joint.before) }
     }
@@ -82,7 +82,7 @@ final class CachingBody: ResponseBody {
         isOver = true
         writer?.abandon()
         writer = nil
-        gathered = nil
+        collected = nil
         body.cancel()
     }
 
@@ -96,13 +96,13 @@ final class CachingBody: ResponseBody {
 
     private func append(_ bytes: UnsafeRawBufferPointer) {
         writer?.append(bytes)
-        guard gathered != nil else { return }
-        gathered?.append(contentsOf: bytes)
+        guard collected != nil else { return }
+        collected?.append(contentsOf: bytes)
         // Stop collecting a body that is larger than the cache accepts.
-        if let count = gathered?.count,
+        if let count = collected?.count,
             isForApp ? Int64(count) > load.session.policy.cachedBodyLimit : writer?.isOpen != true
         {
-            gathered = nil
+            collected = nil
         }
     }
 
@@ -119,14 +119,14 @@ final class CachingBody: ResponseBody {
 
     private func finish() async throws(LoadError) {
         isOver = true
-        if let own = load.session.own, keeper.isSame(as: ResponseTrust.everyonesKeeper(in: load)) { own.remove(key: stored.url) }
+        if let own = load.session.own, keeper.isSame(as: ResponseTrust.sharedKeeper(in: load)) { own.remove(key: stored.url) }
         if let joint { append(joint.after) }
-        guard let data = gathered else {
+        guard let data = collected else {
             if !isForApp { finishOrForget() }
             writer = nil
             return
         }
-        gathered = nil
+        collected = nil
         var proposed: CachedResponse? = CachedResponse(response: dated, data: data)
         if isForApp { proposed = proposed.map(obtained) }
         if asksBeforeStoring, let asked = proposed, case .cached(let answer) = try await load.ask(.willCache(asked)) {

@@ -28,7 +28,7 @@ final class ExchangeBody: ResponseBody {
     /// Pieces that another thread has decoded and that were not returned yet.
     ///
     /// Nil for most bodies, since an empty buffer takes memory, too.
-    private var decodedElsewhere: CircularBuffer<ByteBuffer>?
+    private var decodedOnThread: CircularBuffer<ByteBuffer>?
 
     init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction, of load: Load) {
         self.load = load
@@ -39,7 +39,7 @@ final class ExchangeBody: ResponseBody {
 
     func next() async throws(LoadError) -> ByteBuffer? {
         guard let decoder else {
-            if isStillSending { await tellWhileSending() }
+            if isStillSending { await reportWhileSending() }
             let piece = try await exchange.next()
             if let piece { transaction.bodyBytesAfterDecoding += Int64(piece.readableBytes) }
             return piece
@@ -71,7 +71,7 @@ final class ExchangeBody: ResponseBody {
     private var isStillSending: Bool { !exchange.hasSentRequest && load.wants(.sentBytes) }
 
     /// Reports the progress of the request's body until the response's body or its end arrives.
-    private func tellWhileSending() async {
+    private func reportWhileSending() async {
         load.tellSent()
         while !exchange.hasNext, !exchange.hasSentRequest {
             await load.control.wait()
@@ -82,11 +82,11 @@ final class ExchangeBody: ResponseBody {
     private func next(through decoder: ContentDecoder) async throws(LoadError) -> ByteBuffer? {
         // Decodes only on demand, so a decompression bomb grows only as fast as it is read.
         while true {
-            if let piece = decodedElsewhere?.popFirst() { return count(piece) }
+            if let piece = decodedOnThread?.popFirst() { return count(piece) }
             if decodedInTurn >= Self.decodedPerTurn { try await takeTurn() }
             do {
                 if decoder.isSlow {
-                    if try await decodeElsewhere(by: decoder) { continue }
+                    if try await decodeOnThread(by: decoder) { continue }
                 } else if let piece = try decode(by: decoder) {
                     // Much input was processed without output.
                     guard piece.readableBytes > 0 else {
@@ -103,7 +103,7 @@ final class ExchangeBody: ResponseBody {
                 throw LoadError(.cannotDecodeContentData, "\(error)")
             }
             if codedIsComplete { return nil }
-            if isStillSending { await tellWhileSending() }
+            if isStillSending { await reportWhileSending() }
             if let coded = try await exchange.next() {
                 decoder.push(coded)
             } else {
@@ -129,13 +129,13 @@ final class ExchangeBody: ResponseBody {
     /// Decodes one turn's amount on another thread.
     ///
     /// Returns false if the decoder needs more input first.
-    private func decodeElsewhere(by decoder: ContentDecoder) async throws -> Bool {
-        let work = Elsewhere(decoder)
-        let slot = LoopSlot<Result<Elsewhere.Found, DecodingFailure>>(load.control)
+    private func decodeOnThread(by decoder: ContentDecoder) async throws -> Bool {
+        let work = ThreadDecoder(decoder)
+        let slot = LoopSlot<Result<ThreadDecoder.Found, DecodingFailure>>(load.control)
         let isUnderWay = WorkerThreads.computing.run { slot.fill(work.decode(upTo: Self.decodedPerTurn)) }
         // No thread is available: decode here, slowly.
         guard isUnderWay else {
-            decodedElsewhere = CircularBuffer(try work.decode(upTo: 1).get().pieces)
+            decodedOnThread = CircularBuffer(try work.decode(upTo: 1).get().pieces)
             decodedInTurn = Self.decodedPerTurn
             return true
         }
@@ -143,7 +143,7 @@ final class ExchangeBody: ResponseBody {
         defer { load.control.endHold(now: .now()) }
         let found = try await slot.wait().get()
         try await load.control.waitWhileSuspended()
-        decodedElsewhere = CircularBuffer(found.pieces)
+        decodedOnThread = CircularBuffer(found.pieces)
         return !found.pieces.isEmpty || !found.isSpent
     }
 
@@ -151,7 +151,7 @@ final class ExchangeBody: ResponseBody {
     ///
     /// Sendable because the load waits on its event loop until the thread is done. If the load ends earlier, it does not use the
     /// decoder again.
-    private struct Elsewhere: @unchecked Sendable {
+    private struct ThreadDecoder: @unchecked Sendable {
         struct Found: Sendable {
             var pieces: [ByteBuffer] = []
             /// Whether more output requires more input.

@@ -65,7 +65,7 @@ final class FollowUpStage {
         /// Starts over with the load's first request.
         ///
         /// Returns whether that differs from the last one.
-        mutating func beginAnew() -> Bool {
+        mutating func restartFromFirstRequest() -> Bool {
             defer { redirected = [] }
             earlierRedirectCount += redirected.count
             return !redirected.isEmpty
@@ -124,7 +124,9 @@ final class FollowUpStage {
     /// Prepares the hop for another attempt, or rethrows the error if no other attempt is allowed.
     private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) async throws(LoadError) {
         let isOver = load.control.failure != nil
-        if error.isProxyError, !isOver, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { return }
+        if error.isProxyError, !isOver, let proxies = load.proxies, ProxyChoice.switchToNextWay(hop, after: error, proxies) {
+            return
+        }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
             // The choice may have been wrong: ask the app again next time.
             let server = ServerName(host: origin.host, port: origin.port)
@@ -154,14 +156,14 @@ final class FollowUpStage {
         if case .notProcessed = evidence { return try await pause(refusals.pause(jitter: .random(in: 0...1)), in: load) }
         if evidence == .wantsHTTP1, let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.noteHTTP1(origin) }
         guard evidence != .wantsHTTP1 else { return }
-        leaveConnections(of: hop)
+        abandonConnections(of: hop)
     }
 
     /// Makes the hop use a new connection.
     ///
     /// Idle connections are closed: they are as stale as the one it used.
-    func leaveConnections(of hop: Hop) {
-        hop.network.askForNewConnection()
+    func abandonConnections(of hop: Hop) {
+        hop.network.requireNewConnection()
         // The holder of the next connection depends on which connections exist.
         if let route = hop.authentication.route { pool.wentStale(route) }
     }
@@ -197,7 +199,7 @@ final class FollowUpStage {
                 _ = try await load.ask(.storeCookies(fields, hop.request))
             }
             if load.wants(.cache), makesOutdated(answer, hop), let exchange = answer.transaction.exchange,
-                ResponseTrust.speaksForEveryone(exchange, hop, in: load)
+                ResponseTrust.mayChangeSharedStores(exchange, hop, in: load)
             {
                 _ = try await load.ask(.storeCached(nil, answer.transaction.sentRequest))
             }
@@ -317,7 +319,7 @@ final class FollowUpStage {
         if request.hasField(.proxyAuthorization),
             request.headers.all("Proxy-Authorization") != hop.request.headers.all("Proxy-Authorization")
         {
-            next.authentication.saysAnew()
+            next.authentication.useNewProxyField()
         }
         next.followUp.leftOrigin =
             hop.followUp.leftOrigin || request.url.flatMap { Origin($0) } != hop.request.url.flatMap { Origin($0) }

@@ -59,7 +59,7 @@ final class Hop {
     var upload: UploadResumption.HopPart?
 
     /// Whether the URL's scheme is known to start with another letter than those that ``hasScheme(_:or:)`` is called with.
-    private var isOfNetwork = false
+    private var hasOtherScheme = false
     /// The remaining stages, if the hop stopped at the first of them.
     private var place: LowerStages?
     /// The hop's result, if it was produced before the load had a task.
@@ -80,11 +80,11 @@ final class Hop {
     ///
     /// Called for every network request: it compares text, and remembers when the scheme starts with another letter.
     func hasScheme(_ one: String, or other: String) -> Bool {
-        guard !isOfNetwork, let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
+        guard !hasOtherScheme, let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
         switch first | 0x20 {
         case UInt8(ascii: "d"), UInt8(ascii: "f"): break
         default:
-            isOfNetwork = true
+            hasOtherScheme = true
             return false
         }
         let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
@@ -163,14 +163,14 @@ final class PreparedMessage {
 
     #if Logging || Metrics || Tracing
     /// Trace fields: they differ in each request, so no response is selected by them.
-    private static let tracesAlone: Set<String> = ["traceparent", "tracestate"]
+    private static let traceFieldNames: Set<String> = ["traceparent", "tracestate"]
 
     /// The message with an observer's fields.
     func carrying(_ fields: [(String, String)]) -> PreparedMessage {
         let message = setting(fields)
         var unobserved = head.headers
         // An observer's other fields may select a response, like the app's own.
-        for (name, value) in fields where !Self.tracesAlone.contains(name.lowercased()) { unobserved.set(name, value) }
+        for (name, value) in fields where !Self.traceFieldNames.contains(name.lowercased()) { unobserved.set(name, value) }
         message.unobserved = unobserved
         return message
     }

@@ -35,7 +35,7 @@ final class NetworkStage: LoadStage {
         }
 
         /// The hop failed on a kept connection, so the next one must be new.
-        mutating func askForNewConnection() { needsNewConnection = true }
+        mutating func requireNewConnection() { needsNewConnection = true }
     }
 
     /// What the last attempt did on the wire; used to decide whether to retry.
@@ -96,7 +96,7 @@ final class NetworkStage: LoadStage {
             if error.kind == .notConnectedToInternet, !load.order.isForProxies, load.session.policy.waitsForConnectivity,
                 pool.wait(load.control)
             {
-                load.tellThatItWaits()
+                load.reportWaiting()
                 return nil
             }
             hop.network.endSilence()
@@ -170,7 +170,7 @@ final class NetworkStage: LoadStage {
         guard let message = hop.preparation.message else { throw LoadError(.badURL, "the request has no message") }
         if message.outgoing.isExtendedConnect, !connection.allowsExtendedConnect {
             pool.giveBack(connection)
-            load.webSocket?.goByHTTP1()
+            load.webSocket?.requireHTTP1()
             load.lastAttempt.evidence = .notProcessed(RetryEvidence.Refusal(endsConnection: false))
             throw LoadError(.connectionLost, "the HTTP/2 connection for the WebSocket was closed")
         }
@@ -182,12 +182,12 @@ final class NetworkStage: LoadStage {
             if connection.facts.isForwarded { hop.network.silence = ProxySilence(hop, message.route, in: load) }
             // The message is released below: ten thousand loads may be waiting.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
-            if let upload = load.upload { upload.sends(hop, as: transaction) }
+            if let upload = load.upload { upload.willSend(hop, as: transaction) }
             if load.session.stores.cache != nil || load.wants(.cache) || !load.collects {
                 transaction.sent = SentFields(message.ownHeaders, credential: RequestAuthentication.credential(of: hop))
             }
             hop.network.askedToContinue = message.outgoing.expectsContinue
-            hop.preparation.letGo()
+            hop.preparation.release()
             hop.network.wasSent = true
             hop.network.needsNewConnection = false
             return exchange

@@ -34,7 +34,7 @@ final class PrepareStage: LoadStage {
         mutating func restore(_ earlier: PreparedMessage?) { message = earlier }
 
         /// Releases the message, which is being sent or will not be sent.
-        mutating func letGo() { message = nil }
+        mutating func release() { message = nil }
     }
 
     let pool: ConnectionPool
@@ -154,7 +154,7 @@ final class PrepareStage: LoadStage {
         var headers = load.session.headers.compose(
             request: hop.request.headers, target: target, method: hop.request.method, bodyLength: length, extra: extra,
             leftOrigin: hop.followUp.leftOrigin, isAnswered: hop.authentication.isAnswered,
-            isForProxy: isForwarded && hop.authentication.mayShowOwn
+            isForProxy: isForwarded && hop.authentication.maySendOwnField
         )
         if hop.followUp.withoutExpectation { headers.remove("Expect") }
         // The library could not handle a reply to fields that the app adds by itself.
@@ -167,7 +167,7 @@ final class PrepareStage: LoadStage {
     /// Throws if App Transport Security forbids it.
     static func target(of hop: Hop, in load: Load) throws(LoadError) -> RequestTarget { try known(hop, in: load).target }
 
-    private static func known(_ hop: Hop, in load: Load) throws(LoadError) -> KnownTarget {
+    private static func known(_ hop: Hop, in load: Load) throws(LoadError) -> ParsedTarget {
         var known = try known(hop, by: load.session)
         try WebSocketLoad.check(known.target, of: hop, in: load)
         if !known.target.isSecure, load.session.policy.usesStrictTransportSecurity,
@@ -185,7 +185,7 @@ final class PrepareStage: LoadStage {
         return known
     }
 
-    private static func known(_ hop: Hop, by session: SessionFacts) throws(LoadError) -> KnownTarget {
+    private static func known(_ hop: Hop, by session: SessionFacts) throws(LoadError) -> ParsedTarget {
         guard let url = hop.request.url else { throw LoadError(.unsupportedURL, "the request has no URL") }
         let text = url.absoluteString
         if let last = session.lastTarget, last.text == text { return last }
@@ -195,7 +195,7 @@ final class PrepareStage: LoadStage {
             if case .refused(let reason) = session.security.verdict(isSecure: target.origin.isSecure, host: target.origin.host) {
                 refusal = reason
             }
-            let known = KnownTarget(text, target, refusal: refusal)
+            let known = ParsedTarget(text, target, refusal: refusal)
             if target.user == nil, target.password == nil { session.lastTarget = known }
             return known
         } catch {

@@ -44,7 +44,7 @@ enum ProxyChoice {
                 guard error.kind == .notConnectedToInternet, load.session.policy.waitsForConnectivity, pool.wait(load.control)
                 else { throw error }
             }
-            load.tellThatItWaits()
+            load.reportWaiting()
             while case .offline(let wait) = load.control.phase, !pool.hasEnded(wait) { await load.control.wait() }
             try await load.control.waitWhileSuspended()
         }
@@ -97,7 +97,7 @@ enum ProxyChoice {
     /// The proxy could not be reached, or is silent.
     ///
     /// Switches the hop to its next way; returns false if there is none.
-    static func goAround(_ hop: Hop, after error: LoadError, _ proxies: SessionProxies) -> Bool {
+    static func switchToNextWay(_ hop: Hop, after error: LoadError, _ proxies: SessionProxies) -> Bool {
         guard case .proxy(let server) = hop.proxies.ways.first else { return false }
         let now = Int64(NIODeadline.now().uptimeNanoseconds)
         if error.kind == .timedOut {

@@ -239,7 +239,7 @@ final class ProxyScriptRunner: Sendable {
     func ways(
         for target: RequestTarget, in control: LoadControl
     ) async throws(LoadError) -> Result<[ProxyWay], ProxyScriptFailure>? {
-        guard !RunningScripts.shared.includeEndless else {
+        guard !RunningScripts.shared.includesEndlessScript else {
             return .failure(ProxyScriptFailure("cannot be run: an earlier script of this program has not ended"))
         }
         let slot = LoopSlot<Result<[ProxyWay], ProxyScriptFailure>>(control)

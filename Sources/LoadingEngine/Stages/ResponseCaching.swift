@@ -141,7 +141,7 @@ enum ResponseCaching {
 
     /// Whether the cache may hold a response that the hop's response replaces.
     static func mayReplace(_ hop: Hop, in session: SessionFacts) -> Bool {
-        if hop.cache.mayHaveMore { return true }
+        if hop.cache.mayHaveStored { return true }
         // A reload did not look for a stored response.
         return switch CacheStage.policy(hop, in: session) {
         case .reloadIgnoringLocal, .reloadIgnoringLocalAndRemote: true
@@ -293,9 +293,9 @@ enum ResponseCaching {
         let keys = Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers)
         guard !keys.isEmpty else { return }
         let keeper = ResponseTrust.keeper(of: exchange, hop, in: load)
-        let everyones = ResponseTrust.everyonesKeeper(in: load)
+        let everyones = ResponseTrust.sharedKeeper(in: load)
         let isOwn = !(keeper?.isSame(as: everyones) ?? false)
-        let speaks = isOwn && ResponseTrust.speaksForEveryone(exchange, hop, in: load)
+        let speaks = isOwn && ResponseTrust.mayChangeSharedStores(exchange, hop, in: load)
         for cache in [keeper?.store, speaks ? everyones?.store : nil] {
             for key in keys { cache?.remove(key: key) }
         }

@@ -78,7 +78,7 @@ enum ResponseSideEffects {
             origin.isSecure, exchange.facts.isVerified
         else { return }
         let isForEveryone = ResponseTrust.isForEveryone(exchange.facts, hop.request, in: session)
-        let store = isForEveryone ? shared : session.keepingOwnSecurity()
+        let store = isForEveryone ? shared : session.makeOwnSecurityIfNeeded()
         store.note(
             field, host: origin.host, isVerified: exchange.facts.isVerified, now: session.seconds(exchange.control.lastProgress)
         )

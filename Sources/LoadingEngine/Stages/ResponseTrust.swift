@@ -25,8 +25,8 @@ enum ResponseTrust {
     /// Whether a connection's response may be stored where other sessions read it.
     @inline(__always)
     static func isForEveryone(_ facts: ConnectionFacts, _ request: LoadRequest, in session: SessionFacts) -> Bool {
-        if session.leavesSystemsWay {
-            guard let origin = request.url.flatMap({ Origin($0) }), mayTakeEveryones(origin, in: session) else {
+        if session.mayReachOtherServers {
+            guard let origin = request.url.flatMap({ Origin($0) }), mayUseSharedResponses(origin, in: session) else {
                 return false
             }
         }
@@ -39,7 +39,7 @@ enum ResponseTrust {
     /// Nil if the session has no cache, or if the app keeps its own cache and the response is for this session only.
     static func keeper(of exchange: Exchange, _ hop: Hop, in load: Load) -> ResponseKeeper? {
         let session = load.session
-        if isForEveryone(exchange.facts, hop.request, in: session) { return everyonesKeeper(in: load) }
+        if isForEveryone(exchange.facts, hop.request, in: session) { return sharedKeeper(in: load) }
         guard let cache = session.stores.cache, !load.wants(.cache) else { return nil }
         let stores = hop.request.method == "GET" && !load.isDownload
         if stores, session.own == nil { session.own = OwnResponses(partOf: cache) }
@@ -47,17 +47,17 @@ enum ResponseTrust {
     }
 
     /// The session's cache, which other sessions may read.
-    static func everyonesKeeper(in load: Load) -> ResponseKeeper? {
+    static func sharedKeeper(in load: Load) -> ResponseKeeper? {
         load.wants(.cache) ? .app : load.session.stores.cache.map { .store($0) }
     }
 
     /// Whether a response may change what the session reads from the shared stores.
     ///
     /// It may if every session accepts its server, even if the response itself is for this session only.
-    static func speaksForEveryone(_ exchange: Exchange, _ hop: Hop, in load: Load) -> Bool {
+    static func mayChangeSharedStores(_ exchange: Exchange, _ hop: Hop, in load: Load) -> Bool {
         if isForEveryone(exchange.facts, hop.request, in: load.session) { return true }
         guard exchange.facts.isVerified, let origin = hop.request.url.flatMap({ Origin($0) }) else { return false }
-        return mayTakeEveryones(origin, in: load.session)
+        return mayUseSharedResponses(origin, in: load.session)
     }
 
     private static func circle(of facts: ConnectionFacts) -> OwnResponses.Circle {
@@ -81,11 +81,11 @@ enum ResponseTrust {
     ///
     /// Not if the load would go to another server than theirs, nor if the session trusts other roots.
     @inline(__always)
-    static func mayTakeEveryones(_ origin: @autoclosure () -> Origin, in session: SessionFacts) -> Bool {
-        session.leavesSystemsWay ? mayTakeEveryones(origin(), by: session.policy) : true
+    static func mayUseSharedResponses(_ origin: @autoclosure () -> Origin, in session: SessionFacts) -> Bool {
+        session.mayReachOtherServers ? mayUseSharedResponses(origin(), by: session.policy) : true
     }
 
-    static func mayTakeEveryones(_ origin: Origin, by policy: SessionPolicy) -> Bool {
+    static func mayUseSharedResponses(_ origin: Origin, by policy: SessionPolicy) -> Bool {
         !(origin.isSecure && policy.hasOwnTrustRoots || policy.substitutes(origin))
     }
 
@@ -209,7 +209,7 @@ extension SessionPolicy {
     func substitutes(_ origin: Origin) -> Bool { connections?.substitutes(host: origin.host, port: origin.port) ?? false }
 
     /// Whether the session may reach, or accept, a server for a URL that other sessions would not.
-    var leavesSystemsWay: Bool {
+    var mayReachOtherServers: Bool {
         if hasOwnTrustRoots { return true }
         guard let connections else { return false }
         return connections.unixSocketPath != nil || !connections.nameServers.isEmpty || !connections.addresses.isEmpty

@@ -40,7 +40,7 @@ package final class RunningScripts: Sendable {
     package init(now: @escaping @Sendable () -> NIODeadline = { .now() }) { self.now = now }
 
     /// Whether a running script is considered endless.
-    package var includeEndless: Bool {
+    package var includesEndlessScript: Bool {
         let now = now()
         return state.withLock { $0.since.values.contains { now - $0 > Self.longest } }
     }

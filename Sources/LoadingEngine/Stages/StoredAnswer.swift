@@ -45,7 +45,7 @@ enum StoredAnswer {
         )
         transaction.response = response
         load.begin(transaction)
-        hop.preparation.letGo()
+        hop.preparation.release()
         let body = StoredBody(hit.body, range: isHead ? 0..<0 : range, transaction: transaction, control: load.control)
         return Answer(response: response, body: body, transaction: transaction)
     }
@@ -65,7 +65,7 @@ enum StoredAnswer {
         let response = LoadResponse(url: url, kind: .http(head), expectedLength: 0)
         transaction.response = response
         load.begin(transaction)
-        hop.preparation.letGo()
+        hop.preparation.release()
         let body = StoredBody(.bytes(Data()), range: 0..<0, transaction: transaction, control: load.control)
         return Answer(response: response, body: body, transaction: transaction)
     }

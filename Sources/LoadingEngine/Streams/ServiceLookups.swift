@@ -82,11 +82,11 @@ package final class ServiceLookups: @unchecked Sendable {
             refuse(.failed("no thread is available"))
         }
         return { [self] in
-            let isHeard = monitor.locked {
+            let isDelivered = monitor.locked {
                 if isRunning { messages.append(.left(caller)) }
                 return isRunning
             }
-            if isHeard { bell.ring() }
+            if isDelivered { bell.ring() }
         }
     }
 
@@ -105,17 +105,17 @@ package final class ServiceLookups: @unchecked Sendable {
 
     private func run() {
         do throws(Avahi.Failure) {
-            let life = Life(try Avahi.open(bell))
-            while let messages = next(life) { try life.turn(messages) }
+            let state = ThreadState(try Avahi.open(bell))
+            while let messages = next(state) { try state.turn(messages) }
         } catch {
             refuse(error)
         }
     }
 
     /// Returns the messages since the last call, or nil if the thread may end.
-    private func next(_ life: Life) -> [Message]? {
+    private func next(_ state: ThreadState) -> [Message]? {
         monitor.locked {
-            if messages.isEmpty, life.isOver {
+            if messages.isEmpty, state.isOver {
                 isRunning = false
                 return nil
             }
@@ -125,7 +125,7 @@ package final class ServiceLookups: @unchecked Sendable {
     }
 
     /// The state of the lookup thread.
-    private final class Life {
+    private final class ThreadState {
         private let avahi: Avahi
         private var machine = Machine(wayCount: Avahi.wayCount, limit: ServiceLookups.limit)
         private var replies: [Int: Reply] = [:]
@@ -151,7 +151,7 @@ package final class ServiceLookups: @unchecked Sendable {
                     handle(.left(caller))
                 }
             }
-            hearDaemon()
+            processDaemonEvents()
             idleSince = machine.isIdle ? idleSince ?? Monitor.clock : nil
             do throws(Avahi.Failure) {
                 try avahi.wait(milliseconds: timeout)
@@ -159,7 +159,7 @@ package final class ServiceLookups: @unchecked Sendable {
                 handle(.lost(error))
                 throw error
             }
-            hearDaemon()
+            processDaemonEvents()
             let now = Monitor.clock
             for question in timers.keys.sorted() {
                 for (timer, end) in timers[question] ?? [:] where end <= now {
@@ -169,7 +169,7 @@ package final class ServiceLookups: @unchecked Sendable {
             }
         }
 
-        private func hearDaemon() {
+        private func processDaemonEvents() {
             for event in avahi.events() {
                 switch event.outcome {
                 case .found(let service): handle(.found(event.question, way: event.way, service))

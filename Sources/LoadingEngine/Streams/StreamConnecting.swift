@@ -50,12 +50,14 @@ struct StreamConnecting {
                 return try await connection(on: try route(hop, in: load), in: load)
             } catch {
                 try load.control.check()
-                if error.isProxyError, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { continue }
+                if error.isProxyError, let proxies = load.proxies, ProxyChoice.switchToNextWay(hop, after: error, proxies) {
+                    continue
+                }
                 guard error.kind == .notConnectedToInternet, session.policy.waitsForConnectivity, pool.wait(load.control) else {
                     throw error
                 }
             }
-            load.tellThatItWaits()
+            load.reportWaiting()
             while case .offline(let wait) = load.control.phase, !pool.hasEnded(wait) { await load.control.wait() }
             try load.control.check()
         }

@@ -31,7 +31,7 @@ final class StreamLoad {
     private var machine = StreamMachine()
     private var connection: ByteStreamConnection?
     /// Commands and timeouts that the load has not processed yet, in order.
-    private var unheard = CircularBuffer<Unheard>()
+    private var pendingInputs = CircularBuffer<PendingInput>()
     private var results = CircularBuffer<StreamMachine.Event>()
     /// The data to be written, by the number of the write.
     private var payloads: [Int: Data] = [:]
@@ -47,7 +47,7 @@ final class StreamLoad {
     /// Only timeouts are processed then.
     private var waits = true
 
-    private enum Unheard {
+    private enum PendingInput {
         case command(StreamCommand)
         /// The timeout of a read or write has passed.
         case late(Int)
@@ -55,13 +55,13 @@ final class StreamLoad {
 
     init(_ order: StreamOrder) {
         self.order = order
-        unheard.append(contentsOf: order.queued.map { .command($0) })
+        pendingInputs.append(contentsOf: order.queued.map { .command($0) })
     }
 
     // MARK: The app
 
     func take(_ command: StreamCommand, for load: Load) {
-        unheard.append(.command(command))
+        pendingInputs.append(.command(command))
         limit(command, of: load)
         load.control.wake()
     }
@@ -83,7 +83,7 @@ final class StreamLoad {
                 return stream.startTimer(number, max(timeout, Self.shortestExtension), of: load)
             }
             stream.timers[number] = nil
-            stream.unheard.append(.late(number))
+            stream.pendingInputs.append(.late(number))
             if stream.waits { stream.refuseLate(of: load) } else { load.control.wake() }
         }
     }
@@ -144,7 +144,7 @@ final class StreamLoad {
                 if mayWrite(on: connection, of: load) { await load.session.executor.turns.next() }
             } else {
                 connection.read(upTo: machine.wanted, isHeld: load.control.isSuspended)
-                if !hasNews(connection, of: load) { await load.control.wait() }
+                if !hasPendingWork(connection, of: load) { await load.control.wait() }
             }
         }
         connection.linger(Self.patience)
@@ -156,14 +156,15 @@ final class StreamLoad {
         for timer in timers.values { timer.cancel() }
         timers = [:]
         payloads = [:]
-        unheard.removeAll()
+        pendingInputs.removeAll()
         connection?.close()
         connection = nil
     }
 
     /// Whether there is something to process before the load waits.
-    private func hasNews(_ connection: ByteStreamConnection, of load: Load) -> Bool {
-        !results.isEmpty || !unheard.isEmpty || load.control.failure != nil || connection.failure != nil && !machine.hasUnread
+    private func hasPendingWork(_ connection: ByteStreamConnection, of load: Load) -> Bool {
+        !results.isEmpty || !pendingInputs.isEmpty || load.control.failure != nil
+            || connection.failure != nil && !machine.hasUnread
             || isHeld != load.control.isSuspended || connection.mayHaveBetterRoute
     }
 
@@ -185,17 +186,17 @@ final class StreamLoad {
             load.received(Int64(count), total: load.body.received + Int64(count), expected: -1)
             results.append(.received(count))
         }
-        if connection.hasEnded, !hasToldEnd {
-            hasToldEnd = true
+        if connection.hasEnded, !hasReportedEnd {
+            hasReportedEnd = true
             results.append(.inputEnded)
         }
     }
 
-    private var hasToldEnd = false
+    private var hasReportedEnd = false
 
     private func nextEvent() -> StreamMachine.Event? {
         if let result = results.popFirst() { return result }
-        switch unheard.popFirst() {
+        switch pendingInputs.popFirst() {
         case nil: return nil
         case .late(let number)?: return .timedOut(number)
         case .command(let command)?: return event(of: command)

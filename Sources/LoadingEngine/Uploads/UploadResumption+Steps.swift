@@ -21,41 +21,41 @@ extension UploadResumption {
         switch step {
         case .deliver:
             guard let answer else { throw failure(nil) }
-            dropKept()
+            discardKept()
             stream.close()
             if hop.goesToUpload { try await makeOutdated(by: answer, in: load) }
-            return .answer(hop.goesToUpload ? asOfTheRequest(answer) : answer)
+            return .answer(hop.goesToUpload ? asResponseToRequest(answer) : answer)
         case .deliverKept:
             answer?.body.cancel()
             stream.close()
-            guard let kept = kept.take() else { throw failure(nil) }
-            return .answer(kept)
+            guard let bufferedResponse = bufferedResponse.take() else { throw failure(nil) }
+            return .answer(bufferedResponse)
         case .create(let part):
             if let answer { await keepOrDiscard(answer, hop, stage, in: load) }
             let hop = hop.goesToUpload ? creation ?? hop : hop
-            stage.leaveConnections(of: hop)  // A server that rejects the head may not read the content.
+            stage.abandonConnections(of: hop)  // A server that rejects the head may not read the content.
             hop.upload = part == ResumableUpload.Part() ? nil : HopPart(part: part, goesToUpload: false)
             return .hop(hop)
         case .discover:
-            if let answer { kept = try await keep(answer).answer }
+            if let answer { bufferedResponse = try await keep(answer).answer }
             return .hop(try next(part: nil, hop, load))
         case .retrieve(let seconds, let keepsResponse):
-            if keepsResponse, kept == nil, let answer {
+            if keepsResponse, bufferedResponse == nil, let answer {
                 let content = try await keep(answer)
-                kept = hop.goesToUpload ? asOfTheRequest(content.answer) : content.answer
+                bufferedResponse = hop.goesToUpload ? asResponseToRequest(content.answer) : content.answer
             } else if let answer {
                 await stage.discard(answer, in: load.control)
             }
-            if !keepsResponse { dropKept() }
+            if !keepsResponse { discardKept() }
             try await stage.pause(seconds, in: load)
             return .hop(try next(part: nil, hop, load))
         case .append(let part):
-            dropKept()
+            discardKept()
             if let answer { await stage.discard(answer, in: load.control) }
             return .hop(try next(part: part, hop, load))
         case .fail(let reason):
             answer?.body.cancel()
-            dropKept()
+            discardKept()
             throw failure(reason)
         }
     }
@@ -69,7 +69,7 @@ extension UploadResumption {
         else { return }
         ResponseCaching.invalidate(by: head, of: exchange, creation, in: load)
         let keys = Revalidation.invalidated(method: creation.request.method, url: url, status: head.status, headers: head.headers)
-        guard load.wants(.cache), !keys.isEmpty, ResponseTrust.speaksForEveryone(exchange, creation, in: load) else { return }
+        guard load.wants(.cache), !keys.isEmpty, ResponseTrust.mayChangeSharedStores(exchange, creation, in: load) else { return }
         do throws(LoadError) {
             _ = try await load.ask(.storeCached(nil, creation.request))
         } catch {
@@ -79,7 +79,7 @@ extension UploadResumption {
     }
 
     /// Presents the response to the last part as the response to the app's request.
-    func asOfTheRequest(_ answer: Answer) -> Answer {
+    func asResponseToRequest(_ answer: Answer) -> Answer {
         guard let url = creation?.request.url else { return answer }
         let response = LoadResponse(url: url, kind: answer.response.kind, expectedLength: answer.response.expectedLength)
         return Answer(response: response, body: answer.body, transaction: answer.transaction)
@@ -92,13 +92,15 @@ extension UploadResumption {
 
     /// Keeps the response that refused a stream: it is the result if there is no stream for another attempt.
     private func keepOrDiscard(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async {
-        guard kept == nil, !hop.request.body.isReplayable else { return await stage.discard(answer, in: load.control) }
-        kept = try? await keep(answer).answer
+        guard bufferedResponse == nil, !hop.request.body.isReplayable else {
+            return await stage.discard(answer, in: load.control)
+        }
+        bufferedResponse = try? await keep(answer).answer
     }
 
-    func dropKept() {
-        kept?.body.cancel()
-        kept = nil
+    func discardKept() {
+        bufferedResponse?.body.cancel()
+        bufferedResponse = nil
     }
 
     /// Reads a response's content into memory, to free the connection.
@@ -107,7 +109,7 @@ extension UploadResumption {
     func keep(_ answer: Answer) async throws(LoadError) -> (answer: Answer, bytes: ByteBuffer) {
         var bytes = ByteBuffer()
         do {
-            while bytes.readableBytes <= Self.keptBodyLimit, let piece = try await answer.body.next() {
+            while bytes.readableBytes <= Self.bufferedBodyLimit, let piece = try await answer.body.next() {
                 bytes.writeImmutableBuffer(piece)
             }
         } catch {
@@ -115,7 +117,7 @@ extension UploadResumption {
             throw error
         }
         answer.body.cancel()
-        return (Answer(response: answer.response, body: KeptBody(bytes), transaction: answer.transaction), bytes)
+        return (Answer(response: answer.response, body: BufferedBody(bytes), transaction: answer.transaction), bytes)
     }
 
     /// Records the length of the upload if the stream ended in the part that was sent.

@@ -43,7 +43,7 @@ final class UploadResumption {
     }
 
     /// The maximum size in bytes of a response that is kept while the server is asked for the offset.
-    static let keptBodyLimit = 262_144
+    static let bufferedBodyLimit = 262_144
 
     private let order: UploadOrder
     private var hasBegun = false
@@ -59,9 +59,9 @@ final class UploadResumption {
     /// Not if the app sets its own, because it then implements the protocol itself.
     private let announces: Bool
     /// The exchange that carries the last part, and the part's offset.
-    private var carrying: (exchange: Exchange, offset: Int64)?
+    private var partInFlight: (exchange: Exchange, offset: Int64)?
     /// The response to deliver if the server has the whole upload.
-    var kept: Answer?
+    var bufferedResponse: Answer?
     /// What interrupted the upload.
     private var interruption: LoadError?
     /// Whether the server contradicted itself or refused the upload, which is then canceled there.
@@ -165,13 +165,13 @@ final class UploadResumption {
     }
 
     /// Called when a message of the hop is being sent.
-    func sends(_ hop: Hop, as transaction: Transaction) {
+    func willSend(_ hop: Hop, as transaction: Transaction) {
         guard let upload else { return }
-        if !hop.goesToUpload { dropKept() }
+        if !hop.goesToUpload { discardKept() }
         transaction.sentOffset = hop.upload?.part?.offset ?? (hop.goesToUpload ? upload.acknowledged : 0)
         transaction.sentBodyLength = upload.length ?? -1
         if !hop.goesToUpload || hop.upload?.part != nil, let exchange = transaction.exchange {
-            carrying = (exchange, hop.upload?.part?.offset ?? 0)
+            partInFlight = (exchange, hop.upload?.part?.offset ?? 0)
         }
     }
 
@@ -182,7 +182,7 @@ final class UploadResumption {
         guard head.status == 104, upload?.isOver == false else { return }
         let knewPlace = upload?.resource != nil
         interimStep = upload?.handleInterim(head, from: url, given: exchange.record.submittedBodyBytes, now: load.now)
-        if !knewPlace, upload?.resource != nil { tellPlace(load) }
+        if !knewPlace, upload?.resource != nil { reportResumable(load) }
         if upload?.isCreating == true { stream.limit = upload?.maximumPartSize }
         if interimStep != nil { throw LoadError(.connectionLost, "the server requires another request for the upload") }
     }
@@ -190,16 +190,16 @@ final class UploadResumption {
     /// Reports that other loads can now resume the upload.
     ///
     /// This may be the last report of this load.
-    private func tellPlace(_ load: Load) {
+    private func reportResumable(_ load: Load) {
         if load.wants(.resumePoints) { load.tell(.resumable(resumeData(load))) }
     }
 
     /// Returns the hop that follows a failure; nil if the upload is not resumed.
     func follow(_ error: LoadError, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Hop? {
         guard load.control.failure == nil, upload != nil else { return nil }
-        if error.kind == .requestBodyStreamExhausted, upload?.isCreating == true, let kept = kept.take() {
+        if error.kind == .requestBodyStreamExhausted, upload?.isCreating == true, let bufferedResponse = bufferedResponse.take() {
             upload?.end()
-            hop.keep(.answer(kept))
+            hop.keep(.answer(bufferedResponse))
             return hop
         }
         let step: ResumableUpload.Step
@@ -208,7 +208,7 @@ final class UploadResumption {
         } else if stream.hasExceeded, let next = upload?.contentExceededLimit(given: Self.given(load)) {
             step = next
         } else {
-            guard upload?.isOver == false, Self.interrupts(error), !error.isProxyError,
+            guard upload?.isOver == false, Self.isInterruption(error), !error.isProxyError,
                 !load.lastAttempt.evidence.isUnprocessed,
                 let next = upload?.lost(given: Self.given(load), now: load.now)
             else { return nil }
@@ -237,9 +237,9 @@ final class UploadResumption {
         }
         noteEndOfStream()
         // A request that was abandoned may have sent more since.
-        if let carrying { self.upload?.didSend(upTo: carrying.offset + carrying.exchange.record.submittedBodyBytes) }
+        if let partInFlight { self.upload?.didSend(upTo: partInFlight.offset + partInFlight.exchange.record.submittedBodyBytes) }
         let step = self.upload?.answered(head, from: url, given: Self.given(load), problem: problem, now: load.now) ?? .deliver
-        if upload.resource == nil, self.upload?.resource != nil { tellPlace(load) }
+        if upload.resource == nil, self.upload?.resource != nil { reportResumable(load) }
         return try await carryOut(step, answer, hop, stage, in: load)
     }
 
@@ -261,7 +261,7 @@ final class UploadResumption {
         }
     }
 
-    private static func interrupts(_ error: LoadError) -> Bool {
+    private static func isInterruption(_ error: LoadError) -> Bool {
         switch error.kind {
         case .connectionLost, .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed, .notConnectedToInternet: true
         default: false
@@ -298,10 +298,10 @@ final class UploadResumption {
     /// Called when the load fails.
     ///
     /// Adds the resume data to the error, or cancels the upload at the server.
-    func ends(with error: inout LoadError, in load: Load) {
-        dropKept()
+    func willFail(with error: inout LoadError, in load: Load) {
+        discardKept()
         stream.close()
-        hearTheRest(in: load)
+        processRemainingInterimResponses(in: load)
         guard upload?.resource != nil else {
             // A load that never began leaves the earlier upload unchanged.
             if !hasBegun, error.kind != .cancelled || load.wantsResumeData { error.uploadResumeData = order.resuming }
@@ -313,8 +313,8 @@ final class UploadResumption {
             return
         }
         guard isRefused || isGivenUp && upload?.isOver == false else { return }
-        if let (farewell, leavesOrigin) = request("DELETE", hasBody: false, proxies: load.proxies != nil) {
-            var request = farewell
+        if let (cancellation, leavesOrigin) = request("DELETE", hasBody: false, proxies: load.proxies != nil) {
+            var request = cancellation
             for (name, value) in upload?.version.controlFields ?? [] { request.headers.set(name, value) }
             UploadCancellation.start(request, leftOrigin: leavesOrigin || creation?.followUp.leftOrigin == true, in: load)
         }
@@ -322,8 +322,8 @@ final class UploadResumption {
     }
 
     /// Processes the interim responses that arrived before the load ended.
-    private func hearTheRest(in load: Load) {
-        guard upload?.isCreating == true, let exchange = carrying?.exchange, let url = creation?.request.url else { return }
+    private func processRemainingInterimResponses(in load: Load) {
+        guard upload?.isCreating == true, let exchange = partInFlight?.exchange, let url = creation?.request.url else { return }
         while let event = exchange.takeEvent() {
             switch event {
             case .informational(let head):

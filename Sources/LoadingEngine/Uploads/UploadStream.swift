@@ -13,7 +13,7 @@ import LoadingModel
 /// The stream of an upload that is sent in parts, each of which continues where the previous one ended.
 struct UploadStream {
     /// The maximum number of bytes to read ahead, if the server has a minimum part size.
-    private static let mostAhead: Int64 = 16_777_216
+    private static let maximumReadAhead: Int64 = 16_777_216
 
     /// The maximum content size of the first request; nil if unknown.
     var limit: Int64? { didSet { if let limit, limit != oldValue { whole?.limit(to: limit) } } }
@@ -54,7 +54,7 @@ struct UploadStream {
     /// The number of bytes to read before a part is sent.
     ///
     /// If the stream ends within them, the part is the last one, which may be smaller than the minimum.
-    static func ahead(_ limits: UploadLimits?) -> Int64 { max(1, min(limits?.minimumAppendSize ?? 1, mostAhead)) }
+    static func ahead(_ limits: UploadLimits?) -> Int64 { max(1, min(limits?.minimumAppendSize ?? 1, maximumReadAhead)) }
 
     /// Closes the stream, if no request will read it.
     mutating func close() {

@@ -68,13 +68,13 @@ struct IncomingMessages {
             }
         }
         if let failure { throw failure }
-        try judgeText()
+        try validateText()
     }
 
     /// Validates incomplete text, so that it fails before later events are processed.
     ///
     /// A complete message is validated as a whole.
-    private mutating func judgeText() throws(WebSocketFailure) {
+    private mutating func validateText() throws(WebSocketFailure) {
         if kind == .text, !isCompressed, !isInPieces, content.readableBytes > 0 { try beginPieces() }
     }
 
@@ -82,7 +82,7 @@ struct IncomingMessages {
     private mutating func take(
         _ event: WebSocketFrameReader.Event, of piece: ByteBuffer
     ) throws(WebSocketFailure) -> Event? {
-        if case .messageEnd = event {} else { try judgeText() }
+        if case .messageEnd = event {} else { try validateText() }
         switch event {
         case .message(let kind, let isCompressed):
             self.kind = kind

@@ -48,10 +48,10 @@ final class WebSocketConnection {
     /// Bytes to be written at the end of this turn of the loop.
     @exclusivity(unchecked) private var output = ByteBuffer()
     private var eventsLeft = 0
-    private var isFlushPlanned = false
-    private var writesUnderWay = 0
+    private var isFlushScheduled = false
+    private var writesInFlight = 0
     /// What is complete once ``output`` is written.
-    private var inOutput = Written()
+    private var outputCompletion = Completion()
     /// Bytes that were read, but wait until the app has received earlier messages.
     private var unread = ByteBuffer()
     /// The owners of pings without a pong yet, in order.
@@ -77,7 +77,7 @@ final class WebSocketConnection {
     private enum PingOwner { case app, ourselves }
 
     /// What a piece of output completes.
-    private struct Written {
+    private struct Completion {
         /// The number of the app's messages.
         var messages = 0
         var hasPong = false
@@ -200,9 +200,9 @@ final class WebSocketConnection {
     private func sendMore() {
         while maySend {
             if !outgoing.isInMessage, let command = commands.popFirst() { begin(command) }
-            if outgoing.isInMessage, outgoing.write(upTo: Self.pieceSize, to: &output) { inOutput.messages += 1 }
+            if outgoing.isInMessage, outgoing.write(upTo: Self.pieceSize, to: &output) { outputCompletion.messages += 1 }
         }
-        planFlush()
+        scheduleFlush()
     }
 
     private func begin(_ command: WebSocketCommand) {
@@ -241,7 +241,7 @@ final class WebSocketConnection {
         wasActive = false
         guard pings.contains(.ourselves) else {
             if !load.control.isSuspended { ping(.ourselves) }
-            return planFlush()
+            return scheduleFlush()
         }
         guard isJudged else { return }
         failure = LoadError(.timedOut, "the server did not answer a ping within the interval")
@@ -280,7 +280,7 @@ final class WebSocketConnection {
                 error.code == 1009 ? .dataLengthExceedsMaximum : .badServerResponse, "the WebSocket failed: \(error.message)")
             perform(machine.handle(.failed(error)))
         }
-        planFlush()
+        scheduleFlush()
     }
 
     private func perform(_ actions: [WebSocketMachine.Action]) {
@@ -327,43 +327,43 @@ final class WebSocketConnection {
     }
 
     private func endIfWritten() {
-        if endsWhenWritten, output.readableBytes == 0, writesUnderWay == 0, !outgoing.isInMessage { end() }
+        if endsWhenWritten, output.readableBytes == 0, writesInFlight == 0, !outgoing.isInMessage { end() }
     }
 
     // MARK: Writing
 
-    private func planFlush() {
-        guard !isFlushPlanned, output.readableBytes > 0 else { return }
-        isFlushPlanned = true
+    private func scheduleFlush() {
+        guard !isFlushScheduled, output.readableBytes > 0 else { return }
+        isFlushScheduled = true
         load.session.executor.callLater { [self] in
-            isFlushPlanned = false
+            isFlushScheduled = false
             flush()
         }
     }
 
     private func control(_ opcode: WebSocketOpcode, _ payload: [UInt8]) {
         outgoing.control(opcode, payload, into: &output)
-        if opcode == .pong { inOutput.hasPong = true }
-        planFlush()
+        if opcode == .pong { outputCompletion.hasPong = true }
+        scheduleFlush()
     }
 
     /// Passes the output to the exchange.
     private func flush() {
         guard output.readableBytes > 0 else { return }
         var bytes = output
-        let ended = inOutput
+        let ended = outputCompletion
         output = ByteBuffer()
-        inOutput = Written()
-        writesUnderWay += 1
+        outputCompletion = Completion()
+        writesInFlight += 1
         exchange.write(bytes) { [self] isSent in wrote(ended, isSent) }
-        if writesUnderWay == 0, output.readableBytes == 0, bytes.storageCapacity <= Self.keptCapacity {
+        if writesInFlight == 0, output.readableBytes == 0, bytes.storageCapacity <= Self.keptCapacity {
             bytes.clear()
             output = bytes
         }
     }
 
-    private func wrote(_ ended: Written, _ isSent: Bool) {
-        writesUnderWay -= 1
+    private func wrote(_ ended: Completion, _ isSent: Bool) {
+        writesInFlight -= 1
         if isSent {
             if ended.messages > 0 || outgoing.isInMessage { wasActive = true }
             if ended.messages > 0 { load.tell(.webSocket(.sent(ended.messages))) }

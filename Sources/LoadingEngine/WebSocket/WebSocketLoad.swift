@@ -63,7 +63,7 @@ final class WebSocketLoad {
     var isExtendedConnect: Bool { handshake?.way == .extendedConnect }
 
     /// Makes the next attempt use HTTP/1.1: the connection is gone, or no longer allows an extended CONNECT.
-    func goByHTTP1() { needsHTTP1 = true }
+    func requireHTTP1() { needsHTTP1 = true }
 
     /// The fields of the upgrade request (RFC 6455, section 4.1), with a new key, or those of an extended CONNECT (RFC 8441,
     /// section 5).

@@ -37,7 +37,7 @@ struct PKCS12Seal {
     ) throws(IdentityFailure) -> Bool {
         try budget.spend(rounds, times: 1)
         let key = PKCS12KeyDerivation.key(
-            password.wide, salt: salt, rounds: rounds, use: .integrity, count: hash.byteCount, hash: hash
+            password.utf16, salt: salt, rounds: rounds, use: .integrity, count: hash.byteCount, hash: hash
         )
         let expected = hash.authenticate(content, key: key)
         guard expected.count == digest.count else { return false }

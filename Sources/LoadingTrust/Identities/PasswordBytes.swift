@@ -9,20 +9,20 @@
 /// A password in the two encodings that ciphers use.
 struct PasswordBytes {
     /// UTF-8, for PKCS #5.
-    let narrow: [UInt8]
+    let utf8: [UInt8]
     /// Big-endian UTF-16 with a terminating zero, for PKCS #12 (RFC 7292, appendix B.1).
-    let wide: [UInt8]
+    let utf16: [UInt8]
 
     /// A missing password in the encoding of some programs: without the terminating zero.
-    static let none = PasswordBytes(narrow: [], wide: [])
+    static let none = PasswordBytes(utf8: [], utf16: [])
 
     init(_ password: String) {
-        narrow = Array(password.utf8)
-        wide = password.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] } + [0, 0]
+        utf8 = Array(password.utf8)
+        utf16 = password.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] } + [0, 0]
     }
 
-    private init(narrow: [UInt8], wide: [UInt8]) {
-        self.narrow = narrow
-        self.wide = wide
+    private init(utf8: [UInt8], utf16: [UInt8]) {
+        self.utf8 = utf8
+        self.utf16 = utf16
     }
 }

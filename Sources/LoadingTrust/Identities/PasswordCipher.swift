@@ -41,7 +41,7 @@ struct PasswordCipher {
         try rounds.spend(count, times: 3)
         func key(_ use: PKCS12KeyDerivation.Use, _ byteCount: Int) -> [UInt8] {
             PKCS12KeyDerivation.key(
-                password.wide, salt: Array(salt.bytes), rounds: count, use: use, count: byteCount, hash: .sha1
+                password.utf16, salt: Array(salt.bytes), rounds: count, use: use, count: byteCount, hash: .sha1
             )
         }
         let start = key(.initialization, 8)
@@ -79,7 +79,7 @@ struct PasswordCipher {
         let hash = try randomFunction(fields.dropFirst(2).last)
         guard
             let key = try? KDF.Insecure.PBKDF2.deriveKey(
-                from: password.narrow, salt: Array(salt.bytes), using: hash, outputByteCount: keyCount,
+                from: password.utf8, salt: Array(salt.bytes), using: hash, outputByteCount: keyCount,
                 unsafeUncheckedRounds: count
             )
         else { throw damaged }

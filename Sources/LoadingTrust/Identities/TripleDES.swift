@@ -40,11 +40,11 @@ struct TripleDES {
         let start = permute(block, 64, initial)
         var left = start >> 32
         var right = start & 0xFFFF_FFFF
-        for key in keys { (left, right) = (right, left ^ mangle(right, key)) }
+        for key in keys { (left, right) = (right, left ^ roundFunction(right, key)) }
         return permute(right << 32 | left, 64, final)
     }
 
-    private static func mangle(_ half: UInt64, _ key: UInt64) -> UInt64 {
+    private static func roundFunction(_ half: UInt64, _ key: UInt64) -> UInt64 {
         let mixed = permute(half, 32, expansion) ^ key
         var out: UInt64 = 0
         for (index, box) in boxes.enumerated() {

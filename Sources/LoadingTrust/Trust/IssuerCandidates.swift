@@ -34,7 +34,7 @@ final class IssuerCandidates: CustomCertificateStore {
     }
 
     /// The certificates of a chain without duplicates and within the limit, the leaf first.
-    static func counted(_ chain: [Data]) -> [Data] {
+    static func limited(_ chain: [Data]) -> [Data] {
         var seen: Set<Data> = []
         return Array(chain.filter { seen.insert($0).inserted }.prefix(1 + maximumCount))
     }

@@ -22,7 +22,7 @@ struct PolicyConstraintsPolicy: VerifierPolicy {
 
     func chainMeetsPolicyRequirements(chain: UnverifiedCertificateChain) -> PolicyEvaluationResult {
         do {
-            return try Self.keepsPolicies(chain.dropLast().reversed())
+            return try Self.satisfiesPolicies(chain.dropLast().reversed())
                 ? .meetsPolicy : .failsToMeetPolicy(reason: "it has none of the policies that a CA requires")
         } catch {
             return .failsToMeetPolicy(reason: "the policies of a certificate are malformed")
@@ -30,7 +30,7 @@ struct PolicyConstraintsPolicy: VerifierPolicy {
     }
 
     /// Whether a path, from below the root to the server's certificate, has the policies that it requires.
-    private static func keepsPolicies(_ path: [Certificate]) throws -> Bool {
+    private static func satisfiesPolicies(_ path: [Certificate]) throws -> Bool {
         let any = CertificatePolicies.Name.any
         /// Section 6.1.2: the number of certificates before a policy is required, and before mappings and any-policy are ignored.
         var (explicitPolicy, policyMapping, anyPolicy) = (path.count + 1, path.count + 1, path.count + 1)

@@ -71,7 +71,7 @@ package enum TrustCheck {
     ///
     /// Certificates that did not sign the previous one, or must not sign, are left out.
     package static func path(through chain: [Data]) -> [Data] {
-        let chain = IssuerCandidates.counted(chain)
+        let chain = IssuerCandidates.limited(chain)
         var path = Array(chain.prefix(1))
         var candidates: [(bytes: Data, certificate: Certificate)] = chain.dropFirst().compactMap { bytes in
             (try? Certificate(derEncoded: Array(bytes))).map { (bytes, $0) }
@@ -108,8 +108,8 @@ package enum TrustCheck {
         let explanation = TrustExplanation(question)
         var certificates: [Certificate] = []
         var unsupported: [UInt8]?
-        let counted = IssuerCandidates.counted(question.chain)
-        for bytes in counted.map(Array.init) {
+        let limited = IssuerCandidates.limited(question.chain)
+        for bytes in limited.map(Array.init) {
             if let certificate = try? Certificate(derEncoded: bytes) {
                 certificates.append(certificate)
             } else if !certificates.isEmpty, CertificateFields(bytes) != nil {
@@ -122,7 +122,7 @@ package enum TrustCheck {
         guard let leaf = certificates.first else {
             return TrustJudgement(failure: TrustExplanation.malformed([], explanation.host), chain: [])
         }
-        if TrustRoots.isNamed(leaf, for: question) { return await judge(named: leaf, question, explanation) }
+        if TrustRoots.isConfigured(leaf, for: question) { return await judge(named: leaf, question, explanation) }
         var verifier = Verifier(rootCertificates: TrustRoots.store(for: question)) {
             RFC5280Policy(fixedExpiryValidationTime: explanation.now)
             HostNamesPolicy(hosts: question.hosts)
@@ -144,8 +144,8 @@ package enum TrustCheck {
                 return TrustJudgement(failure: TrustExplanation.malformed(unsupported, explanation.host), chain: [])
             }
             let hasMore =
-                issuers.isExhausted || (counted.count > IssuerCandidates.maximumCount && question.chain.count > counted.count)
-            let failure = hasMore ? explanation.excessive : explanation.unanchored(certificates, leaf, understood: understood)
+                issuers.isExhausted || (limited.count > IssuerCandidates.maximumCount && question.chain.count > limited.count)
+            let failure = hasMore ? explanation.excessive : explanation.noTrustedRoot(certificates, leaf, understood: understood)
             return TrustJudgement(failure: failure, chain: [])
         }
     }

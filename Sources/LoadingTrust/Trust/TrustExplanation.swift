@@ -110,7 +110,7 @@ struct TrustExplanation {
     }
 
     /// No chain leads to a trusted root.
-    func unanchored(_ sent: [Certificate], _ leaf: Certificate, understood: [ASN1ObjectIdentifier]) -> TrustFailure {
+    func noTrustedRoot(_ sent: [Certificate], _ leaf: Certificate, understood: [ASN1ObjectIdentifier]) -> TrustFailure {
         if let absence = TrustRoots.absence(for: question) {
             return TrustFailure(
                 .noRoots, "\(absence), so no server can be verified, including \(host): \(TrustRoots.remedy)",

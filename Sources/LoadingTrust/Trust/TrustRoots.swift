@@ -21,7 +21,7 @@ package enum TrustRoots {
     package static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
     package static let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
     /// The certificates in these files; read once.
-    private static let named = certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
+    private static let environmentRoots = certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
     /// The locations of the system's root certificates.
     private static let systemFiles = [
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
@@ -29,14 +29,15 @@ package enum TrustRoots {
 
     /// The system's roots; `SSL_CERT_FILE` replaces them, as with OpenSSL and curl, and `SSL_CERT_DIR` adds to them.
     private static let system: CertificateStore =
-        file == nil ? CertificateStore.systemTrustRoots.appending(contentsOf: named) : CertificateStore(named)
+        file == nil
+        ? CertificateStore.systemTrustRoots.appending(contentsOf: environmentRoots) : CertificateStore(environmentRoots)
 
     /// Whether the server's own certificate is configured as trusted: by the session, the app or the environment.
-    static func isNamed(_ leaf: Certificate, for question: TrustQuestion) -> Bool {
+    static func isConfigured(_ leaf: Certificate, for question: TrustQuestion) -> Bool {
         guard let bytes = question.chain.first else { return false }
         if question.extraRoots.contains(bytes) { return true }
         if question.trustsOnlyExtraRoots { return false }
-        return question.roots.isEmpty ? named.contains(leaf) : question.roots.contains(bytes)
+        return question.roots.isEmpty ? environmentRoots.contains(leaf) : question.roots.contains(bytes)
     }
 
     /// Whether a configured root cannot be parsed.
@@ -49,7 +50,7 @@ package enum TrustRoots {
     /// If no roots are available for a question that brings none of its own, returns a message that says where they were searched
     /// for; otherwise nil.
     static func absence(for question: TrustQuestion) -> String? {
-        guard question.roots.isEmpty, question.extraRoots.isEmpty, !question.trustsOnlyExtraRoots, named.isEmpty else {
+        guard question.roots.isEmpty, question.extraRoots.isEmpty, !question.trustsOnlyExtraRoots, environmentRoots.isEmpty else {
             return nil
         }
         if let file { return "there are no root certificates in \(file), which SSL_CERT_FILE names" }

@@ -15,7 +15,7 @@ internal import NetworkPaths
 enum EngineDirectory {
     /// Makes an engine in this process for one session.
     static func service(
-        for policy: SessionPolicy, _ memory: SessionMemory, _ settings: SessionSettings, loop: LoopChoice = .dealt
+        for policy: SessionPolicy, _ memory: SessionMemory, _ settings: SessionSettings, loop: LoopChoice = .shared
     ) -> any LoadingService {
         var policy = policy
         policy.cachedBodyLimit = memory.cachedBodyLimit

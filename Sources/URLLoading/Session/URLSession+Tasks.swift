@@ -193,7 +193,7 @@ struct TasksByKind: Sendable {
 
 /// The session of `URLSession.shared`.
 enum SharedSession {
-    static let session = URLSession.makeShared(.dealt)
+    static let session = URLSession.makeShared(.shared)
 }
 
 extension URLSession {

@@ -12,7 +12,7 @@ import LoadingModel
 import NIOCore
 
 /// A body that is in memory.
-final class KeptBody: ResponseBody {
+final class BufferedBody: ResponseBody {
     private var bytes: ByteBuffer?
 
     init(_ bytes: ByteBuffer) { self.bytes = bytes }
