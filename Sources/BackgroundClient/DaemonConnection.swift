@@ -78,7 +78,7 @@ final class DaemonConnection: Sendable {
     }
 
     /// Sets the timeout for silence, in seconds, from the next silence on; nil for none, since an idle daemon sends nothing.
-    func limitSilence(_ seconds: Int?) { cls_limit_receiving(descriptor, CInt(seconds ?? 0)) }
+    func setSilenceTimeout(_ seconds: Int?) { cls_limit_receiving(descriptor, CInt(seconds ?? 0)) }
 
     /// Passes the daemon's messages to a handler, and returns when the connection is closed.
     ///

@@ -58,7 +58,7 @@ package enum DaemonStarter {
         }
         var arguments = [program, "--idle-exit", String(idleLimit)]
         if replacing { arguments.append("--replace") }
-        let variables = environment.filter { isPassedOn($0.key) }.merging([StartWord.variable: "1"]) { $1 }
+        let variables = environment.filter { isPassedOn($0.key) }.merging([StartupMessage.variable: "1"]) { $1 }
         let logged = StartReport.size(of: place.log)
         var report: CInt = -1
         let result = CStringList.with(arguments) { arguments in

@@ -69,8 +69,8 @@ package final class ManagerConnection: Sendable {
         _ place: DaemonPlace = DaemonPlace(), isNeeded: Bool = false
     ) throws(LoadError) -> ManagerConnection? {
         let found = open(place)
-        if let found, found.isTaken { return found }
-        guard found != nil || isNeeded || place.hasLeftWork else { return nil }
+        if let found, found.isCompatible { return found }
+        guard found != nil || isNeeded || place.hasUnfinishedWork else { return nil }
         if let reason = place.prepare() { throw LoadError(.backgroundSessionDisconnected, reason) }
         let end = Monitor.clock + Double(patience)
         var reason = "urlsessiond cannot be reached at \(place.socket); see \(place.log)"
@@ -85,7 +85,7 @@ package final class ManagerConnection: Sendable {
                     reason = known
                 }
                 if let manager = open(place) {
-                    if manager.isTaken { return manager }
+                    if manager.isCompatible { return manager }
                     reason = manager.state.withLock { $0.refusal } ?? reason
                     if start.word == .listens { throw LoadError(.backgroundSessionDisconnected, reason) }
                 }
@@ -101,7 +101,7 @@ package final class ManagerConnection: Sendable {
     }
 
     /// Waits for the daemon's first message; returns whether the daemon is not an older version.
-    private var isTaken: Bool {
+    private var isCompatible: Bool {
         greeting.locked {
             let end = Monitor.clock + Double(patience)
             while !state.withLock({ $0.isWelcome || $0.isOver }), greeting.wait(until: end) {}

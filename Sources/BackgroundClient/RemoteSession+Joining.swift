@@ -18,7 +18,7 @@ extension RemoteSession {
     private static let startPause = 1.0
 
     /// The session thread's main loop: connects, receives the daemon's messages, and reconnects when the connection closes.
-    func live() {
+    func run() {
         var attempt = 0
         var start: StartReport?
         var nextStart = 0.0
@@ -32,7 +32,7 @@ extension RemoteSession {
             if let connection = DaemonConnection.open(place, isUsable: unusable == nil, patience: Int(patience)) {
                 attempt = 0
                 start = nil
-                happens(.opened) { self.connection = connection }
+                handle(.opened) { self.connection = connection }
                 connection.receive { self.receive($0) }
                 closed()
                 // A daemon that ends when a program joins it may do so on every attempt.
@@ -49,7 +49,7 @@ extension RemoteSession {
                 do throws(LoadError) {
                     start = try DaemonStarter.start(place)
                 } catch {
-                    return happens(.lose(error))
+                    return handle(.lose(error))
                 }
                 nextStart = Monitor.clock + Self.startPause
             }
@@ -66,39 +66,39 @@ extension RemoteSession {
     }
 
     private func closed() {
-        happens(.closed) {
+        handle(.closed) {
             connection = nil
             if link.isAttached { attemptsEnd = Monitor.clock + patience }
         }
         guard monitor.locked({ link.isJoining && attemptsEnd < Monitor.clock }) else { return }
-        lose(objection?.reason ?? "urlsessiond keeps ending; see \(place.log)")
+        lose(versionRefusal?.reason ?? "urlsessiond keeps ending; see \(place.log)")
     }
 
     private func receive(_ message: DaemonMessage) {
         switch message {
         case .refused(let refusal, let reason): refused(refusal, reason)
         case .attached:
-            (objection, replacement) = (nil, nil)
-            happens(.heard(message))
-        default: happens(.heard(message))
+            (versionRefusal, replacement) = (nil, nil)
+            handle(.received(message))
+        default: handle(.received(message))
         }
     }
 
     private func refused(_ refusal: DaemonMessage.Refusal, _ reason: String) {
         switch refusal {
-        case .inUse: happens(.lose(LoadError(.backgroundSessionInUse, reason)))
+        case .inUse: handle(.lose(LoadError(.backgroundSessionInUse, reason)))
         case .version:
             let process = monitor.locked {
                 connection?.close()
                 return connection?.process ?? 0
             }
-            guard let before = objection else {
+            guard let before = versionRefusal else {
                 // The daemon has an older version: start one of this version to replace it.
-                objection = (process, reason)
+                versionRefusal = (process, reason)
                 do throws(LoadError) {
                     replacement = try DaemonStarter.start(place, replacing: true)
                 } catch {
-                    happens(.lose(error))
+                    handle(.lose(error))
                 }
                 return
             }

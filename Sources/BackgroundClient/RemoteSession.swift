@@ -20,7 +20,7 @@ import SystemThreads
 ///
 /// Sendable because all mutable state is only accessed inside `monitor.locked`, or only by the session's thread.
 package final class RemoteSession: LoadingService, @unchecked Sendable {
-    static let elsewhere = WorkThread("bg-refusals")
+    static let rejectionThread = WorkThread("bg-refusals")
 
     package let identifier: String
     package let attachment: ClientMessage.Attachment
@@ -40,7 +40,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     var attemptsEnd = 0.0
     /// Used only by the session's thread: the daemon that refused this version since the session was last attached, with its
     /// reason, and the start of the daemon that replaces it.
-    var objection: (process: Int32, reason: String)?
+    var versionRefusal: (process: Int32, reason: String)?
     var replacement: StartReport?
 
     /// - Parameters:
@@ -63,10 +63,10 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     // MARK: Actions
 
     /// Passes an event to the link and carries out the resulting actions.
-    func happens(_ event: SessionLink.Event, _ prepare: () -> Void = {}) {
+    func handle(_ event: SessionLink.Event, _ prepare: () -> Void = {}) {
         let rest = monitor.locked {
             prepare()
-            return carryOut(event)
+            return perform(event)
         }
         for work in rest { work() }
     }
@@ -77,31 +77,31 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     ///   - event: The event.
     ///   - order: The encoded order to send, if it is already encoded.
     /// - Returns: The work to be done outside of the lock, in this order.
-    private func carryOut(_ event: SessionLink.Event, order: [UInt8]? = nil) -> [() -> Void] {
+    private func perform(_ event: SessionLink.Event, order: [UInt8]? = nil) -> [() -> Void] {
         var rest: [() -> Void] = []
         for action in link.handle(event) {
             switch action {
-            case .say(let message):
+            case .send(let message):
                 if let connection, let payload = order ?? (try? MessageCoding.encode(message)) { connection.send(payload) }
             case .close: connection?.close()
-            case .endureSilence: connection?.limitSilence(nil)
+            case .removeTimeout: connection?.setSilenceTimeout(nil)
             case .tell(let task, let event): if let client = clients[task] { rest.append { client.tell(event) } }
             case .ask(let task, let question, let number, let generation):
                 guard let client = clients[task] else { continue }
                 rest.append {
                     client.ask(question) { answer in
-                        self.happens(.answered(answer, task, question: number, generation: generation))
+                        self.handle(.answered(answer, task, question: number, generation: generation))
                     }
                 }
             case .fail(let task, let error): if let client = clients[task] { rest.append { client.fail(with: error) } }
             case .reject(let task, let error):
                 // On another thread, because the caller may hold locks that the client needs.
-                if let client = clients.removeValue(forKey: task) { Self.elsewhere.run { client.fail(with: error) } }
+                if let client = clients.removeValue(forKey: task) { Self.rejectionThread.run { client.fail(with: error) } }
             case .reply(let request, let message):
                 if let answer = answers.removeValue(forKey: request) { rest.append { answer(message) } }
             case .farewell: if let onEventsTold { rest.append { onEventsTold() } }
             case .writeLosses(let tasks): writeLosses(tasks)
-            case .keepLosses(let tasks): rest.append { self.keepLosses(tasks) }
+            case .addLosses(let tasks): rest.append { self.addLosses(tasks) }
             case .report(let error): if let onLoss { rest.append { onLoss(error) } }
             }
         }
@@ -112,7 +112,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// Waits for a condition until the deadline; called inside the lock.
     ///
     /// - Returns: Whether the deadline passed.
-    private func isInVain(_ waiter: SessionLink.Waiter, until deadline: Double) -> Bool {
+    private func timesOut(_ waiter: SessionLink.Waiter, until deadline: Double) -> Bool {
         while link.waits(for: waiter) {
             guard monitor.wait(until: deadline) else { return link.waits(for: waiter) }
         }
@@ -131,18 +131,18 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             throw LoadError(.unknown, "the session's configuration cannot be sent to urlsessiond: \(error)")
         }
         let deadline = Monitor.clock + patience
-        happens(.join(losses: readLosses())) { attemptsEnd = deadline }
+        handle(.join(losses: readLosses())) { attemptsEnd = deadline }
         // The thread keeps the session alive while it is joined.
-        if Threads.start("bg-session", { self.live() }) == nil {
+        if Threads.start("bg-session", { self.run() }) == nil {
             lose("the system cannot create a thread for the background session")
         }
         let result: Result<([KnownTask], TaskID), LoadError> = monitor.locked {
-            _ = isInVain(.attached, until: deadline + 1)
+            _ = timesOut(.attached, until: deadline + 1)
             if link.isAttached { return .success((link.known, link.lastTask)) }
             let log = connection?.log ?? place.log
             let silence = LoadError(
                 .backgroundSessionDisconnected, "urlsessiond did not respond within \(Int(patience)) seconds; see \(log)")
-            if link.loss == nil { _ = carryOut(.refuse(silence)) }
+            if link.loss == nil { _ = perform(.refuse(silence)) }
             return .failure(link.loss ?? silence)
         }
         return try result.get()
@@ -150,7 +150,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     /// Sets the client of a task that the daemon has from an earlier run of the program.
     package func adopt(_ task: KnownTask, client: any LoadClient) {
-        happens(.adopt(task)) { clients[task.order.task.id] = client }
+        handle(.adopt(task)) { clients[task.order.task.id] = client }
     }
 
     /// Starts the delivery of events: first those of tasks that ended while the program was not running, then current ones.
@@ -160,29 +160,29 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     ///     them.
     ///   - loss: Called once when the daemon is lost for good.
     package func begin(eventsTold: @escaping @Sendable () -> Void, loss: @escaping @Sendable (LoadError) -> Void) {
-        happens(.begin) { (onEventsTold, onLoss) = (eventsTold, loss) }
+        handle(.begin) { (onEventsTold, onLoss) = (eventsTold, loss) }
         if monitor.locked({ link.waits(for: .question) }) { waitForQuestion() }
-        while monitor.locked({ link.isHolding }) { happens(.deliver) }
+        while monitor.locked({ link.isHolding }) { handle(.deliver) }
     }
 
     /// Why the daemon is lost for good; nil otherwise.
     package var loss: LoadError? { monitor.locked { link.loss } }
 
     /// Fails all tasks because the session cannot be created as configured.
-    package func fail(with error: LoadError) { happens(.refuse(error)) }
+    package func fail(with error: LoadError) { handle(.refuse(error)) }
 
     /// Marks the daemon as lost for good.
-    func lose(_ reason: String) { happens(.lose(LoadError(.backgroundSessionDisconnected, reason))) }
+    func lose(_ reason: String) { handle(.lose(LoadError(.backgroundSessionDisconnected, reason))) }
 
     /// If the program was started for a question, delays `eventsTold` until the question arrives; at most 2 seconds, because it
     /// may no longer be pending.
     private func waitForQuestion() {
         let wait: @Sendable () -> Void = {
             let end = Monitor.clock + 2
-            _ = self.monitor.locked { self.isInVain(.question, until: end) }
-            self.happens(.notAsked)
+            _ = self.monitor.locked { self.timesOut(.question, until: end) }
+            self.handle(.notAsked)
         }
-        if Threads.start("bg-farewell", wait) == nil { happens(.notAsked) }
+        if Threads.start("bg-farewell", wait) == nil { handle(.notAsked) }
     }
 
     // MARK: LoadingService
@@ -199,7 +199,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         do {
             payload = try MessageCoding.encode(.submit(order))
         } catch {
-            Self.elsewhere.run {
+            Self.rejectionThread.run {
                 client.fail(with: LoadError(.unknown, "the task cannot be sent to urlsessiond: \(error)"))
             }
             return false
@@ -207,7 +207,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         return monitor.locked {
             let before = link.sequence
             clients[order.task.id] = client
-            _ = carryOut(.submit(order), order: payload)
+            _ = perform(.submit(order), order: payload)
             return link.sequence > before
         }
     }
@@ -218,7 +218,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             let mark = SessionLink.Waiter.accepted(link.sequence)
             // Reconnects once if the daemon does not respond: another one may be running.
             for limit in [patience * 1.25, patience * 2] {
-                guard isInVain(mark, until: Monitor.clock + limit) else { return false }
+                guard timesOut(mark, until: Monitor.clock + limit) else { return false }
                 if link.isAttached { connection?.close() }
             }
             return true
@@ -227,32 +227,32 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     }
 
     package func command(_ command: TaskCommand, for task: TaskID) -> Bool {
-        happens(.command(command, task))
+        handle(.command(command, task))
         return false
     }
 
     /// Sends the program's notes for a task that it ordered.
-    package func note(_ notes: BackgroundOrder.Notes, for task: TaskID) { happens(.note(notes, task)) }
+    package func note(_ notes: BackgroundOrder.Notes, for task: TaskID) { handle(.note(notes, task)) }
 
     /// Reports that the program has been told of the task's end and has taken its file.
     ///
     /// Returns once the daemon has stored that durably, so that a program that ends immediately afterwards is not told again, or
     /// when the daemon is unreachable.
     package func acknowledge(_ task: TaskID) {
-        happens(.told(task)) { clients[task] = nil }
+        handle(.told(task)) { clients[task] = nil }
         monitor.locked {
-            if isInVain(.forgotten(task), until: Monitor.clock + patience) { _ = carryOut(.forgetsLate) }
+            if timesOut(.forgotten(task), until: Monitor.clock + patience) { _ = perform(.forgettingTimedOut) }
         }
-        happens(.concluded(task))
+        handle(.concluded(task))
     }
 
     /// The program has processed the events that it was started for.
-    package func eventsHandled() { happens(.eventsHandled) }
+    package func eventsHandled() { handle(.eventsHandled) }
 
-    package func invalidate() { happens(.leave(invalidating: true)) }
+    package func invalidate() { handle(.leave(invalidating: true)) }
 
     /// Leaves the session's tasks to the daemon because the program has released the session.
-    package func detach() { happens(.leave(invalidating: false)) }
+    package func detach() { handle(.leave(invalidating: false)) }
 
     // MARK: Requests
 
@@ -266,10 +266,10 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         let answer = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 ask(.proxies(url, request: request), request) { continuation.resume(returning: $0) }
-                if Task.isCancelled { happens(.giveUp(request: request)) }
+                if Task.isCancelled { handle(.giveUp(request: request)) }
             }
         } onCancel: {
-            happens(.giveUp(request: request))
+            handle(.giveUp(request: request))
         }
         switch answer {
         case .proxies(let proxies, _): return proxies
@@ -287,6 +287,6 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     }
 
     private func ask(_ message: ClientMessage, _ request: Int, _ answer: @escaping @Sendable (DaemonMessage?) -> Void) {
-        happens(.request(request, message)) { answers[request] = answer }
+        handle(.request(request, message)) { answers[request] = answer }
     }
 }

@@ -20,24 +20,24 @@ extension SessionLink {
         known = []
         var attachment = attachment
         attachment.told = told.sorted()
-        return [.say(.hello(version: MessageCoding.version, role: .session)), .say(.attach(attachment))]
+        return [.send(.hello(version: MessageCoding.version, role: .session)), .send(.attach(attachment))]
     }
 
     private mutating func attached(_ last: TaskID) -> [Action] {
         guard isJoining, isOpen else { return [] }
-        standing = .attached
+        state = .attached
         generation += 1
         lastTask = max(lastTask, last)
-        var actions: [Action] = [.endureSilence] + dropLosses()
-        let there = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
+        var actions: [Action] = [.removeTimeout] + dropLosses()
+        let knownTasks = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
         // Repeated, because some ends may have been reported to the program since the attach message was sent.
-        actions += told.sorted().map { .say(.told($0)) }
+        actions += told.sorted().map { .send(.told($0)) }
         for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !entry.isEnded {
-            if let task = there[id] {
+            if let task = knownTasks[id] {
                 settle(id)
-                actions += wishes(entry, of: id, task.phase)
+                actions += unconfirmedMessages(entry, of: id, task.phase)
             } else if let order = entry.order {
-                actions += [.say(.submit(order))] + wishes(entry, of: id, .running)
+                actions += [.send(.submit(order))] + unconfirmedMessages(entry, of: id, .running)
             } else {
                 entries[id] = nil
                 actions.append(
@@ -48,7 +48,7 @@ extension SessionLink {
     }
 
     /// Returns the messages that may have been lost with the previous connection.
-    private func wishes(_ entry: Entry, of id: TaskID, _ phase: KnownTask.Phase) -> [Action] {
+    private func unconfirmedMessages(_ entry: Entry, of id: TaskID, _ phase: KnownTask.Phase) -> [Action] {
         let isSuspended: Bool
         switch phase {
         case .running: isSuspended = false
@@ -60,42 +60,42 @@ extension SessionLink {
         if let priority = entry.priority { messages.append(.command(.setPriority(priority), id)) }
         if let notes = entry.notes { messages.append(.note(notes, id)) }
         if let end = entry.end { messages.append(.command(end, id)) }
-        return messages.map { .say($0) }
+        return messages.map { .send($0) }
     }
 
     /// Cancels the daemon's tasks that have failed for the program; forgets those that the daemon does not have.
     private mutating func dropLosses() -> [Action] {
         guard !losses.isEmpty else { return [] }
-        let there = known.filter { losses[$0.order.task.id] == $0.order.created }
-        let tasks = Set(there.map(\.order.task.id))
+        let knownTasks = known.filter { losses[$0.order.task.id] == $0.order.created }
+        let tasks = Set(knownTasks.map(\.order.task.id))
         losses = losses.filter { tasks.contains($0.key) }
         known.removeAll { tasks.contains($0.order.task.id) }
         var actions: [Action] = losses.isEmpty ? [.writeLosses([:])] : []
-        for task in there {
+        for task in knownTasks {
             if case .ended = task.phase { continue }
-            actions.append(.say(.command(.cancel, task.order.task.id)))
+            actions.append(.send(.command(.cancel, task.order.task.id)))
         }
         return actions
     }
 
     mutating func lose(_ error: LoadError) -> [Action] {
-        switch standing {
+        switch state {
         case .lost, .left: return []
-        case .apart, .joining, .attached: break
+        case .unjoined, .joining, .attached: break
         }
-        standing = .lost(error)
+        state = .lost(error)
         waiting = [:]
         let failed = entries.filter { !$0.value.isEnded }
         for id in failed.keys { entries[id]?.isEnded = true }
         // If another process has the session, it also has the session's tasks.
         let kept: [Action] =
-            error.kind == .backgroundSessionDisconnected ? [.keepLosses(failed.mapValues(\.created))] : []
+            error.kind == .backgroundSessionDisconnected ? [.addLosses(failed.mapValues(\.created))] : []
         return [.close] + kept + failed.keys.sorted().map { .fail($0, error) } + [.report(error)]
     }
 
     // MARK: Messages of the daemon
 
-    mutating func heard(_ message: DaemonMessage) -> [Action] {
+    mutating func received(_ message: DaemonMessage) -> [Action] {
         switch message {
         case .welcome, .refused: return []
         case .known(let task):
@@ -111,7 +111,7 @@ extension SessionLink {
                 [.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0))], of: task)
         case .forgotten(let task):
             told.remove(task)
-            forgetsLate = false
+            forgettingTimedOut = false
             return losses.removeValue(forKey: task) == nil ? [] : [.writeLosses(losses)]
         case .event, .question:
             guard held == nil else {
@@ -141,12 +141,12 @@ extension SessionLink {
             guard losses[task] == nil else {
                 // For the program, this task failed when the session was lost.
                 told.insert(task)
-                return say(.told(task))
+                return send(.told(task))
             }
             return tell(Self.end(outcome), of: task)
         case .event(let event, let task): return tell([event], of: task)
         case .question(let question, let task, let number):
-            mayBeAsked = false
+            awaitsQuestion = false
             guard let entry = entries[task], !entry.isEnded else { return [] }
             openQuestions += 1
             return [.ask(task, question, number: number, generation: generation)]

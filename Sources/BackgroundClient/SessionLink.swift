@@ -15,8 +15,8 @@ package import LoadingModel
 /// It keeps the program's orders and commands until the daemon has stored them durably, and sends them again to each daemon that it
 /// joins. It repeats the acknowledgment of a task's end until the daemon has forgotten the task.
 package struct SessionLink {
-    package enum Standing {
-        case apart
+    package enum State {
+        case unjoined
         /// Searching for a daemon, or waiting for its response to hello.
         case joining
         case attached
@@ -32,7 +32,7 @@ package struct SessionLink {
         case join(losses: [TaskID: Double])
         /// The connection is open.
         case opened
-        case heard(DaemonMessage)
+        case received(DaemonMessage)
         /// The connection is closed.
         case closed
         /// The program has a client for a task that the daemon already had.
@@ -57,7 +57,7 @@ package struct SessionLink {
         case request(Int, ClientMessage)
         case giveUp(request: Int)
         /// The daemon did not confirm in time that it has forgotten a task.
-        case forgetsLate
+        case forgettingTimedOut
         /// The daemon is lost for good, or refuses the session.
         case lose(LoadError)
         /// The session cannot be created as configured; the caller gets the error.
@@ -66,11 +66,11 @@ package struct SessionLink {
     }
 
     package enum Action {
-        case say(ClientMessage)
+        case send(ClientMessage)
         /// Close the connection; sent messages still arrive.
         case close
         /// Remove the timeout: an idle daemon sends nothing.
-        case endureSilence
+        case removeTimeout
         case tell(TaskID, TaskEvent)
         case ask(TaskID, TaskQuestion, number: Int, generation: Int)
         /// Fail the task of a client with this error.
@@ -84,7 +84,7 @@ package struct SessionLink {
         /// Replace the stored losses.
         case writeLosses([TaskID: Double])
         /// Add to the stored losses.
-        case keepLosses([TaskID: Double])
+        case addLosses([TaskID: Double])
         case report(LoadError)
     }
 
@@ -114,7 +114,7 @@ package struct SessionLink {
     let attachment: ClientMessage.Attachment
     /// Whether the program was started for this session.
     let isAwaited: Bool
-    package internal(set) var standing = Standing.apart
+    package internal(set) var state = State.unjoined
     /// The session's tasks that the daemon reported when it was last joined.
     package internal(set) var known: [KnownTask] = []
     package internal(set) var lastTask = 0
@@ -129,16 +129,16 @@ package struct SessionLink {
     /// Orders that are not durable yet, by their sequence number.
     var waiting: [Int: TaskID] = [:]
     /// The daemon was late to confirm a task's end; until it confirms one, no thread waits for confirmations.
-    var forgetsLate = false
+    var forgettingTimedOut = false
     /// Messages that arrived before the program took over the known tasks.
     var held: [(message: DaemonMessage, generation: Int)]? = []
     /// Ended tasks of an earlier run whose clients have not been told.
-    var arrears: Set<TaskID> = []
-    var owesFarewell = false
+    var unreportedEnds: Set<TaskID> = []
+    var mustSendFarewell = false
     /// The number of questions that the program has not answered.
     var openQuestions = 0
     /// The program was started for a question that has not arrived.
-    var mayBeAsked = false
+    var awaitsQuestion = false
     var requests: Set<Int> = []
     var losses: [TaskID: Double] = [:]
 
@@ -149,19 +149,19 @@ package struct SessionLink {
 
     // MARK: Queries
 
-    package var isJoining: Bool { if case .joining = standing { true } else { false } }
-    package var isAttached: Bool { if case .attached = standing { true } else { false } }
+    package var isJoining: Bool { if case .joining = state { true } else { false } }
+    package var isAttached: Bool { if case .attached = state { true } else { false } }
     /// Whether messages are held, or later ones will be.
     package var isHolding: Bool { held != nil }
-    package var loss: LoadError? { if case .lost(let error) = standing { error } else { nil } }
+    package var loss: LoadError? { if case .lost(let error) = state { error } else { nil } }
 
     /// Whether a thread still has to wait for the condition.
     package func waits(for waiter: Waiter) -> Bool {
-        switch (waiter, standing) {
-        case (.question, _): mayBeAsked
+        switch (waiter, state) {
+        case (.question, _): awaitsQuestion
         case (.attached, .joining): true
         case (.accepted(let mark), .joining), (.accepted(let mark), .attached): waiting.keys.contains { $0 <= mark }
-        case (.forgotten(let task), .joining), (.forgotten(let task), .attached): told.contains(task) && !forgetsLate
+        case (.forgotten(let task), .joining), (.forgotten(let task), .attached): told.contains(task) && !forgettingTimedOut
         default: false
         }
     }
@@ -171,15 +171,15 @@ package struct SessionLink {
     package mutating func handle(_ event: Event) -> [Action] {
         switch event {
         case .join(let losses):
-            guard case .apart = standing else { return [] }
-            standing = .joining
+            guard case .unjoined = state else { return [] }
+            state = .joining
             self.losses = losses
             return []
         case .opened: return opened()
-        case .heard(let message): return heard(message)
+        case .received(let message): return received(message)
         case .closed:
             isOpen = false
-            if isAttached { standing = .joining }
+            if isAttached { state = .joining }
             defer { requests = [] }
             return requests.sorted().map { .reply($0, nil) }
         case .adopt(let task):
@@ -190,10 +190,10 @@ package struct SessionLink {
         case .begin:
             guard attachment.takesEvents else { return [] }
             for task in known {
-                if case .ended = task.phase { arrears.insert(task.order.task.id) }
+                if case .ended = task.phase { unreportedEnds.insert(task.order.task.id) }
             }
-            owesFarewell = !arrears.isEmpty || isAwaited
-            mayBeAsked = isAwaited && arrears.isEmpty
+            mustSendFarewell = !unreportedEnds.isEmpty || isAwaited
+            awaitsQuestion = isAwaited && unreportedEnds.isEmpty
             return []
         case .deliver: return deliver()
         case .submit(let order): return submit(order)
@@ -201,66 +201,66 @@ package struct SessionLink {
         case .note(let notes, let task):
             guard entries[task] != nil else { return [] }
             entries[task]?.notes = notes
-            return say(.note(notes, task))
+            return send(.note(notes, task))
         case .told(let task):
             guard let entry = entries.removeValue(forKey: task) else { return [] }
             waiting[entry.sequence] = nil
             // A task that the daemon never stored durably needs no acknowledgment.
             guard entry.order == nil else { return [] }
             told.insert(task)
-            return say(.told(task))
+            return send(.told(task))
         case .concluded(let task):
-            arrears.remove(task)
+            unreportedEnds.remove(task)
             return farewell()
         case .answered(let answer, let task, let question, let asked):
             openQuestions -= 1
             // Another connection uses the same numbers for other questions, and the daemon asks again there.
-            return (asked == generation ? say(.answer(answer, task, question: question)) : []) + farewell()
+            return (asked == generation ? send(.answer(answer, task, question: question)) : []) + farewell()
         case .notAsked:
-            mayBeAsked = false
+            awaitsQuestion = false
             return farewell()
-        case .eventsHandled: return say(.eventsHandled)
+        case .eventsHandled: return send(.eventsHandled)
         case .request(let number, let message):
             guard isAttached else { return [.reply(number, nil)] }
             requests.insert(number)
-            return say(message)
+            return send(message)
         case .giveUp(let number): return requests.remove(number).map { [.reply($0, nil)] } ?? []
-        case .forgetsLate:
-            forgetsLate = true
+        case .forgettingTimedOut:
+            forgettingTimedOut = true
             return []
         case .lose(let error): return lose(error)
         case .refuse(let error):
-            standing = .lost(error)
+            state = .lost(error)
             return [.close]
         case .leave(let isInvalidating):
-            let word = isInvalidating ? say(.invalidate) : []
+            let word = isInvalidating ? send(.invalidate) : []
             // The session's tasks fail with the error of a lost session from then on.
-            if loss == nil { standing = .left }
+            if loss == nil { state = .left }
             waiting = [:]
             return word + [.close]
         }
     }
 
-    func say(_ message: ClientMessage) -> [Action] { isAttached ? [.say(message)] : [] }
+    func send(_ message: ClientMessage) -> [Action] { isAttached ? [.send(message)] : [] }
 
     mutating func farewell() -> [Action] {
-        guard owesFarewell, arrears.isEmpty, held == nil, openQuestions == 0, !mayBeAsked else { return [] }
-        owesFarewell = false
+        guard mustSendFarewell, unreportedEnds.isEmpty, held == nil, openQuestions == 0, !awaitsQuestion else { return [] }
+        mustSendFarewell = false
         return [.farewell]
     }
 
     // MARK: Tasks
 
     private mutating func submit(_ order: BackgroundOrder) -> [Action] {
-        switch standing {
+        switch state {
         case .lost(let error): return [.reject(order.task.id, error)]
-        case .left, .apart: return [.reject(order.task.id, LoadError(.cancelled, "the session was invalidated"))]
+        case .left, .unjoined: return [.reject(order.task.id, LoadError(.cancelled, "the session was invalidated"))]
         case .joining, .attached: break
         }
         sequence += 1
         entries[order.task.id] = Entry(order: order, sequence: sequence, created: order.created)
         waiting[sequence] = order.task.id
-        return say(.submit(order))
+        return send(.submit(order))
     }
 
     private mutating func command(_ command: TaskCommand, _ task: TaskID) -> [Action] {
@@ -273,7 +273,7 @@ package struct SessionLink {
         case .consumed, .reportCounts, .webSocket, .stream: return []
         }
         entries[task] = entry
-        return say(.command(command, task))
+        return send(.command(command, task))
     }
 
     /// The daemon has stored the task durably.
@@ -289,7 +289,7 @@ extension SessionLink.Event {
     var mayEndWaiting: Bool {
         switch self {
         case .submit, .note: false
-        case .heard(.event(let event, _)): if case .finished = event { true } else { false }
+        case .received(.event(let event, _)): if case .finished = event { true } else { false }
         default: true
         }
     }

@@ -22,7 +22,7 @@ import Musl
 package final class StartReport {
     /// The maximum number of bytes read from the log.
     private static let textLimit = 1000
-    private static let bytesLimit = 8 * StartWord.limit
+    private static let bytesLimit = 8 * StartupMessage.limit
 
     private let descriptor: CInt
     private let log: String
@@ -31,7 +31,7 @@ package final class StartReport {
     private var rest: [UInt8] = []
     private var count = 0
     /// The latest message.
-    private(set) var word: StartWord?
+    private(set) var word: StartupMessage?
     /// No further messages can arrive.
     private(set) var isOver = false
 
@@ -62,7 +62,7 @@ package final class StartReport {
 
     private func read(_ milliseconds: CInt) {
         guard milliseconds == 0 || cls_wait_any([descriptor], 1, milliseconds) != 0 else { return }
-        var piece = [UInt8](repeating: 0, count: StartWord.limit)
+        var piece = [UInt8](repeating: 0, count: StartupMessage.limit)
         while !isOver {
             let read = cls_read_some(descriptor, &piece, piece.count)
             if read == -Int64(EAGAIN) { return }
@@ -73,7 +73,7 @@ package final class StartReport {
             }
             rest += piece.prefix(Int(read))
             while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-                if let said = StartWord(line: String(decoding: rest[..<end], as: UTF8.self)) { word = said }
+                if let said = StartupMessage(line: String(decoding: rest[..<end], as: UTF8.self)) { word = said }
                 rest.removeSubrange(...end)
             }
         }

@@ -55,14 +55,14 @@ package enum Daemon {
         var arguments = CommandLine.arguments.dropFirst()
         if arguments.first == "status" { return StatusCommand.run(asJSON: arguments.contains("--json")) }
         guard let state = StoreLocations.stateDirectory() else {
-            return complain("there is no folder for the daemon's state: neither XDG_STATE_HOME nor HOME is set")
+            return usageError("there is no folder for the daemon's state: neither XDG_STATE_HOME nor HOME is set")
         }
         var options = DaemonOptions(stateDirectory: state + "/background")
         while let argument = arguments.popFirst() {
             switch argument {
             case "--idle-exit":
                 guard let seconds = arguments.popFirst().flatMap(Double.init), seconds >= 0, seconds.isFinite else {
-                    return complain("--idle-exit needs a number of seconds")
+                    return usageError("--idle-exit needs a number of seconds")
                 }
                 options.idleLimit = seconds
             case "--replace": options.replaces = true
@@ -72,7 +72,7 @@ package enum Daemon {
             case "--help", "-h":
                 print(usage, terminator: "")
                 return 0
-            default: return complain("unknown option \(argument)\n\n\(usage)")
+            default: return usageError("unknown option \(argument)\n\n\(usage)")
             }
         }
         options.readEnvironment(ProcessInfo.processInfo.environment)
@@ -92,8 +92,8 @@ package enum Daemon {
         setrlimit(descriptors, &limit)
     }
 
-    private static func complain(_ text: String) -> Int32 {
-        StandardError.say("urlsessiond: \(text)")
+    private static func usageError(_ text: String) -> Int32 {
+        StandardError.log("urlsessiond: \(text)")
         return 64
     }
 
@@ -101,13 +101,13 @@ package enum Daemon {
         let journal = Journal()
         let start = DaemonStart(journal, options, signals)
         do {
-            try start.takeLocks()
+            try start.acquireLocks()
             // Loads the decompression libraries now, so that the event loop does not block on that later.
             _ = SystemCodings.acceptEncoding
             let folder = options.stateDirectory
-            let store = try start.whenThereIsRoom { try TransferStore.open(directory: folder) }
-            let spool = try start.whenThereIsRoom { try Spool(options.spoolDirectory ?? folder + "/spool") }
-            if let trouble = store.trouble { journal.say(.error, trouble) }
+            let store = try start.retryingWhileDiskIsFull { try TransferStore.open(directory: folder) }
+            let spool = try start.retryingWhileDiskIsFull { try Spool(options.spoolDirectory ?? folder + "/spool") }
+            if let trouble = store.trouble { journal.log(.error, trouble) }
             let status = try serve(store, spool, start, options)
             // Last, because another daemon may start as soon as the locks are released.
             start.leave()
@@ -123,10 +123,10 @@ package enum Daemon {
         let journal = start.journal
         let place = start.place
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let contents = try start.whenThereIsRoom { try store.load() }
+        let contents = try start.retryingWhileDiskIsFull { try store.load() }
         let desk = TransferDesk(store: store, spool: spool, journal: journal, options: options, loop: group.next())
         let note = DaemonPlace.note(in: options.stateDirectory)
-        try start.whenThereIsRoom {
+        try start.retryingWhileDiskIsFull {
             let error = SmallFile.replace(note + ".new", with: Array(place.socket.utf8))
             if error != 0 { throw StorageFailure(error, "The file \(note) cannot be created") }
         }
@@ -142,8 +142,8 @@ package enum Daemon {
     }
 
     private static func shutDown(_ desk: TransferDesk) {
-        let end = Awaited()
-        desk.enter { desk in desk.shutDown { end.come("") } }
+        let end = BlockingPromise()
+        desk.enter { desk in desk.shutDown { end.fulfill("") } }
         _ = end.wait()
     }
 
@@ -152,20 +152,20 @@ package enum Daemon {
     ) throws -> Int32 {
         let (journal, place) = (start.journal, start.place)
         let server = SocketServer(desk: desk, group: group)
-        let ownSocket = try start.whenThereIsRoom { () throws -> SocketFacts? in
+        let ownSocket = try start.retryingWhileDiskIsFull { () throws -> SocketFacts? in
             // Programs look for a socket at this path. Systemd's may no longer be there, if another daemon has replaced it.
             if let inherited = start.inherited, cls_listens_at(inherited, place.socket) != 0 { return nil }
             // The lock is held, so an existing socket belongs to a dead daemon.
             _ = try server.listen(at: place)
             return facts(of: place.socket)
         }
-        if let inherited = start.inherited { _ = try start.whenThereIsRoom { try server.listen(on: inherited) } }
+        if let inherited = start.inherited { _ = try start.retryingWhileDiskIsFull { try server.listen(on: inherited) } }
         rename(note + ".new", note)
-        journal.say(.notice, "urlsessiond \(LibraryVersion.text) listens, with \(count) transfers")
+        journal.log(.notice, "urlsessiond \(LibraryVersion.text) listens, with \(count) transfers")
         start.listens()
         watchConditions(desk)
         let reason = end(desk, start.signals)
-        journal.say(.notice, "urlsessiond ends: \(reason)")
+        journal.log(.notice, "urlsessiond ends: \(reason)")
         // The path may belong to another process by now, for example a service manager.
         if let ownSocket, facts(of: place.socket) == ownSocket { unlink(place.socket) }
         shutDown(desk)
@@ -202,16 +202,16 @@ package enum Daemon {
     ///
     /// - Returns: The reason.
     private static func end(_ desk: TransferDesk, _ signals: sigset_t) -> String {
-        let reason = Awaited()
+        let reason = BlockingPromise()
         desk.enter { desk in
-            desk.rest.begin { reason.come("nobody needs it") }
-            desk.rest.considerIdling(desk)
+            desk.rest.begin { reason.fulfill("nobody needs it") }
+            desk.rest.updateIdleTimer(desk)
         }
         _ = Threads.start("bg-signals") {
             var signals = signals
             var number: CInt = 0
             while sigwait(&signals, &number) != 0 {}
-            reason.come("signal \(number)")
+            reason.fulfill("signal \(number)")
         }
         return reason.wait()
     }

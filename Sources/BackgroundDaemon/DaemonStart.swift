@@ -24,7 +24,7 @@ enum StartFailure: Error {
     /// Another daemon is running, and responds.
     case another
     /// Another daemon is running, and does not respond; it may respond to one that is started later.
-    case silent(String)
+    case unresponsive(String)
     /// An exit status, and the reason.
     case failed(Int32, String)
     /// A signal was received.
@@ -38,7 +38,7 @@ final class DaemonStart {
     /// How many seconds to wait for another daemon that may be starting or ending.
     private static let endPatience = 10.0
     /// How many consecutive checks must find a daemon listening, or not listening: either may be about to change.
-    private static let looks = (listening: 4, stranded: 2)
+    private static let requiredChecks = (listening: 4, notListening: 2)
     /// The bytes that must fit on the disk before the startup is retried.
     private static let probeSize = 64 << 10
     private static let longestPause = 60.0
@@ -66,9 +66,9 @@ final class DaemonStart {
         replaces = options.replaces || inherited != nil
         self.signals = signals
         interval = options.spaceInterval
-        reports = ProcessInfo.processInfo.environment[StartWord.variable] != nil
+        reports = ProcessInfo.processInfo.environment[StartupMessage.variable] != nil
         // Child processes must not report to the waiting program.
-        unsetenv(StartWord.variable)
+        unsetenv(StartupMessage.variable)
     }
 
     /// Returns the socket on which systemd listens for this daemon (sd_listen_fds(3)).
@@ -83,16 +83,16 @@ final class DaemonStart {
     // MARK: Locks
 
     /// Locks the socket's folder and the state; a daemon holds both locks for its lifetime.
-    func takeLocks() throws {
+    func acquireLocks() throws {
         if let trouble = place.prepare() { throw StartFailure.failed(73, trouble) }
-        try takeLock(place.lock, at: { place.socket })
+        try acquireLock(place.lock, at: { place.socket })
         let folder = stateDirectory
-        try whenThereIsRoom {
+        try retryingWhileDiskIsFull {
             let error = Self.makeFolders(folder)
             if error != 0 { throw StorageFailure(error, "The folder \(folder) cannot be created") }
         }
         // The state has only one daemon, wherever that daemon listens.
-        try takeLock(folder + "/urlsessiond.lock", at: { DaemonPlace.notedSocket(in: folder) })
+        try acquireLock(folder + "/urlsessiond.lock", at: { DaemonPlace.notedSocket(in: folder) })
         // The note is an earlier daemon's.
         unlink(DaemonPlace.note(in: folder))
     }
@@ -101,41 +101,41 @@ final class DaemonStart {
     ///
     /// Sends that daemon SIGTERM if this one replaces it. A daemon that holds the state's lock but does not listen at its noted
     /// socket is replaced in any case: programs cannot reach it, for example because the login's runtime directory was removed.
-    private func takeLock(_ path: String, at socket: () -> String?) throws {
+    private func acquireLock(_ path: String, at socket: () -> String?) throws {
         let isPlace = path == place.lock
         var lock = try openLock(path)
         var end = Monitor.clock + (replaces ? Self.patience : Self.endPatience)
-        var (answers, silences, asked) = (0, 0, Int32(0))
-        var isTaking = replaces
+        var (answeredChecks, silentChecks, signaled) = (0, 0, Int32(0))
+        var isReplacing = replaces
         while lock == -EWOULDBLOCK, Monitor.clock < end {
             // The holder may change: a program that lost its daemon may start another one meanwhile.
             let holder = cls_lock_holder(path)
-            if isTaking {
-                if holder > 1, holder != asked {
-                    journal.say(.notice, "process \(holder) is to end")
+            if isReplacing {
+                if holder > 1, holder != signaled {
+                    journal.log(.notice, "process \(holder) is to end")
                     kill(holder, SIGTERM)
-                    asked = holder
+                    signaled = holder
                 }
             } else if let socket = socket() {
-                (answers, silences) = Self.isListening(at: socket) ? (answers + 1, 0) : (0, silences + 1)
-                if answers >= Self.looks.listening { throw StartFailure.another }
-                isTaking = !isPlace && silences >= Self.looks.stranded
-                if isTaking { end = Monitor.clock + Self.patience }
+                (answeredChecks, silentChecks) = Self.isListening(at: socket) ? (answeredChecks + 1, 0) : (0, silentChecks + 1)
+                if answeredChecks >= Self.requiredChecks.listening { throw StartFailure.another }
+                isReplacing = !isPlace && silentChecks >= Self.requiredChecks.notListening
+                if isReplacing { end = Monitor.clock + Self.patience }
             }
             // The reason is obsolete if the daemon that wrote it has ended, or is about to.
-            if !isTaking, holder > 1, let reason = Self.reason(in: path) { throw StartFailure.silent(reason) }
+            if !isReplacing, holder > 1, let reason = Self.reason(in: path) { throw StartFailure.unresponsive(reason) }
             // Polls, because there is no event for a daemon that starts to listen. If several daemons wait, the first to get the
             // lock replaces the other one.
-            cls_wait_for_end(holder, !isTaking ? 50 : holder > 1 ? 1_000 : 2)
+            cls_wait_for_end(holder, !isReplacing ? 50 : holder > 1 ? 1_000 : 2)
             lock = try openLock(path)
         }
-        guard lock >= 0 else { throw StartFailure.silent("another urlsessiond has locked \(path), and does not respond") }
+        guard lock >= 0 else { throw StartFailure.unresponsive("another urlsessiond has locked \(path), and does not respond") }
         locks.append(lock)
         cls_lock_sign(lock, reason)
     }
 
     private func openLock(_ path: String) throws -> CInt {
-        try whenThereIsRoom {
+        try retryingWhileDiskIsFull {
             let lock = cls_lock_file(path, 0)
             if lock < 0, lock != -EWOULDBLOCK { throw StorageFailure(-lock, "The file \(path) cannot be created") }
             return lock
@@ -170,7 +170,7 @@ final class DaemonStart {
     // MARK: Disk space
 
     /// Does work that needs disk space, and retries it while the disk is full; throws for any other failure.
-    func whenThereIsRoom<Value>(_ work: () throws -> Value) throws -> Value {
+    func retryingWhileDiskIsFull<Value>(_ work: () throws -> Value) throws -> Value {
         var pause = interval
         while true {
             let failure: StorageFailure
@@ -182,14 +182,14 @@ final class DaemonStart {
                 failure = StorageFailure(error)
             }
             guard case .diskFull(let reason) = failure else { throw StartFailure.failed(74, failure.reason) }
-            repeat { try wait(pause, because: reason) } while !hasRoom
-            // The work may need more space than `hasRoom` checks for, so the next pause is longer.
+            repeat { try wait(pause, because: reason) } while !hasSpace
+            // The work may need more space than `hasSpace` checks for, so the next pause is longer.
             pause = min(pause * 2, Self.longestPause)
         }
     }
 
     /// Whether a small file can be written to the state's disk; also true if the check fails for another reason.
-    private var hasRoom: Bool {
+    private var hasSpace: Bool {
         let file = stateDirectory + "/urlsessiond.room"
         let error = SmallFile.replace(file, with: [UInt8](repeating: 0x20, count: Self.probeSize))
         unlink(file)
@@ -200,7 +200,7 @@ final class DaemonStart {
         let text = "urlsessiond waits for disk space: \(reason)"
         if self.reason != text {
             self.reason = text
-            journal.say(.error, text)
+            journal.log(.error, text)
             for lock in locks { cls_lock_sign(lock, text) }
             report(.waits(text))
         }
@@ -223,7 +223,7 @@ final class DaemonStart {
         reason = ""
         for lock in locks { cls_lock_sign(lock, "") }
         report(.listens)
-        hush()
+        closeReport()
     }
 
     /// - Returns: The exit status.
@@ -233,18 +233,18 @@ final class DaemonStart {
         case .another:
             report(.another)
             return 0
-        case .silent(let reason):
-            journal.say(.error, reason)
+        case .unresponsive(let reason):
+            journal.log(.error, reason)
             report(.waits(reason))
             refuseWaiting(reason)
             return 75
         case .failed(let status, let reason):
-            journal.say(.error, reason)
+            journal.log(.error, reason)
             report(.failed(reason))
             refuseWaiting(reason)
             return status
         case .signal(let number):
-            journal.say(.notice, "urlsessiond ends: signal \(number)")
+            journal.log(.notice, "urlsessiond ends: signal \(number)")
             return 0
         }
     }
@@ -255,13 +255,13 @@ final class DaemonStart {
         locks = []
     }
 
-    private func report(_ word: StartWord) {
+    private func report(_ word: StartupMessage) {
         guard reports else { return }
         _ = Array(word.line.utf8).withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
     }
 
     /// Closes the pipe to the program that started the daemon: no more reports follow.
-    private func hush() {
+    private func closeReport() {
         guard reports else { return }
         let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
         guard null >= 0 else { return }

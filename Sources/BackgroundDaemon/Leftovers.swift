@@ -20,9 +20,9 @@ import Musl
 /// Files that killed daemons and programs left beside the socket and the state.
 enum Leftovers {
     /// Seconds after which a file is a leftover: a launched program has read its events by then.
-    private static let eventsLife = 60.0
+    private static let eventsLifetime = 60.0
     /// The prefix of Foundation's temporary files.
-    private static let asideMark = ".dat.nosync"
+    private static let temporaryPrefix = ".dat.nosync"
 
     /// Removes the leftovers, but no file that a live process may be about to write.
     static func remove(_ place: DaemonPlace, _ stateDirectory: String, _ contents: TransferStore.Contents) {
@@ -33,14 +33,14 @@ enum Leftovers {
         for folder in Set([place.directory, stateDirectory]) {
             for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
                 let path = folder + "/" + name
-                let isLeft =
+                let isObsolete =
                     SmallFile.isLeftover(name, of: written) || name == "urlsessiond.room"
-                    || name.hasPrefix(asideMark) && isOld(path)
+                    || name.hasPrefix(temporaryPrefix) && isOld(path)
                     || name.hasPrefix("events-") && !name.contains(".") && isOld(path)
                     // Losses of a session that the daemon does not have no longer matter.
                     || isAllKnown && folder == stateDirectory && name.hasPrefix("lost-") && !name.contains(".")
                         && !losses.contains(name) && isOld(path)
-                if isLeft { unlink(path) }
+                if isObsolete { unlink(path) }
             }
         }
     }
@@ -48,6 +48,6 @@ enum Leftovers {
     private static func isOld(_ path: String) -> Bool {
         var facts = cls_file_facts()
         guard cls_path_facts(path, &facts) == 0 else { return false }
-        return abs(Double(time(nil)) - Double(facts.changed) / 1e9) > eventsLife
+        return abs(Double(time(nil)) - Double(facts.changed) / 1e9) > eventsLifetime
     }
 }

@@ -67,7 +67,7 @@ package struct DaemonPlace: Sendable, Hashable {
     }
 
     /// Whether an earlier daemon may have ended with unfinished work.
-    package var hasLeftWork: Bool {
+    package var hasUnfinishedWork: Bool {
         guard let stateDirectory else { return false }
         // If access is denied, there may be unfinished work.
         return access(stateDirectory + "/transfers.sqlite", F_OK) == 0 || ![ENOENT, ENOTDIR].contains(errno)

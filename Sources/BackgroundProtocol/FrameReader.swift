@@ -53,7 +53,7 @@ package struct FrameReader: Sendable {
 
     private mutating func appendToBuffer(_ bytes: some Collection<UInt8>) {
         if bytes.withContiguousStorageIfAvailable({ buffer.append(contentsOf: $0) }) == nil { buffer.append(contentsOf: bytes) }
-        judgeNext()
+        readNextLength()
     }
 
     /// The next frame's payload, or nil if it is incomplete.
@@ -61,7 +61,7 @@ package struct FrameReader: Sendable {
         if let known = partial {
             guard known.isWhole else { return nil }
             partial = nil
-            judgeNext()
+            readNextLength()
             return known.payload
         }
         if let failure { throw failure }
@@ -70,7 +70,7 @@ package struct FrameReader: Sendable {
         let payload = Array(buffer[from..<from + length])
         start = from + length
         dropRead()
-        judgeNext()
+        readNextLength()
         return payload
     }
 
@@ -89,7 +89,7 @@ package struct FrameReader: Sendable {
         return buffer[start..<start + Self.headLength].reduce(0) { $0 << 8 | Int($1) }
     }
 
-    private mutating func judgeNext() {
+    private mutating func readNextLength() {
         guard partial == nil, let length = nextLength else { return }
         if length == 0 || length > limit {
             failure = length == 0 ? .empty : .tooLong(length)

@@ -73,7 +73,7 @@ package enum MessageCoding {
     ) throws(MessageFailure) -> [UInt8] {
         let bytes: [UInt8]
         do {
-            bytes = version == 1 ? try JSONForm.write(value) : try BinaryForm.write(value)
+            bytes = version == 1 ? try JSONFormat.write(value) : try BinaryFormat.write(value)
         } catch { throw failure(error) }
         guard bytes.count <= limit else { throw .malformed("a message of \(bytes.count) bytes is too long") }
         return bytes
@@ -81,7 +81,7 @@ package enum MessageCoding {
 
     private static func read<Value: Coded>(_ bytes: [UInt8]) throws(MessageFailure) -> Value {
         do {
-            return bytes.first == BinaryForm.mark ? try BinaryForm.read(bytes) : try JSONForm.read(bytes)
+            return bytes.first == BinaryFormat.mark ? try BinaryFormat.read(bytes) : try JSONFormat.read(bytes)
         } catch { throw failure(error) }
     }
 

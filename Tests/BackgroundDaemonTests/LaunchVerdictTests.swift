@@ -23,15 +23,16 @@ struct LaunchVerdictTests {
 
     @Test func `an absent program is started when all transfers have ended or one has a question`() {
         for way in [Self.way, nil] {
-            for isThere in [false, true] {
+            for isConnected in [false, true] {
                 for isLaunched in [false, true] {
                     for (transfers, asking, ended, isReady) in [
                         (0, 0, 0, false), (2, 0, 0, false), (2, 0, 1, false), (2, 0, 2, true), (2, 1, 0, true), (2, 1, 1, true),
                     ] {
                         let candidate = LaunchCandidate(
-                            session: 1, way: way, isThere: isThere, isLaunched: isLaunched, transfers: transfers, asking: asking,
+                            session: 1, way: way, isConnected: isConnected, isLaunched: isLaunched, transfers: transfers,
+                            asking: asking,
                             ended: ended)
-                        #expect(candidate.isDue == (isReady && way != nil && !isThere && !isLaunched), "\(candidate)")
+                        #expect(candidate.isDue == (isReady && way != nil && !isConnected && !isLaunched), "\(candidate)")
                         var limit = LaunchLimit()
                         let verdict = limit.decide(1, among: [candidate], now: 0, patience: 60)
                         let expected: LaunchLimit.Verdict =
@@ -65,7 +66,7 @@ struct LaunchVerdictTests {
             #expect(wait == .wait(now < 10 ? 10 - now : 1))
         }
         first.isLaunched = false
-        first.isThere = true
+        first.isConnected = true
         #expect(limit.decide(2, among: [first, Self.due(2, Self.other)], now: 10, patience: 60) == .start([2]))
         #expect(limit.start(10, patience: 60) == 20)
     }
@@ -73,43 +74,45 @@ struct LaunchVerdictTests {
 
 /// Ends that the program was told of, and the sync of the folder that their files have left.
 struct DeparturesTests {
-    private static func one(_ number: Int64) -> Departures.One { Departures.One(number: number, task: Int(number), file: "f") }
+    private static func one(_ number: Int64) -> PendingRemovals.Entry {
+        PendingRemovals.Entry(number: number, task: Int(number), file: "f")
+    }
 
     @Test func `ends that arrive during a sync wait and are processed together`() {
-        var departures = Departures()
-        let first = departures.next()
-        #expect(first == nil && departures.isEmpty)
-        departures.add(Self.one(1))
-        #expect(departures.next() == [Self.one(1)])
-        departures.add(Self.one(2))
-        departures.add(Self.one(3))
-        #expect(departures.next() == nil)
-        #expect(departures.synced(true) == true)
-        #expect([1, 2, 3].allSatisfy { departures.contains($0) })
-        departures.removed()
-        #expect(!departures.contains(1) && departures.contains(2) && !departures.isEmpty)
-        #expect(departures.next() == [Self.one(2), Self.one(3)])
-        departures.removed()
-        #expect(departures.isEmpty)
+        var pendingRemovals = PendingRemovals()
+        let first = pendingRemovals.next()
+        #expect(first == nil && pendingRemovals.isEmpty)
+        pendingRemovals.add(Self.one(1))
+        #expect(pendingRemovals.next() == [Self.one(1)])
+        pendingRemovals.add(Self.one(2))
+        pendingRemovals.add(Self.one(3))
+        #expect(pendingRemovals.next() == nil)
+        #expect(pendingRemovals.synced(true) == true)
+        #expect([1, 2, 3].allSatisfy { pendingRemovals.contains($0) })
+        pendingRemovals.removed()
+        #expect(!pendingRemovals.contains(1) && pendingRemovals.contains(2) && !pendingRemovals.isEmpty)
+        #expect(pendingRemovals.next() == [Self.one(2), Self.one(3)])
+        pendingRemovals.removed()
+        #expect(pendingRemovals.isEmpty)
     }
 
     @Test func `a folder that never syncs is given up on`() {
-        var departures = Departures()
-        departures.add(Self.one(1))
+        var pendingRemovals = PendingRemovals()
+        pendingRemovals.add(Self.one(1))
         for isLast in [false, false, true] {
-            #expect(departures.next() == (departures.contains(2) ? [Self.one(1), Self.one(2)] : [Self.one(1)]))
-            #expect(departures.synced(false) == isLast)
+            #expect(pendingRemovals.next() == (pendingRemovals.contains(2) ? [Self.one(1), Self.one(2)] : [Self.one(1)]))
+            #expect(pendingRemovals.synced(false) == isLast)
             guard !isLast else { break }
             // Nothing is processed during the pause.
-            #expect(departures.next() == nil)
-            if !departures.contains(2) { departures.add(Self.one(2)) }
-            departures.retry()
+            #expect(pendingRemovals.next() == nil)
+            if !pendingRemovals.contains(2) { pendingRemovals.add(Self.one(2)) }
+            pendingRemovals.retry()
         }
-        departures.removed()
-        departures.add(Self.one(3))
+        pendingRemovals.removed()
+        pendingRemovals.add(Self.one(3))
         // The next failure is not retried either, until one sync has succeeded.
-        _ = departures.next()
-        let results = [departures.synced(false), departures.synced(true), departures.synced(false)]
+        _ = pendingRemovals.next()
+        let results = [pendingRemovals.synced(false), pendingRemovals.synced(true), pendingRemovals.synced(false)]
         #expect(results == [true, true, false])
     }
 }

@@ -15,8 +15,8 @@ import SeededNumbers
 ///
 /// The rules refer only to events and actions, not to the life's own knowledge.
 struct LifeHistory {
-    typealias State = TransferLife.State
-    typealias Event = TransferLife.Event
+    typealias State = TransferMachine.State
+    typealias Event = TransferMachine.Event
 
     /// What the shell of one life has done.
     private struct Shell {
@@ -41,7 +41,7 @@ struct LifeHistory {
         var hasDeparted = false
     }
 
-    private static let events = TransferLifeTests.events
+    private static let events = TransferMachineTests.events
     /// What comes next if nothing goes wrong, and what may come in between.
     private static func likely(_ state: State) -> [Event] {
         switch state {
@@ -51,7 +51,7 @@ struct LifeHistory {
         case .asking: [.allowed]
         case .running:
             [
-                .finished(.whole), .spoiled, .stop, .beganAnew, .giveUp(.cancelled, wantsData: false),
+                .finished(.whole), .spoiled, .stop, .restarted, .giveUp(.cancelled, wantsData: false),
                 .giveUp(.quit, wantsData: true),
             ]
         case .closing: [.closed(isWhole: true), .spoiled, .giveUp(.expired, wantsData: false), .giveUp(.quit, wantsData: false)]
@@ -61,7 +61,7 @@ struct LifeHistory {
         case .told: [.start, .told]
         }
     }
-    private static let likelyIndices: [[Int]] = TransferLifeTests.states.map {
+    private static let likelyIndices: [[Int]] = TransferMachineTests.states.map {
         likely($0).compactMap { events.firstIndex(of: $0) }
     }
 
@@ -69,7 +69,7 @@ struct LifeHistory {
     private(set) var lives = 0
     private(set) var fault: String?
     private(set) var log: [String] = []
-    private var seen = [Bool](repeating: false, count: TransferLifeTests.states.count * events.count)
+    private var seen = [Bool](repeating: false, count: TransferMachineTests.states.count * events.count)
     private var random: SeededNumbers
     private var shell = Shell()
 
@@ -77,7 +77,7 @@ struct LifeHistory {
 
     /// Whether an event came in a state.
     func hasSeen(_ state: State, _ event: Event) -> Bool {
-        guard let state = TransferLifeTests.states.firstIndex(of: state), let event = Self.events.firstIndex(of: event) else {
+        guard let state = TransferMachineTests.states.firstIndex(of: state), let event = Self.events.firstIndex(of: event) else {
             return false
         }
         return seen[state * Self.events.count + event]
@@ -88,7 +88,7 @@ struct LifeHistory {
         lives += 1
         shell = Shell()
         log = []
-        var life = TransferLife()
+        var life = TransferMachine()
         // Late events change nothing.
         var late = 3
         for _ in 0..<10_000 where late > 0 && fault == nil {
@@ -121,7 +121,7 @@ struct LifeHistory {
         case (.finished, _) where shell.isOrdered: (shell.hasAttempt, shell.isOrdered) = (false, false)
         case (.spoiled, .preparing), (.spoiled, .asking), (.spoiled, .running), (.spoiled, .closing), (.spoiled, .keeping):
             shell.isSpoiled = true
-        case (.beganAnew, .running): shell.isSpoiled = false
+        case (.restarted, .running): shell.isSpoiled = false
         case (.closed, .closing), (.dataKept, .keeping): shell.isClosing = false
         case (.endKept, .ending): (shell.isKeeping, shell.isDurable) = (false, true)
         case (.rejected, .ordered): shell.hasDeparted = true
@@ -130,8 +130,8 @@ struct LifeHistory {
         }
     }
 
-    private mutating func perform(_ action: TransferLife.Action, _ event: Event) {
-        demand(!shell.hasDeparted || action == .remove || action == .sayForgotten, "\(action) after the life was removed")
+    private mutating func perform(_ action: TransferMachine.Action, _ event: Event) {
+        demand(!shell.hasDeparted || action == .remove || action == .confirmForgotten, "\(action) after the life was removed")
         switch action {
         case .add:
             demand(shell.isAccepted && !shell.isAdded && !shell.hasEnded, "a life is added twice, or after its end")
@@ -172,14 +172,14 @@ struct LifeHistory {
         case .forgetEnd:
             demand(shell.isDurable && event == .fileLost, "an end is forgotten without a lost file")
             (shell.hasEnded, shell.isDurable, shell.hasFile) = (false, false, false)
-        case .depart:
+        case .retire:
             demand(shell.wasTold, "a life is removed before its end was told")
             shell.hasDeparted = true
-        case .sayForgotten: demand(!shell.hasEnded || shell.hasDeparted, "an end is reported as forgotten and is not")
+        case .confirmForgotten: demand(!shell.hasEnded || shell.hasDeparted, "an end is reported as forgotten and is not")
         }
     }
 
-    private mutating func look(at life: TransferLife) {
+    private mutating func look(at life: TransferMachine) {
         if !life.hasAttempt, !shell.isOrdered { shell.hasAttempt = false }
         demand(life.hasAttempt == shell.hasAttempt, "the life and the shell disagree about an attempt")
         demand(life.isClosing == shell.isClosing, "the life and the shell disagree about files being processed")
@@ -205,7 +205,7 @@ struct LifeHistory {
         return 9 + place + (isSpoiled ? 14 : 0)
     }
 
-    private static func index(of halt: TransferLife.Halt?) -> Int {
+    private static func index(of halt: TransferMachine.Halt?) -> Int {
         switch halt {
         case nil: 0
         case .stopped?: 1
@@ -213,7 +213,7 @@ struct LifeHistory {
         }
     }
 
-    private static func index(of why: TransferLife.GivenUp?) -> Int {
+    private static func index(of why: TransferMachine.GiveUpReason?) -> Int {
         switch why {
         case nil: 0
         case .cancelled?: 1

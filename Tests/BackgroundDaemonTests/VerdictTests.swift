@@ -14,7 +14,7 @@ import Testing
 
 /// What follows from the result of an attempt.
 struct VerdictTests {
-    private typealias Verdict = TransferLife.Verdict
+    private typealias Verdict = TransferMachine.Verdict
 
     /// The kinds of errors after which it is retried, with the cause; those that count as refusals have a limit.
     private static let again: [LoadError.Kind: Verdict] = [
@@ -45,7 +45,7 @@ struct VerdictTests {
                     let expected: Verdict = comesAgain ? .again(.server, isRefusal: true) : hasFile ? .whole : .answered
                     #expect(Verdict(status: status, hasFile: hasFile, refusals: refusals) == expected)
                 }
-                #expect(Verdict.asksToComeAgain(status, refusals) == comesAgain)
+                #expect(Verdict.asksForRetry(status, refusals) == comesAgain)
             }
         }
     }

@@ -59,7 +59,7 @@ import Testing
     /// The value of a text, as decoded by either parser.
     private indirect enum Anything: Decodable, Equatable {
         case nothing
-        case truth(Bool)
+        case boolean(Bool)
         case number(Double)
         case text(String)
         case list([Anything])
@@ -70,7 +70,7 @@ import Testing
             if container.decodeNil() {
                 self = .nothing
             } else if let value = try? container.decode(Bool.self) {
-                self = .truth(value)
+                self = .boolean(value)
             } else if let value = try? container.decode(Double.self) {
                 self = .number(value)
             } else if let value = try? container.decode(String.self) {
@@ -87,7 +87,7 @@ import Testing
         init(_ value: JSONValue) {
             switch value {
             case .null: self = .nothing
-            case .truth(let value): self = .truth(value)
+            case .boolean(let value): self = .boolean(value)
             case .number(let value): self = .number(Double(value) ?? .nan)
             case .text(let value): self = .text(value)
             case .list(let values): self = .list(values.map { Anything($0) })

@@ -24,7 +24,7 @@ private struct SessionHistory {
     private var submitted: Set<TaskID> = []
     private var ends: [TaskID: Int] = [:]
     /// Ends that the program was told of and has not confirmed.
-    private var heard: [TaskID] = []
+    private var received: [TaskID] = []
     /// Confirmed and not yet forgotten.
     private var told: Set<TaskID> = []
     private var accepted: Set<TaskID> = []
@@ -66,7 +66,7 @@ private struct SessionHistory {
     private mutating func handle(_ event: SessionLink.Event) {
         for action in link.handle(event) {
             switch action {
-            case .say(let message): say(message)
+            case .send(let message): send(message)
             case .close: isOpen = false
             case .tell(let task, .finished): end(task)
             case .fail(let task, _), .reject(let task, _): end(task)
@@ -75,7 +75,7 @@ private struct SessionHistory {
         }
     }
 
-    private mutating func say(_ message: ClientMessage) {
+    private mutating func send(_ message: ClientMessage) {
         check(isOpen, "\(message) is sent without a connection")
         switch message {
         case .submit(let order):
@@ -92,12 +92,12 @@ private struct SessionHistory {
     private mutating func end(_ task: TaskID) {
         ends[task, default: 0] += 1
         check(ends[task] == 1, "task \(task) ended twice")
-        heard.append(task)
+        received.append(task)
     }
 
     private mutating func acknowledge() {
-        guard !heard.isEmpty else { return }
-        let task = heard.remove(at: numbers.next(below: heard.count))
+        guard !received.isEmpty else { return }
+        let task = received.remove(at: numbers.next(below: received.count))
         // If no daemon is known to have the task, its end is not confirmed.
         if accepted.contains(task) { told.insert(task) }
         handle(.told(task))
@@ -146,7 +146,7 @@ private struct SessionHistory {
         case .forgotten(let task): told.remove(task)
         default: break
         }
-        handle(.heard(word))
+        handle(.received(word))
     }
 
     private mutating func finish() {
@@ -204,7 +204,7 @@ private struct SessionHistory {
             }
             while kept.values.contains(false) { finish() }
             while !words.isEmpty { speak() }
-            while !heard.isEmpty { acknowledge() }
+            while !received.isEmpty { acknowledge() }
         }
         check(Set(ends.keys) == submitted, "\(submitted.subtracting(ends.keys)) are lost")
         check(kept.isEmpty && told.isEmpty, "\(kept.keys.sorted()) are not forgotten")

@@ -54,17 +54,17 @@ import Testing
     @discardableResult
     private static func join(_ link: inout SessionLink, _ known: [KnownTask] = [], last: TaskID = 9) -> [String] {
         var actions = link.handle(.opened)
-        for task in known { actions += link.handle(.heard(.known(task))) }
-        return said(actions + link.handle(.heard(.attached(lastTask: last))))
+        for task in known { actions += link.handle(.received(.known(task))) }
+        return said(actions + link.handle(.received(.attached(lastTask: last))))
     }
 
     /// Actions as text.
     private static func said(_ actions: [SessionLink.Action]) -> [String] {
         actions.map { action in
             switch action {
-            case .say(let message): "say " + said(message)
+            case .send(let message): "say " + said(message)
             case .close: "close"
-            case .endureSilence: "endure"
+            case .removeTimeout: "endure"
             case .tell(let task, let event): "tell \(task) " + "\(event)".prefix { $0 != "(" }
             case .ask(let task, _, let number, let generation): "ask \(task) \(number) \(generation)"
             case .fail(let task, let error): "fail \(task) \(error.message)"
@@ -72,7 +72,7 @@ import Testing
             case .reply(let request, let message): "reply \(request) \(message == nil ? "nothing" : "answer")"
             case .farewell: "farewell"
             case .writeLosses(let tasks): "write \(tasks.keys.sorted())"
-            case .keepLosses(let tasks): "keep \(tasks.keys.sorted())"
+            case .addLosses(let tasks): "keep \(tasks.keys.sorted())"
             case .report(let error): "report \(error.message)"
             }
         }
@@ -111,16 +111,16 @@ import Testing
             &link,
             [
                 (.opened, ["close"]), (.join(losses: [:]), []), (.opened, ["say hello", "say attach []"]),
-                (.heard(.welcome(version: 2)), []), (.heard(.known(Self.known(3))), []),
+                (.received(.welcome(version: 2)), []), (.received(.known(Self.known(3))), []),
             ])
         #expect(link.isJoining && link.waits(for: .attached))
-        Self.expect(&link, [(.heard(.attached(lastTask: 5)), ["endure"]), (.heard(.attached(lastTask: 6)), [])])
+        Self.expect(&link, [(.received(.attached(lastTask: 5)), ["endure"]), (.received(.attached(lastTask: 6)), [])])
         #expect(link.isAttached && !link.waits(for: .attached) && link.lastTask == 5 && link.known.count == 1)
     }
 
     @Test func `a daemon that was not sent a hello does not have the session`() {
         var link = Self.link()
-        Self.expect(&link, [(.closed, []), (.heard(.attached(lastTask: 1)), [])])
+        Self.expect(&link, [(.closed, []), (.received(.attached(lastTask: 1)), [])])
         #expect(link.isJoining)
     }
 
@@ -132,7 +132,7 @@ import Testing
             &link,
             [
                 (.submit(Self.order(1)), ["say submit 1"]), (.submit(Self.order(2)), ["say submit 2"]),
-                (.heard(.accepted([2])), []), (.closed, []),
+                (.received(.accepted([2])), []), (.closed, []),
                 // There is no connection.
                 (.command(.suspend, 1), []), (.command(.setPriority(0.25), 1), []), (.note(notes, 1), []),
                 (.command(.cancel, 2), []), (.submit(Self.order(3)), []), (.command(.cancel, 4), []),
@@ -159,7 +159,7 @@ import Testing
             Self.join(&link, [Self.known(2)]) == [
                 "say hello", "say attach []", "endure", "fail 1 urlsessiond no longer has the task",
             ])
-        Self.expect(&link, [(.heard(Self.finished(1)), []), (.heard(Self.finished(2)), ["tell 2 finished"])])
+        Self.expect(&link, [(.received(Self.finished(1)), []), (.received(Self.finished(2)), ["tell 2 finished"])])
     }
 
     @Test func `no commands are sent for an ended task`() {
@@ -175,15 +175,15 @@ import Testing
         Self.expect(
             &link,
             [
-                (.submit(Self.order(1)), ["say submit 1"]), (.heard(.accepted([1])), []),
-                (.heard(Self.finished(1)), ["tell 1 finished"]), (.heard(Self.finished(1)), []),
+                (.submit(Self.order(1)), ["say submit 1"]), (.received(.accepted([1])), []),
+                (.received(Self.finished(1)), ["tell 1 finished"]), (.received(Self.finished(1)), []),
                 (.command(.cancel, 1), []), (.told(1), ["say told 1"]),
             ])
         #expect(link.waits(for: .forgotten(1)))
         Self.expect(&link, [(.closed, [])])
         #expect(link.waits(for: .forgotten(1)))
         #expect(Self.join(&link) == ["say hello", "say attach [1]", "endure", "say told 1"])
-        Self.expect(&link, [(.heard(.forgotten(1)), []), (.concluded(1), []), (.told(1), [])])
+        Self.expect(&link, [(.received(.forgotten(1)), []), (.concluded(1), []), (.told(1), [])])
         #expect(!link.waits(for: .forgotten(1)))
         _ = link.handle(.closed)
         #expect(Self.join(&link) == ["say hello", "say attach []", "endure"])
@@ -193,10 +193,10 @@ import Testing
         var link = Self.link(known: [Self.known(1, .ended), Self.known(2, .ended)])
         _ = link.handle(.told(1))
         #expect(link.waits(for: .forgotten(1)))
-        _ = link.handle(.forgetsLate)
+        _ = link.handle(.forgettingTimedOut)
         _ = link.handle(.told(2))
         #expect(!link.waits(for: .forgotten(1)) && !link.waits(for: .forgotten(2)))
-        _ = link.handle(.heard(.forgotten(1)))
+        _ = link.handle(.received(.forgotten(1)))
         #expect(link.waits(for: .forgotten(2)))
     }
 
@@ -208,7 +208,7 @@ import Testing
             },
             timelines: [], redirectCount: 0)
         var link = Self.link(known: [Self.known(1)])
-        Self.expect(&link, [(.heard(.event(.finished(outcome), 1)), ["tell 1 response", "tell 1 data", "tell 1 finished"])])
+        Self.expect(&link, [(.received(.event(.finished(outcome), 1)), ["tell 1 response", "tell 1 data", "tell 1 finished"])])
     }
 
     @Test func `a rejected task ends without a message to the daemon`() {
@@ -216,7 +216,7 @@ import Testing
         Self.expect(
             &link,
             [
-                (.submit(Self.order(1)), ["say submit 1"]), (.heard(.rejected(1, Self.lost)), ["tell 1 finished"]),
+                (.submit(Self.order(1)), ["say submit 1"]), (.received(.rejected(1, Self.lost)), ["tell 1 finished"]),
             ])
         #expect(!link.waits(for: .accepted(1)))
     }
@@ -228,9 +228,9 @@ import Testing
         Self.expect(
             &link,
             [
-                (.heard(Self.finished(1)), []), (.heard(.event(.waitingForConnectivity, 2)), []), (.begin, []),
+                (.received(Self.finished(1)), []), (.received(.event(.waitingForConnectivity, 2)), []), (.begin, []),
                 (.deliver, ["tell 1 finished", "tell 2 waitingForConnectivity"]), (.deliver, []),
-                (.heard(.event(.waitingForConnectivity, 2)), ["tell 2 waitingForConnectivity"]),
+                (.received(.event(.waitingForConnectivity, 2)), ["tell 2 waitingForConnectivity"]),
                 (.told(1), ["say told 1"]), (.concluded(1), ["farewell"]), (.concluded(1), []),
             ])
     }
@@ -239,7 +239,7 @@ import Testing
         var link = Self.link(isAwaited: true, known: [Self.known(1)], hasBegun: false)
         Self.expect(&link, [(.begin, [])])
         #expect(link.waits(for: .question))
-        Self.expect(&link, [(.deliver, []), (.heard(.question(Self.question, 1, question: 4)), ["ask 1 4 1"])])
+        Self.expect(&link, [(.deliver, []), (.received(.question(Self.question, 1, question: 4)), ["ask 1 4 1"])])
         #expect(!link.waits(for: .question))
         Self.expect(
             &link,
@@ -256,12 +256,12 @@ import Testing
 
     @Test func `an answer is sent only on the connection that asked`() {
         var link = Self.link(known: [Self.known(1)])
-        Self.expect(&link, [(.heard(.question(Self.question, 1, question: 1)), ["ask 1 1 1"]), (.closed, [])])
+        Self.expect(&link, [(.received(.question(Self.question, 1, question: 1)), ["ask 1 1 1"]), (.closed, [])])
         Self.join(&link, [Self.known(1)])
         Self.expect(
             &link,
             [
-                (.heard(.question(Self.question, 1, question: 1)), ["ask 1 1 2"]),
+                (.received(.question(Self.question, 1, question: 1)), ["ask 1 1 2"]),
                 (.answered(.delayed(.proceed), 1, question: 1, generation: 1), []),
                 (.answered(.delayed(.proceed), 1, question: 1, generation: 2), ["say answer 1 1"]),
             ])
@@ -280,8 +280,8 @@ import Testing
         Self.expect(
             &link,
             [
-                (.heard(Self.finished(1)), ["say told 1"]), (.heard(.forgotten(1)), ["write [2]"]),
-                (.heard(Self.finished(2)), ["say told 2"]), (.heard(.forgotten(2)), ["write []"]),
+                (.received(Self.finished(1)), ["say told 1"]), (.received(.forgotten(1)), ["write [2]"]),
+                (.received(Self.finished(2)), ["say told 2"]), (.received(.forgotten(2)), ["write []"]),
             ])
     }
 
@@ -292,7 +292,7 @@ import Testing
         Self.expect(
             &link,
             [
-                (.submit(Self.order(3)), ["say submit 3"]), (.heard(Self.finished(1)), ["tell 1 finished"]),
+                (.submit(Self.order(3)), ["say submit 3"]), (.received(Self.finished(1)), ["tell 1 finished"]),
                 (.told(1), ["say told 1"]),
                 (.lose(Self.lost), ["close", "keep [2, 3]", "fail 2 gone", "fail 3 gone", "report gone"]),
                 (.lose(Self.lost), []), (.submit(Self.order(4)), ["reject 4 gone"]), (.command(.cancel, 2), []),
@@ -334,9 +334,9 @@ import Testing
             &link,
             [
                 (.request(1, renew(1)), ["say renew 1"]), (.request(2, renew(2)), ["say renew 2"]),
-                (.request(3, renew(3)), ["say renew 3"]), (.heard(.renewed(request: 1)), ["reply 1 answer"]),
-                (.heard(.renewed(request: 1)), []), (.giveUp(request: 2), ["reply 2 nothing"]), (.giveUp(request: 2), []),
-                (.heard(.failed(Self.lost, request: 2)), []), (.closed, ["reply 3 nothing"]), (.closed, []),
+                (.request(3, renew(3)), ["say renew 3"]), (.received(.renewed(request: 1)), ["reply 1 answer"]),
+                (.received(.renewed(request: 1)), []), (.giveUp(request: 2), ["reply 2 nothing"]), (.giveUp(request: 2), []),
+                (.received(.failed(Self.lost, request: 2)), []), (.closed, ["reply 3 nothing"]), (.closed, []),
                 (.request(4, renew(4)), ["reply 4 nothing"]),
             ])
     }

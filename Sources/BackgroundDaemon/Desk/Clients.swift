@@ -20,8 +20,8 @@ final class Clients {
     private static let unreadLimit = 128 << 20
     /// How many tasks are read for a program at a time, and how many bytes are sent to it at a time; one task may have several
     /// megabytes.
-    private static let introductionPage = 256
-    private static let introductionBytes = 4 << 20
+    private static let pageSize = 256
+    private static let pageBytes = 4 << 20
 
     private(set) var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var pendingBytes = 0
@@ -31,7 +31,7 @@ final class Clients {
 
     func add(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
         connections[ObjectIdentifier(connection)] = connection
-        desk.rest.considerIdling(desk)
+        desk.rest.updateIdleTimer(desk)
     }
 
     /// Limits the incomplete messages of all connections: if the limit is exceeded, the connection with the most is refused.
@@ -78,7 +78,7 @@ final class Clients {
         connection.session = session
         session.client = connection
         session.takesEvents = attachment.takesEvents
-        session.isIntroducing = true
+        session.isAttaching = true
         session.isUnreadable = false
         session.record.isInvalidated = false
         session.settings = attachment.settings
@@ -87,7 +87,7 @@ final class Clients {
         let isChanged = desk.launches.noteArrival(for: session, wasLaunched: attachment.wasLaunched, desk)
         if isOther || isChanged || !session.isSaved { desk.save(session) }
         for task in attachment.told { desk.removals.told(task, session, desk) }
-        introduce(session, to: connection, desk)
+        sendTasks(session, to: connection, desk)
     }
 
     /// Waits for a session that another process has: that process may have just ended, which is known soon.
@@ -108,48 +108,48 @@ final class Clients {
     }
 
     /// Sends a program the state of its session.
-    private func introduce(
+    private func sendTasks(
         _ session: Session, to connection: ClientConnection, patience: Double = 1, _ desk: isolated TransferDesk
     ) {
         let id = session.id
         // The last orders of the program's earlier process are accepted or rejected first. This waits for a limited time, because
         // an order's file may be on a disk that does not respond.
-        guard patience <= 0 || session.transfers.values.allSatisfy(\.life.isAccepted) else {
+        guard patience <= 0 || session.transfers.values.allSatisfy(\.machine.isAccepted) else {
             return desk.enter(after: 0.005) { desk in
                 guard let session = desk.sessionsByID[id], session.client === connection else { return }
-                desk.clients.introduce(session, to: connection, patience: patience - 0.005, desk)
+                desk.clients.sendTasks(session, to: connection, patience: patience - 0.005, desk)
             }
         }
-        let tasks = session.transfers.values.filter(\.life.isAccepted).sorted { $0.task < $1.task }.map(Introduction.Task.init)
-        introduce(tasks[...], id, connection, desk)
+        let tasks = session.transfers.values.filter(\.machine.isAccepted).sorted { $0.task < $1.task }.map(TaskPage.Task.init)
+        sendTasks(tasks[...], id, connection, desk)
     }
 
     /// Sends the tasks in pages, each once the program has read the previous one: together they may exceed the limit of unread
     /// bytes.
-    private func introduce(
-        _ tasks: ArraySlice<Introduction.Task>, _ id: Int64, _ connection: ClientConnection, _ desk: isolated TransferDesk
+    private func sendTasks(
+        _ tasks: ArraySlice<TaskPage.Task>, _ id: Int64, _ connection: ClientConnection, _ desk: isolated TransferDesk
     ) {
-        let page = Array(tasks.prefix(Self.introductionPage))
+        let page = Array(tasks.prefix(Self.pageSize))
         let rest = tasks.dropFirst(page.count)
         desk.ownFiles.run { [store = desk.store] in
-            let read = Introduction(page, from: store)
+            let read = TaskPage(page, from: store)
             desk.enter { desk in
                 // Tasks that cannot be read now must not appear to be gone: the program has to reconnect.
                 guard let read else { return connection.close() }
-                desk.clients.introduce(read.parts[...], rest, id, connection, desk)
+                desk.clients.sendTasks(read.parts[...], rest, id, connection, desk)
             }
         }
     }
 
-    private func introduce(
-        _ parts: ArraySlice<Introduction.Part>, _ rest: ArraySlice<Introduction.Task>, _ id: Int64,
+    private func sendTasks(
+        _ parts: ArraySlice<TaskPage.Part>, _ rest: ArraySlice<TaskPage.Task>, _ id: Int64,
         _ connection: ClientConnection, _ desk: isolated TransferDesk
     ) {
         guard let session = desk.sessionsByID[id], session.client === connection else { return }
         for (index, part) in zip(parts.indices, parts) {
-            guard connection.unreadBytes < Self.introductionBytes else {
+            guard connection.unreadBytes < Self.pageBytes else {
                 let others = parts[index...]
-                return connection.whenWritten { desk.enter { $0.clients.introduce(others, rest, id, connection, $0) } }
+                return connection.whenWritten { desk.enter { $0.clients.sendTasks(others, rest, id, connection, $0) } }
             }
             guard let transfer = session.transfers[part.task], transfer.number == part.number else { continue }
             var phase = KnownTask.Phase.running
@@ -165,13 +165,13 @@ final class Clients {
             known.order.task.upload = nil
             connection.send(.known(known))
         }
-        if rest.isEmpty { return finishIntroduction(session, connection, desk) }
-        connection.whenWritten { desk.enter { $0.clients.introduce(rest, id, connection, $0) } }
+        if rest.isEmpty { return finishAttaching(session, connection, desk) }
+        connection.whenWritten { desk.enter { $0.clients.sendTasks(rest, id, connection, $0) } }
     }
 
-    private func finishIntroduction(_ session: Session, _ connection: ClientConnection, _ desk: isolated TransferDesk) {
+    private func finishAttaching(_ session: Session, _ connection: ClientConnection, _ desk: isolated TransferDesk) {
         connection.send(.attached(lastTask: session.record.lastTask))
-        session.isIntroducing = false
+        session.isAttaching = false
         guard session.takesEvents else { return }
         for transfer in session.transfers.values.sorted(by: { $0.task < $1.task }) {
             desk.handle(.awaited, transfer)
@@ -185,15 +185,15 @@ final class Clients {
     func remove(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
         connections[ObjectIdentifier(connection)] = nil
         desk.reports.remove(connection)
-        defer { desk.rest.considerIdling(desk) }
+        defer { desk.rest.updateIdleTimer(desk) }
         if let session = connection.session, session.client === connection {
             session.client = nil
             session.hasProgramEnded = connection.isPeerGone
-            let wasIntroducing = session.isIntroducing
-            session.isIntroducing = false
+            let wasAttaching = session.isAttaching
+            session.isAttaching = false
             for transfer in session.transfers.values where transfer.question != nil { desk.questions.limit(of: transfer, desk) }
             if let (next, attachment) = waiting.removeValue(forKey: session.id) { return attach(attachment, next, desk) }
-            desk.launches.noteLeaving(of: session, wasIntroducing: wasIntroducing, desk)
+            desk.launches.noteLeaving(of: session, wasAttaching: wasAttaching, desk)
             forget(session, ifUnused: false, desk)
         } else {
             waiting = waiting.filter { $0.value.connection !== connection }
@@ -210,7 +210,7 @@ final class Clients {
     func forget(_ session: Session, ifUnused isGivenUp: Bool, _ desk: isolated TransferDesk) {
         guard session.transfers.isEmpty else { return }
         // The session is checked again once its departures are processed.
-        guard session.departures.isEmpty else { return }
+        guard session.pendingRemovals.isEmpty else { return }
         session.release()
         guard session.record.isInvalidated || isGivenUp || session.client == nil else { return }
         guard session.client == nil || session.record.isInvalidated else { return }
@@ -226,7 +226,7 @@ final class Clients {
 }
 
 /// The stored state of a session's tasks, decoded off the loop.
-private struct Introduction: Sendable {
+private struct TaskPage: Sendable {
     struct Task: Sendable {
         var number: Int64
         var task: TaskID
@@ -240,7 +240,7 @@ private struct Introduction: Sendable {
         }
 
         /// The known parts of an order that cannot be read, so that its program can be told of the failure.
-        var remains: BackgroundOrder {
+        var placeholder: BackgroundOrder {
             let request = LoadRequest(url: URL(string: url))
             return BackgroundOrder(
                 TaskOrder(id: task, request: request, delivery: isUpload ? .collect : .download(resuming: nil)), created: created)
@@ -260,7 +260,7 @@ private struct Introduction: Sendable {
     init?(_ tasks: [Task], from store: TransferStore) {
         guard let orders = (try? store.orders(of: tasks.map(\.number)))?.orders else { return nil }
         for task in tasks {
-            let order = orders[task.number].flatMap { try? MessageCoding.decodeOrder($0) } ?? task.remains
+            let order = orders[task.number].flatMap { try? MessageCoding.decodeOrder($0) } ?? task.placeholder
             let response = (try? store.part(.response, of: task.number)).flatMap { $0 }.flatMap {
                 try? MessageCoding.decodeResponse($0)
             }

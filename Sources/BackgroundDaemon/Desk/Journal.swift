@@ -31,7 +31,7 @@ final class Journal: Sendable {
     /// journald reads the level from a prefix, and adds the time itself.
     private let isForJournald = ProcessInfo.processInfo.environment["JOURNAL_STREAM"] != nil
 
-    func say(_ level: Level, _ text: String) {
+    func log(_ level: Level, _ text: String) {
         let plain = String(text.map { $0.isNewline ? " " : $0 })
         let stamped = "\(Date().formatted(.iso8601)) \(level) \(plain)"
         lines.withLock { lines in

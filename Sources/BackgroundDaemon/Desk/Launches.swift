@@ -37,7 +37,7 @@ final class Launches {
         case .wait(let seconds):
             if session.launch.timer == nil {
                 let text = "\(program) is not started for \(session.identifier) before \(Int(seconds.rounded(.up))) s are over"
-                desk.journal.say(.info, text)
+                desk.journal.log(.info, text)
             }
             return plan(session, after: seconds, desk)
         case .start(let ids): due = ids.compactMap { desk.sessionsByID[$0] }
@@ -53,7 +53,7 @@ final class Launches {
             session.launch.number += 1
         }
         let identifiers = due.map(\.identifier)
-        desk.journal.say(.notice, "starting \(program) for its session \(identifiers.joined(separator: ", "))")
+        desk.journal.log(.notice, "starting \(program) for its session \(identifiers.joined(separator: ", "))")
         let launched = due.map { (id: $0.id, number: $0.launch.number) }
         thread(of: program).run {
             if case .arguments = launch {} else { ProgramLauncher.announce(identifiers, to: program) }
@@ -79,7 +79,7 @@ final class Launches {
     private func failed(
         _ program: String, _ launched: [(id: Int64, number: Int)], _ trouble: String, _ desk: isolated TransferDesk
     ) {
-        desk.journal.say(.error, "\(program) cannot be started: \(trouble)")
+        desk.journal.log(.error, "\(program) cannot be started: \(trouble)")
         // A session with a client was joined by the program nevertheless.
         for session in Self.underWay(launched, desk) where session.client == nil {
             session.launch.trouble = trouble
@@ -148,9 +148,9 @@ final class Launches {
     }
 
     /// The program has left its session.
-    func noteLeaving(of session: Session, wasIntroducing: Bool, _ desk: isolated TransferDesk) {
+    func noteLeaving(of session: Session, wasAttaching: Bool, _ desk: isolated TransferDesk) {
         // A running process may only have lost its connection, and reconnect at once.
-        if !wasIntroducing, session.launch.isUnderWay {
+        if !wasAttaching, session.launch.isUnderWay {
             end(of: session, desk)
         } else if session.candidate.isDue, !session.hasProgramEnded {
             plan(session, after: Self.leavePatience, desk)
@@ -195,7 +195,7 @@ extension Session {
 
     var candidate: LaunchCandidate {
         LaunchCandidate(
-            session: id, way: settings.sendsLaunchEvents && !record.wasQuit ? settings.launch : nil, isThere: client != nil,
+            session: id, way: settings.sendsLaunchEvents && !record.wasQuit ? settings.launch : nil, isConnected: client != nil,
             isLaunched: launch.isUnderWay, transfers: transfers.count, asking: askingCount, ended: endedCount)
     }
 }

@@ -70,19 +70,19 @@ final class Quits {
         let known = ids.compactMap { desk.sessionsByID[$0] }
         let givenUp = known.flatMap { $0.transfers.values.filter { $0.record.givenUp != nil } }
         // The ends of these transfers are already being stored, and include that they were given up.
-        let ending = givenUp.filter { $0.life.state == .ending }.map(\.number)
+        let ending = givenUp.filter { $0.machine.state == .ending }.map(\.number)
         var changes = known.map { TransferStore.Change.saveSession($0.row) }
         for transfer in givenUp where !transfer.isOver {
             let change = TransferStore.Change.setState(transfer.number, transfer.record.encoded)
             // A transfer that is not accepted has a pending row, or gets one later that contains the change: this change is
             // separate, since it may fail.
-            if transfer.life.isAccepted { changes.append(change) } else { desk.store.apply([change]) { _ in } }
+            if transfer.machine.isAccepted { changes.append(change) } else { desk.store.apply([change]) { _ in } }
         }
         desk.store.apply(changes) { result in
             desk.enter { desk in
                 desk.noteStorage(result)
                 switch result {
-                case .success where !ending.contains(where: { desk.transfers[$0]?.life.state == .ending }):
+                case .success where !ending.contains(where: { desk.transfers[$0]?.machine.state == .ending }):
                     desk.quits.end(doomed, desk)
                     return done(nil)
                 case .failure(.closed): return

@@ -22,60 +22,61 @@ final class Removals {
     func told(_ task: TaskID, _ session: Session, _ desk: isolated TransferDesk) {
         if let transfer = session.transfers[task] { return desk.handle(.told, transfer) }
         // The program repeats this after a lost connection, perhaps before the removal is durable.
-        if !session.departures.contains(task) { session.client?.send(.forgotten(task)) }
+        if !session.pendingRemovals.contains(task) { session.client?.send(.forgotten(task)) }
     }
 
     /// The program knows the task's end and has its file: removes the transfer.
-    func depart(_ transfer: Transfer, _ desk: isolated TransferDesk) {
+    func retire(_ transfer: Transfer, _ desk: isolated TransferDesk) {
         let session = transfer.session
         desk.unregister(transfer)
         desk.reports.noteRemoval(transfer, desk)
-        session.departures.add(Departures.One(number: transfer.number, task: transfer.task, file: transfer.record.end?.file))
-        removeDeparted(of: session, desk)
+        session.pendingRemovals.add(
+            PendingRemovals.Entry(number: transfer.number, task: transfer.task, file: transfer.record.end?.file))
+        removeNextBatch(of: session, desk)
         if session.transfers.isEmpty { session.release() }
-        desk.rest.considerIdling(desk)
+        desk.rest.updateIdleTimer(desk)
     }
 
     /// Removes the rows of reported transfers, many at a time, once the removal of their files is synced.
-    private func removeDeparted(of session: Session, _ desk: isolated TransferDesk) {
-        guard let departed = session.departures.next() else { return }
+    private func removeNextBatch(of session: Session, _ desk: isolated TransferDesk) {
+        guard let batch = session.pendingRemovals.next() else { return }
         let (id, folder) = (session.id, session.folder)
-        guard departed.contains(where: { $0.file != nil }) else { return remove(departed, of: id, desk) }
+        guard batch.contains(where: { $0.file != nil }) else { return remove(batch, of: id, desk) }
         thread.run {
             let trouble = Spool.sync(folder: folder)
-            desk.enter { $0.removals.synced(departed, of: id, trouble, $0) }
+            desk.enter { $0.removals.synced(batch, of: id, trouble, $0) }
         }
     }
 
-    private func synced(_ departed: [Departures.One], of id: Int64, _ trouble: String?, _ desk: isolated TransferDesk) {
+    private func synced(_ batch: [PendingRemovals.Entry], of id: Int64, _ trouble: String?, _ desk: isolated TransferDesk) {
         guard let session = desk.sessionsByID[id] else { return }
-        if let trouble { desk.journal.say(.error, "\(session.folder) cannot be brought to the disk: \(trouble)") }
-        guard session.departures.synced(trouble == nil) else {
+        if let trouble { desk.journal.log(.error, "\(session.folder) cannot be brought to the disk: \(trouble)") }
+        guard session.pendingRemovals.synced(trouble == nil) else {
             return desk.enter(after: Self.pause) { desk in
                 guard let session = desk.sessionsByID[id] else { return }
-                session.departures.retry()
-                desk.removals.removeDeparted(of: session, desk)
+                session.pendingRemovals.retry()
+                desk.removals.removeNextBatch(of: session, desk)
             }
         }
-        remove(departed, of: id, desk)
+        remove(batch, of: id, desk)
     }
 
-    private func remove(_ departed: [Departures.One], of id: Int64, _ desk: isolated TransferDesk) {
+    private func remove(_ batch: [PendingRemovals.Entry], of id: Int64, _ desk: isolated TransferDesk) {
         guard let session = desk.sessionsByID[id] else { return }
         // The session's row keeps the number of its last task, which would otherwise be reused.
-        let isLast = departed.contains { $0.task == session.record.lastTask }
-        desk.keep(departed.map { .removeTransfer($0.number) } + (isLast ? [.saveSession(session.row)] : [])) { desk in
+        let isLast = batch.contains { $0.task == session.record.lastTask }
+        desk.keep(batch.map { .removeTransfer($0.number) } + (isLast ? [.saveSession(session.row)] : [])) { desk in
             guard let session = desk.sessionsByID[id] else { return }
             let folder = session.folder
-            let files = departed.flatMap { [$0.file, Spool.handedName($0.number)].compactMap { $0 } }
+            let files = batch.flatMap { [$0.file, Spool.handedName($0.number)].compactMap { $0 } }
             // Not before the row is removed: a row without its file would cause another download.
             desk.ownFiles.run { [spool = desk.spool] in for file in files { spool.remove(file, in: folder) } }
             desk.space.noteRemoval(desk)
-            session.departures.removed()
-            for departure in departed { session.client?.send(.forgotten(departure.task)) }
-            desk.removals.removeDeparted(of: session, desk)
+            session.pendingRemovals.removed()
+            for removal in batch { session.client?.send(.forgotten(removal.task)) }
+            desk.removals.removeNextBatch(of: session, desk)
             desk.clients.forget(session, ifUnused: session.record.isInvalidated, desk)
-            desk.rest.considerIdling(desk)
+            desk.rest.updateIdleTimer(desk)
         }
     }
 }

@@ -34,7 +34,7 @@ final class Reports {
             state = .ended
         } else if record.isHeld {
             state = .paused
-        } else if transfer.life.hasAttempt || transfer.life.isClosing {
+        } else if transfer.machine.hasAttempt || transfer.machine.isClosing {
             state = .running
         }
         return TransferReport(

@@ -16,12 +16,12 @@ import SystemThreads
 
 /// Checks the disk for downloads that wait for space.
 final class SpaceWatch {
-    private var line = SpaceLine()
+    private var line = SpaceQueue()
     private var timer: Scheduled<Void>?
 
     /// Makes downloads wait while the disk is completely full, and this one until there is space for its remaining bytes.
     func wait(_ transfer: Transfer, after outcome: TaskOutcome, _ desk: isolated TransferDesk) {
-        let actions = line.lack(transfer.number, max(Spool.leastSpace, Self.neededSpace(transfer, outcome)))
+        let actions = line.noteShortage(transfer.number, max(Spool.minimumSpace, Self.neededSpace(transfer, outcome)))
         // The download waits for space even if its pause ends earlier.
         desk.schedule(.lacksSpace(transfer.number))
         perform(actions, desk)
@@ -30,11 +30,11 @@ final class SpaceWatch {
     private static func neededSpace(_ transfer: Transfer, _ outcome: TaskOutcome) -> Int64 {
         guard case .failure(let error) = outcome.result else { return 0 }
         if let point = error.resumeData.flatMap({ try? ResumePoint(decoding: $0) }) {
-            return point.totalByteCount.map { $0 - point.receivedByteCount } ?? 2 * Spool.leastSpace
+            return point.totalByteCount.map { $0 - point.receivedByteCount } ?? 2 * Spool.minimumSpace
         }
         // The whole file is downloaded again, and needs more space than there was.
         let expected = max(outcome.response?.expectedLength ?? -1, transfer.counts.expectedToReceive)
-        return max(expected, outcome.receivedBodyBytes.addingSaturating(Spool.leastSpace))
+        return max(expected, outcome.receivedBodyBytes.addingSaturating(Spool.minimumSpace))
     }
 
     /// The daemon removed a file from the disk.
@@ -51,20 +51,20 @@ final class SpaceWatch {
                 case .earliestBegin?, .retry?, .origin?, .network?, .meteredOrBattery?, .held?, .space?, .hours?: false
                 }
             let hasFile = transfer.attempt?.isOrdered == true || transfer.record.partial != nil
-            return SpaceLine.Download(
+            return SpaceQueue.Download(
                 isHeld: transfer.record.isHeld, present: hasFile ? transfer.counts.received : 0, isUnderWay: isUnderWay)
         }
         perform(actions, desk)
         for number in line.waiting { if let transfer = desk.transfers[number] { desk.reports.note(transfer, desk) } }
     }
 
-    private func perform(_ actions: [SpaceLine.Action], _ desk: isolated TransferDesk) {
+    private func perform(_ actions: [SpaceQueue.Action], _ desk: isolated TransferDesk) {
         for action in actions {
             switch action {
-            case .letIn(let number, let endsPause):
+            case .admit(let number, let endsPause):
                 desk.schedule(.foundSpace(number, endsPause: endsPause))
                 if let transfer = desk.transfers[number] { desk.reports.note(transfer, desk) }
-            case .look:
+            case .check:
                 timer?.cancel()
                 desk.ownFiles.run { [spool = desk.spool] in
                     let free = spool.hasSpace ? spool.freeSpace : nil
@@ -73,7 +73,7 @@ final class SpaceWatch {
             case .pause where desk.isClosing: break
             case .pause(let factor):
                 let pause = desk.options.spaceInterval * Double(factor)
-                timer = desk.timer(after: pause) { $0.space.perform($0.space.line.beginLook(), $0) }
+                timer = desk.timer(after: pause) { $0.space.perform($0.space.line.beginCheck(), $0) }
             }
         }
     }
@@ -86,7 +86,7 @@ final class SpaceWatch {
 
     /// A message that downloads wait for disk space; nil if none waits.
     func trouble(_ desk: isolated TransferDesk) -> String? {
-        guard line.isWaitedFor else { return nil }
+        guard line.hasWaiters else { return nil }
         let count = desk.transfers.values.count { desk.scheduler.waitReason(of: $0.number) == .space }
         guard count > 0 else { return nil }
         let which = count == 1 ? "a download waits" : "\(count) downloads wait"

@@ -56,7 +56,7 @@ final class TermsKeeper {
             if let known = try file.read() { apply(known, desk) }
         } catch {
             trouble = "transfers run at any time and without a rate limit: \(file.path) cannot be read: \(error)"
-            desk.journal.say(.error, trouble ?? "")
+            desk.journal.log(.error, trouble ?? "")
         }
     }
 
@@ -71,7 +71,7 @@ final class TermsKeeper {
                         LoadError(.cannotWriteToFile, "\(file.path) cannot be written: \(String(cString: strerror(error)))"))
                 }
                 desk.terms.trouble = nil
-                desk.journal.say(.notice, "transfers run \(terms.text)")
+                desk.journal.log(.notice, "transfers run \(terms.text)")
                 desk.terms.apply(terms, desk)
                 done(nil)
             }
@@ -80,9 +80,9 @@ final class TermsKeeper {
 
     private func apply(_ terms: TransferTerms, _ desk: isolated TransferDesk) {
         self.terms = terms
-        desk.pace.set(terms.rate)
+        desk.rateLimiter.set(terms.rate)
         for transfer in desk.transfers.values {
-            transfer.attempt?.load.letGo()
+            transfer.attempt?.load.endRatePause()
             if !transfer.isOver { desk.reports.note(transfer, desk) }
         }
         look(desk)

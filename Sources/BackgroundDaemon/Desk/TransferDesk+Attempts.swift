@@ -92,8 +92,8 @@ extension TransferDesk {
     }
 
     func halt(_ transfer: Transfer) {
-        let isForGood = transfer.record.isUpload && transfer.life.isBeingForgotten
-        transfer.attempt?.halt(with: isForGood ? .cancel : .cancelProducingResumeData, Int(transfer.number))
+        let isPermanent = transfer.record.isUpload && transfer.machine.isBeingDiscarded
+        transfer.attempt?.halt(with: isPermanent ? .cancel : .cancelProducingResumeData, Int(transfer.number))
     }
 
     // MARK: Events
@@ -137,7 +137,7 @@ extension TransferDesk {
                 if isOfThis { transfer.attempt?.isSyncing = false }
                 guard let synced, transfer.record.partial == file, !transfer.isOver else { return }
                 guard case .success(let count) = synced else {
-                    desk.journal.say(.warning, "the file of transfer \(number) cannot be brought to the disk")
+                    desk.journal.log(.warning, "the file of transfer \(number) cannot be brought to the disk")
                     return desk.handle(.spoiled, transfer)
                 }
                 // An attempt that has ended meanwhile may have left less of the file.
@@ -149,7 +149,7 @@ extension TransferDesk {
         }
     }
 
-    func heard(_ event: TaskEvent, of number: Int64, by load: RunningLoad) {
+    func receiveEvent(_ event: TaskEvent, of number: Int64, by load: RunningLoad) {
         guard let transfer = transfers[number], transfer.attempt?.load === load else {
             if case .finished(let outcome) = event, case .success(.file(let path)) = outcome.result {
                 ownFiles.run { try? FileManager.default.removeItem(atPath: path) }
@@ -164,15 +164,15 @@ extension TransferDesk {
         case .waitingForConnectivity:
             transfer.isWaitingForNetwork = true
             // Once per task, across all attempts.
-            if !transfer.hasToldThatItWaits { tell(event, of: transfer) }
-            transfer.hasToldThatItWaits = true
+            if !transfer.hasReportedWaiting { tell(event, of: transfer) }
+            transfer.hasReportedWaiting = true
             reports.note(transfer, self)
             schedule(.lacksNetwork(number))
         case .response(let response):
             transfer.isWaitingForNetwork = false
             schedule(.answered(number))
             // A response that asks for a retry is not shown to the program.
-            guard !TransferLife.Verdict.asksToComeAgain(response.head?.status, transfer.record.refusals) else { return }
+            guard !TransferMachine.Verdict.asksForRetry(response.head?.status, transfer.record.refusals) else { return }
             if let encoded = try? MessageCoding.encode(response) { keep([.setPart(number, .response, encoded)]) }
             tell(event, of: transfer)
         case .resumable(let data) where transfer.record.isUpload:
@@ -181,7 +181,7 @@ extension TransferDesk {
             let point = data.flatMap { try? ResumePoint(decoding: $0) }
             if transfer.record.partial != point?.temporaryFileName {
                 transfer.record.syncedBytes = 0
-                handle(.beganAnew, transfer)
+                handle(.restarted, transfer)
             }
             transfer.record.partial = point?.temporaryFileName
             transfer.record.bootID = spool.bootID

@@ -42,7 +42,7 @@ extension TransferDesk {
             transfer.lastTrouble = "the server responded with status \(outcome.response?.head?.status ?? 0)"
         case .failure(let error): transfer.lastTrouble = error.message
         }
-        journal.say(.info, "transfer \(transfer.number) will be tried again: \(transfer.lastTrouble)")
+        journal.log(.info, "transfer \(transfer.number) will be tried again: \(transfer.lastTrouble)")
         schedule(
             .failed(transfer.number, failure, madeProgress: hasMoved, retryAfter: delay, random: .random(in: 0 ... .max)))
         if let pause = scheduler.pause(of: transfer.number) {
@@ -68,7 +68,7 @@ extension TransferDesk {
     private func keepResumePoint(of transfer: Transfer, _ outcome: TaskOutcome) {
         guard case .failure(let error) = outcome.result else { return }
         guard !transfer.record.isUpload else {
-            if error.uploadResumeData == nil, transfer.attempt?.isOrdered == true { transfer.uploadBeginsAnew = true }
+            if error.uploadResumeData == nil, transfer.attempt?.isOrdered == true { transfer.uploadRestarts = true }
             return keepUploadPoint(error.uploadResumeData, of: transfer)
         }
         let point = error.resumeData.flatMap { try? ResumePoint(decoding: $0) }
@@ -218,7 +218,7 @@ extension TransferDesk {
             transfer.outcome = nil
             desk.handle(.endKept, transfer)
             if transfer.session.runningCount == 0 { transfer.session.release() }
-            desk.rest.considerIdling(desk)
+            desk.rest.updateIdleTimer(desk)
         }
     }
 
@@ -268,14 +268,14 @@ extension TransferDesk {
 
     /// Forgets the end, so that the file is downloaded again.
     func forgetEnd(of transfer: Transfer) {
-        journal.say(.warning, "transfer \(transfer.number) is begun anew: its file is not what it was")
+        journal.log(.warning, "transfer \(transfer.number) is begun anew: its file is not what it was")
         transfer.record.end = nil
         transfer.counts.received = 0
         keep([.setState(transfer.number, transfer.record.encoded), .setPart(transfer.number, .outcome, nil)])
     }
 }
 
-extension TransferLife.GivenUp {
+extension TransferMachine.GiveUpReason {
     /// The error that the program gets.
     var error: LoadError {
         switch self {
@@ -306,10 +306,10 @@ extension TaskOutcome {
         if case .success(.file(let path)) = result { path.split(separator: "/").last.map(String.init) } else { nil }
     }
 
-    fileprivate func verdict(after refusals: Int) -> TransferLife.Verdict {
+    fileprivate func verdict(after refusals: Int) -> TransferMachine.Verdict {
         switch result {
-        case .success: TransferLife.Verdict(status: response?.head?.status, hasFile: file != nil, refusals: refusals)
-        case .failure(let error): TransferLife.Verdict(error.kind, leavesData: isResumable, refusals: refusals)
+        case .success: TransferMachine.Verdict(status: response?.head?.status, hasFile: file != nil, refusals: refusals)
+        case .failure(let error): TransferMachine.Verdict(error.kind, leavesData: isResumable, refusals: refusals)
         }
     }
 }

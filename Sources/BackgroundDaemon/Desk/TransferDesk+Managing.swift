@@ -27,20 +27,20 @@ extension TransferDesk {
         case .status: connection.send(.status(status, request: number))
         case .log: connection.send(.log(journal.recent, request: number))
         case .pause(let transfer):
-            drive(transfer, number, connection) { desk, transfer in
+            applyCommand(transfer, number, connection) { desk, transfer in
                 transfer.record.isPaused = true
                 desk.held(transfer)
             }
         case .resume(let transfer):
-            drive(transfer, number, connection) { desk, transfer in
+            applyCommand(transfer, number, connection) { desk, transfer in
                 transfer.record.isPaused = false
                 desk.held(transfer)
             }
-        case .cancel(let transfer) where transfers[transfer]?.life.state == .ended:
+        case .cancel(let transfer) where transfers[transfer]?.machine.state == .ended:
             // The user gives up a result that no program has taken yet.
             if let over = transfers[transfer], over.session.client == nil { removals.told(over.task, over.session, self) }
             connection.send(.done(request: number))
-        case .cancel(let transfer): drive(transfer, number, connection) { $0.carryOut(.cancel, $1) }
+        case .cancel(let transfer): applyCommand(transfer, number, connection) { $0.execute(.cancel, $1) }
         case .quit(let program):
             let isKnown = quits.quit(program: program, self) { failure in
                 guard let failure else { return connection.send(.done(request: number)) }
@@ -56,13 +56,13 @@ extension TransferDesk {
                 connection.send(error.map { .failed($0, request: number) } ?? .done(request: number))
             }
         case .handOver:
-            journal.say(.notice, "another urlsessiond takes over")
+            journal.log(.notice, "another urlsessiond takes over")
             connection.send(.done(request: number))
             rest.end()
         }
     }
 
-    private func drive(
+    private func applyCommand(
         _ number: Int64, _ request: Int, _ connection: ClientConnection, _ action: (isolated TransferDesk, Transfer) -> Void
     ) {
         guard let transfer = transfers[number], !transfer.isOver else {
@@ -105,7 +105,7 @@ extension TransferDesk {
                 status.ended += 1
             } else if transfer.record.isHeld {
                 status.paused += 1
-            } else if transfer.life.hasAttempt {
+            } else if transfer.machine.hasAttempt {
                 status.running += 1
             } else {
                 status.waiting += 1

@@ -27,7 +27,7 @@ extension TransferDesk {
         }
         switch message {
         case .submit(let order): submit(order, session, connection)
-        case .command(let command, let task): if let transfer = session.transfers[task] { carryOut(command, transfer) }
+        case .command(let command, let task): if let transfer = session.transfers[task] { execute(command, transfer) }
         case .note(let notes, let task):
             guard let transfer = session.transfers[task], !transfer.isOver else { return }
             transfer.record.notes = TransferRecord.Notes(notes)
@@ -57,7 +57,7 @@ extension TransferDesk {
         let task = order.task.id
         if let known = session.transfers[task] {
             // Repeated after a lost connection.
-            if known.life.isAccepted { connection.accept(task) }
+            if known.machine.isAccepted { connection.accept(task) }
             return
         }
         var objection: String?
@@ -73,9 +73,9 @@ extension TransferDesk {
         }
         let transfer = Transfer(
             number: nextNumber, session: session, task: task, record: TransferRecord(order, session.settings),
-            life: TransferLife())
+            machine: TransferMachine())
         register(transfer)
-        guard case .file(let path) = order.task.request.body else { return enrol(transfer, order, connection) }
+        guard case .file(let path) = order.task.request.body else { return persistOrder(transfer, order, connection) }
         let number = transfer.number
         files(of: session.program).run {
             let version = Spool.version(ofProgramFile: path)
@@ -83,7 +83,7 @@ extension TransferDesk {
                 switch version {
                 case .success(let version):
                     transfer.record.uploadFile = version
-                    desk.enrol(transfer, order, connection)
+                    desk.persistOrder(transfer, order, connection)
                 case .failure(var error):
                     error.url = order.task.request.url
                     desk.reject(transfer, error, connection)
@@ -93,7 +93,7 @@ extension TransferDesk {
     }
 
     /// Makes the order durable, and then confirms it; if the disk is full, it retries for some seconds.
-    private func enrol(
+    private func persistOrder(
         _ transfer: Transfer, _ order: BackgroundOrder, _ connection: ClientConnection, until end: Double? = nil
     ) {
         let patience = end ?? now + Self.orderPatience
@@ -116,7 +116,7 @@ extension TransferDesk {
                 // The program repeats the order to the next daemon.
                 case .failure(.closed): break
                 case .failure(.busy) where desk.now < patience, .failure(.diskFull) where desk.now < patience:
-                    desk.enter(number, after: 0.5) { $0.enrol($1, order, connection, until: patience) }
+                    desk.enter(number, after: 0.5) { $0.persistOrder($1, order, connection, until: patience) }
                 case .failure(let failure):
                     desk.reject(
                         transfer, LoadError(.cannotWriteToFile, "urlsessiond cannot store the task: \(failure.reason)"),
@@ -135,7 +135,7 @@ extension TransferDesk {
 
     // MARK: Commands
 
-    func carryOut(_ command: TaskCommand, _ transfer: Transfer) {
+    func execute(_ command: TaskCommand, _ transfer: Transfer) {
         guard !transfer.isOver else { return }
         switch command {
         case .suspend, .resume:
@@ -153,13 +153,13 @@ extension TransferDesk {
 
     /// The transfer was suspended or resumed.
     func held(_ transfer: Transfer) {
-        guard transfer.life.isAccepted else { return }
+        guard transfer.machine.isAccepted else { return }
         schedule(transfer.record.isHeld ? .held(transfer.number) : .released(transfer.number))
         save(transfer)
         reports.note(transfer, self)
     }
 
-    func note(_ why: TransferLife.GivenUp, of transfer: Transfer) {
+    func note(_ why: TransferMachine.GiveUpReason, of transfer: Transfer) {
         guard transfer.record.givenUp == nil else { return }
         transfer.record.givenUp = why
         save(transfer)

@@ -17,11 +17,11 @@ extension TransferDesk {
     func restore(_ contents: TransferStore.Contents) {
         // Unreadable rows are left alone, and their numbers are not reused.
         reserve(contents.damagedTransfers.max() ?? 0, session: contents.damagedSessions.max() ?? 0)
-        for id in contents.damagedSessions { journal.say(.error, "session \(id) is damaged") }
-        for id in contents.damagedTransfers { journal.say(.error, "transfer \(id) is damaged") }
+        for id in contents.damagedSessions { journal.log(.error, "session \(id) is damaged") }
+        for id in contents.damagedTransfers { journal.log(.error, "transfer \(id) is damaged") }
         for row in contents.sessions + contents.namedSessions {
             let settings = try? MessageCoding.decodeSettings(row.settings)
-            if settings == nil { journal.say(.error, "session \(row.identifier) of \(row.program) cannot be read") }
+            if settings == nil { journal.log(.error, "session \(row.identifier) of \(row.program) cannot be read") }
             register(Session(row, settings, folder: spool.folder(of: row.id), isSaved: settings != nil))
         }
         var files: [Int64: Set<String>] = [:]
@@ -29,14 +29,14 @@ extension TransferDesk {
         for row in contents.transfers {
             let known = TransferRecord.decoded(row.state)
             guard let session = sessionsByID[row.session], session.transfers[row.task] == nil else {
-                journal.say(.error, "transfer \(row.id) cannot be read")
+                journal.log(.error, "transfer \(row.id) cannot be read")
                 reserve(row.id)
                 continue
             }
             let record = known ?? TransferRecord()
             let transfer = Transfer(
                 number: row.id, session: session, task: row.task, record: record,
-                life: TransferLife(record.end == nil ? .waiting : .ended))
+                machine: TransferMachine(record.end == nil ? .waiting : .ended))
             transfer.counts.sent = record.end?.sent ?? 0
             transfer.counts.received = record.end?.received ?? record.syncedBytes
             if known == nil || session.isUnreadable, !transfer.isOver { unreadable.insert(row.id) }
@@ -58,11 +58,11 @@ extension TransferDesk {
             let count = spool.tidy(sessions: numbers, files: known, unreadable: skipped)
             guard count > 0 else { return }
             let place = spool.directory
-            journal.say(.notice, "\(count) files in \(place) are older than this start of the machine, and stay for a week")
+            journal.log(.notice, "\(count) files in \(place) are older than this start of the machine, and stay for a week")
         }
         for transfer in transfers.values.sorted(by: { $0.number < $1.number }) where !transfer.isOver {
             guard !unreadable.contains(transfer.number) else {
-                journal.say(.error, "transfer \(transfer.number) cannot be read, and has failed")
+                journal.log(.error, "transfer \(transfer.number) cannot be read, and has failed")
                 let reason = "the task can no longer be read: urlsessiond's list of transfers was damaged"
                 transfer.outcome = TaskOutcome(failing: LoadError(.cannotOpenFile, reason))
                 handle(.unreadable, transfer)
@@ -71,21 +71,21 @@ extension TransferDesk {
             if let why = transfer.record.givenUp { handle(.giveUp(why, wantsData: false), transfer) } else { add(transfer) }
         }
         launches.awaitReturns(self)
-        rest.considerIdling(self)
+        rest.updateIdleTimer(self)
     }
 
     /// Stops everything so that another daemon can take over; calls back once everything is on disk.
     func shutDown(_ done: @escaping @Sendable () -> Void) {
         close()
         for connection in clients.connections.values { connection.close() }
-        for transfer in transfers.values where transfer.life.hasAttempt { handle(.stop, transfer) }
+        for transfer in transfers.values where transfer.machine.hasAttempt { handle(.stop, transfer) }
         waitForEnd(2, done)
     }
 
     private func waitForEnd(_ seconds: Double, _ done: @escaping @Sendable () -> Void) {
         let isBusy =
-            transfers.values.contains { $0.life.hasAttempt || $0.life.isClosing }
-            || sessions.values.contains { !$0.departures.isEmpty }
+            transfers.values.contains { $0.machine.hasAttempt || $0.machine.isClosing }
+            || sessions.values.contains { !$0.pendingRemovals.isEmpty }
         guard seconds > 0, isBusy else {
             ownFiles.run { [store] in
                 store.close()

@@ -66,11 +66,11 @@ package actor TransferDesk {
     let space = SpaceWatch()
     let quits = Quits()
     let reports = Reports()
-    let rest = Rest()
+    let rest = IdleWatch()
     let power = PowerWatch()
     let terms = TermsKeeper()
     /// Limits the total rate of all transfers.
-    nonisolated let pace = SharedPace()
+    nonisolated let rateLimiter = SharedRateLimiter()
 
     struct SessionName: Hashable {
         var program: String
@@ -160,12 +160,12 @@ package actor TransferDesk {
     // MARK: Decisions
 
     /// Passes an event to a transfer's state machine, and performs its actions.
-    func handle(_ event: TransferLife.Event, _ transfer: Transfer) {
+    func handle(_ event: TransferMachine.Event, _ transfer: Transfer) {
         for action in transfer.handle(event) { perform(action, transfer) }
         reports.note(transfer, self)
     }
 
-    private func perform(_ action: TransferLife.Action, _ transfer: Transfer) {
+    private func perform(_ action: TransferMachine.Action, _ transfer: Transfer) {
         switch action {
         case .add: add(transfer)
         case .remove: schedule(.removed(transfer.number))
@@ -189,8 +189,8 @@ package actor TransferDesk {
         case .keepEnd: keepEnd(transfer)
         case .deliver: if transfer.session.isListening { deliver(transfer) } else { launches.consider(transfer.session, self) }
         case .forgetEnd: forgetEnd(of: transfer)
-        case .depart: removals.depart(transfer, self)
-        case .sayForgotten: transfer.session.client?.send(.forgotten(transfer.task))
+        case .retire: removals.retire(transfer, self)
+        case .confirmForgotten: transfer.session.client?.send(.forgotten(transfer.task))
         }
     }
 
@@ -213,7 +213,7 @@ package actor TransferDesk {
         let moved = offset - clockOffset
         clockOffset = offset
         guard abs(moved) > Self.clockTolerance else { return }
-        journal.say(.notice, "the clock was set by \(Int(moved)) s")
+        journal.log(.notice, "the clock was set by \(Int(moved)) s")
         for transfer in transfers.values where !transfer.isOver {
             transfer.record.deadline += moved
             transfer.record.notBefore = transfer.record.notBefore.map { $0 + moved }
@@ -237,7 +237,7 @@ package actor TransferDesk {
         }
     }
 
-    private func decide(_ event: TransferLife.Event, _ number: Int64) {
+    private func decide(_ event: TransferMachine.Event, _ number: Int64) {
         guard let transfer = transfers[number] else { return schedule(.removed(number)) }
         handle(event, transfer)
     }
@@ -314,7 +314,7 @@ package actor TransferDesk {
         switch result {
         case .success: storageTrouble = nil
         case .failure(let failure):
-            if storageTrouble != failure.reason { journal.say(.error, failure.reason) }
+            if storageTrouble != failure.reason { journal.log(.error, failure.reason) }
             storageTrouble = failure.reason
         }
     }

@@ -58,7 +58,7 @@ struct LaunchCandidate: Hashable, Sendable {
     /// How the program is launched; nil if it must not be.
     var way: BackgroundSettings.Launch?
     /// The program has the session.
-    var isThere = false
+    var isConnected = false
     /// The program was launched for it, and has not processed its events yet.
     var isLaunched = false
     var transfers = 0
@@ -68,7 +68,7 @@ struct LaunchCandidate: Hashable, Sendable {
 
     /// All transfers have ended, or one needs the program's decision.
     var isDue: Bool {
-        way != nil && !isThere && !isLaunched && transfers > 0 && (asking > 0 || ended == transfers)
+        way != nil && !isConnected && !isLaunched && transfers > 0 && (asking > 0 || ended == transfers)
     }
 }
 

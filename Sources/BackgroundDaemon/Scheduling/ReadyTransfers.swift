@@ -22,7 +22,7 @@ struct ReadyTransfers: Sendable {
         static func < (left: Rank, right: Rank) -> Bool { (left.at, left.id) < (right.at, right.id) }
     }
 
-    struct LineKey: Hashable, Sendable {
+    struct QueueKey: Hashable, Sendable {
         var program: Int64
         var session: Int64
         var host: String
@@ -39,28 +39,28 @@ struct ReadyTransfers: Sendable {
         }
     }
 
-    private var lines: [LineKey: OrderedLine<ID, Rank>] = [:]
-    private var programs: [Int64: OrderedLine<LineKey, Rank>] = [:]
-    private var turns = OrderedLine<Int64, Turn>()
-    private var hosts: [String: Set<LineKey>] = [:]
+    private var queues: [QueueKey: PriorityQueue<ID, Rank>] = [:]
+    private var programs: [Int64: PriorityQueue<QueueKey, Rank>] = [:]
+    private var turns = PriorityQueue<Int64, Turn>()
+    private var hosts: [String: Set<QueueKey>] = [:]
 
-    var isEmpty: Bool { lines.isEmpty }
+    var isEmpty: Bool { queues.isEmpty }
 
     func has(_ program: Int64) -> Bool { programs[program] != nil }
 
     /// The first transfer of a queue.
-    func front(of key: LineKey) -> ID? { lines[key]?.first?.id }
+    func front(of key: QueueKey) -> ID? { queues[key]?.first?.id }
 
-    mutating func insert(_ id: ID, at instant: Double, in key: LineKey, turn: Turn) {
-        if lines[key] == nil { hosts[key.host, default: []].insert(key) }
-        lines[key, default: OrderedLine()].insert(id, at: Rank(at: instant, id: id))
+    mutating func insert(_ id: ID, at instant: Double, in key: QueueKey, turn: Turn) {
+        if queues[key] == nil { hosts[key.host, default: []].insert(key) }
+        queues[key, default: PriorityQueue()].insert(id, at: Rank(at: instant, id: id))
         if programs[key.program] == nil { turns.insert(key.program, at: turn) }
-        placeLine(key)
+        updateQueue(key)
     }
 
-    mutating func remove(_ id: ID, from key: LineKey) {
-        lines[key]?.remove(id)
-        placeLine(key)
+    mutating func remove(_ id: ID, from key: QueueKey) {
+        queues[key]?.remove(id)
+        updateQueue(key)
     }
 
     /// Updates the turn of a program that has ready transfers.
@@ -68,12 +68,12 @@ struct ReadyTransfers: Sendable {
         if programs[turn.program] != nil { turns.insert(turn.program, at: turn) }
     }
 
-    private mutating func placeLine(_ key: LineKey) {
-        if let front = lines[key]?.first {
-            programs[key.program, default: OrderedLine()].insert(key, at: front.at)
+    private mutating func updateQueue(_ key: QueueKey) {
+        if let front = queues[key]?.first {
+            programs[key.program, default: PriorityQueue()].insert(key, at: front.at)
             return
         }
-        lines[key] = nil
+        queues[key] = nil
         hosts[key.host]?.remove(key)
         if hosts[key.host]?.isEmpty == true { hosts[key.host] = nil }
         programs[key.program]?.remove(key)
@@ -83,19 +83,19 @@ struct ReadyTransfers: Sendable {
     }
 
     /// Returns the next transfer, from the queues whose limits allow one.
-    func next(full: Set<String>, hasRoom: (LineKey) -> Bool) -> ID? {
+    func next(full: Set<String>, hasCapacity: (QueueKey) -> Bool) -> ID? {
         // Every queue may belong to a host that has reached its limit.
-        if lines.count == full.reduce(0, { $0 + (hosts[$1]?.count ?? 0) }) { return nil }
-        var found: LineKey?
+        if queues.count == full.reduce(0, { $0 + (hosts[$1]?.count ?? 0) }) { return nil }
+        var found: QueueKey?
         _ = turns.first { program in
-            found = programs[program]?.first(where: hasRoom)
+            found = programs[program]?.first(where: hasCapacity)
             return found != nil
         }
         return found.flatMap { front(of: $0) }
     }
 
     /// All transfers to a host, oldest first.
-    func ids(at host: String) -> [ID] { (hosts[host] ?? []).flatMap { lines[$0]?.ids ?? [] }.sorted() }
+    func ids(at host: String) -> [ID] { (hosts[host] ?? []).flatMap { queues[$0]?.ids ?? [] }.sorted() }
 
-    func hasLine(at host: String, where isWanted: (LineKey) -> Bool) -> Bool { hosts[host]?.contains(where: isWanted) ?? false }
+    func hasQueue(at host: String, where isWanted: (QueueKey) -> Bool) -> Bool { hosts[host]?.contains(where: isWanted) ?? false }
 }

@@ -15,7 +15,7 @@ extension TransferScheduler {
     struct Origin: Sendable {
         /// The number of transfers to the origin.
         var members = 0
-        var lastAnswer = -Double.infinity
+        var lastResponse = -Double.infinity
         var pause: OriginPause?
     }
 
@@ -28,7 +28,7 @@ extension TransferScheduler {
         /// The transfer that makes the attempt.
         var probe: ID?
         /// The transfers that wait for its result.
-        var line = OrderedLine<ID, Rank>()
+        var line = PriorityQueue<ID, Rank>()
 
         /// Whether a transfer is, or now becomes, the probe.
         mutating func isProbe(_ id: ID, _ now: Double) -> Bool {
@@ -39,7 +39,7 @@ extension TransferScheduler {
 
     mutating func join(_ origin: String, _ now: Double) {
         origins[origin, default: Origin()].members += 1
-        hasten(origin, now)
+        bringForward(origin, now)
     }
 
     mutating func leave(_ origin: String) {
@@ -50,35 +50,35 @@ extension TransferScheduler {
     }
 
     /// Brings the next attempt forward because a program needs the origin now, but keeps the shortest pause after the last failure.
-    mutating func hasten(_ origin: String, _ now: Double) {
+    mutating func bringForward(_ origin: String, _ now: Double) {
         guard let pause = origins[origin]?.pause else { return }
         origins[origin]?.pause?.until = min(pause.until, max(now, pause.lastFailure + limits.firstPause))
-        timeProbe(of: origin)
+        scheduleProbe(of: origin)
     }
 
     /// Makes a transfer that could run wait, if its origin does not respond; returns whether it waits.
-    mutating func holdBack(_ entry: Entry, at rank: Double, _ now: Double) -> Bool {
+    mutating func queueAtOrigin(_ entry: Entry, at rank: Double, _ now: Double) -> Bool {
         let (id, origin) = (entry.item.id, entry.item.origin)
         guard origins[origin]?.pause?.isProbe(id, now) == false else { return false }
         entries[id]?.place = .origin
         origins[origin]?.pause?.line.insert(id, at: Rank(at: rank, id: id))
-        timeProbe(of: origin)
+        scheduleProbe(of: origin)
         return true
     }
 
-    mutating func takeFromOrigin(_ item: Item) {
+    mutating func removeFromOriginQueue(_ item: Item) {
         origins[item.origin]?.pause?.line.remove(item.id)
-        timeProbe(of: item.origin)
+        scheduleProbe(of: item.origin)
     }
 
     /// The probe ends: another transfer takes over.
     mutating func giveUpProbe(_ item: Item) {
         guard origins[item.origin]?.pause?.probe == item.id else { return }
         origins[item.origin]?.pause?.probe = nil
-        timeProbe(of: item.origin)
+        scheduleProbe(of: item.origin)
     }
 
-    private mutating func timeProbe(of origin: String) {
+    private mutating func scheduleProbe(of origin: String) {
         if let pause = origins[origin]?.pause, pause.probe == nil, !pause.line.isEmpty {
             originInstants.insert(origin, at: pause.until)
         } else {
@@ -87,7 +87,7 @@ extension TransferScheduler {
     }
 
     /// Starts the probes that are due.
-    mutating func bringProbes(_ now: Double) {
+    mutating func startDueProbes(_ now: Double) {
         while let (origin, until) = originInstants.first, until <= now {
             originInstants.remove(origin)
             if let id = origins[origin]?.pause?.line.first?.id { reconsider(id, now) }
@@ -95,9 +95,9 @@ extension TransferScheduler {
     }
 
     /// An attempt ended without a response.
-    mutating func noteSilence(_ entry: Entry, share: Double, _ now: Double) {
+    mutating func noteNoResponse(_ entry: Entry, share: Double, _ now: Double) {
         let item = entry.item
-        guard let origin = origins[item.origin], origin.lastAnswer < entry.startTime else { return }
+        guard let origin = origins[item.origin], origin.lastResponse < entry.startTime else { return }
         var pause = origin.pause ?? OriginPause()
         // Other attempts that began before the pause give no new information.
         guard origin.pause == nil || pause.probe == item.id else { return }
@@ -106,16 +106,16 @@ extension TransferScheduler {
         pause.lastFailure = now
         pause.probe = nil
         origins[item.origin]?.pause = pause
-        timeProbe(of: item.origin)
+        scheduleProbe(of: item.origin)
         guard origin.pause == nil else { return }
         for id in ordinary.ids(at: item.host) + discretionary.ids(at: item.host) where entries[id]?.item.origin == item.origin {
             reconsider(id, now)
         }
     }
 
-    mutating func noteAnswer(_ id: ID, _ now: Double) {
+    mutating func noteResponse(_ id: ID, _ now: Double) {
         guard let entry = entries[id], running.contains(id) else { return }
-        origins[entry.item.origin]?.lastAnswer = now
+        origins[entry.item.origin]?.lastResponse = now
         endPause(of: entry.item.origin, now)
     }
 
@@ -132,10 +132,10 @@ extension TransferScheduler {
 
     mutating func moveOrigins(by seconds: Double) {
         for origin in origins.keys.sorted() {
-            origins[origin]?.lastAnswer += seconds
+            origins[origin]?.lastResponse += seconds
             origins[origin]?.pause?.until += seconds
             origins[origin]?.pause?.lastFailure += seconds
-            timeProbe(of: origin)
+            scheduleProbe(of: origin)
         }
     }
 }

@@ -10,40 +10,40 @@
 /// The order of transfers, and the timer.
 extension TransferScheduler {
     /// Processes the transfers whose time has come.
-    mutating func bringDue(_ now: Double, _ actions: inout [Action]) {
+    mutating func processDue(_ now: Double, _ actions: inout [Action]) {
         // First, because transfers that wait for an origin have waited longer than its last probe.
-        bringProbes(now)
+        startDueProbes(now)
         while let (id, rank) = instants.first, rank.at <= now { reconsider(id, now) }
         while let (id, rank) = deadlines.first, rank.at <= now {
             deadlines.remove(id)
             entries[id]?.isExpired = true
-            isUnsettled = true
+            needsReassignment = true
             reconsider(id, now)
             actions.append(.expire(id))
         }
         // The transfers above may have been probes.
-        bringProbes(now)
+        startDueProbes(now)
     }
 
     /// Assigns and withdraws slots until nothing is left to do now.
     mutating func settle(_ now: Double, _ actions: inout [Action]) {
-        guard isUnsettled || sampleDue <= now else { return }
+        guard needsReassignment || sampleDue <= now else { return }
         fill(now, &actions)
         judgeSpeed(now, &actions)
-        isUnsettled = false
+        needsReassignment = false
     }
 
     // MARK: Slots
 
-    private var hasPlace: Bool { running.count < limits.simultaneous }
-    private var hasDiscretionaryPlace: Bool { hasPlace && runningDiscretionary < max(1, limits.simultaneous / 2) }
+    private var hasFreeSlot: Bool { running.count < limits.simultaneous }
+    private var hasFreeDiscretionarySlot: Bool { hasFreeSlot && runningDiscretionary < max(1, limits.simultaneous / 2) }
 
     /// Assigns free slots to the next transfers.
     private mutating func fill(_ now: Double, _ actions: inout [Action]) {
-        while hasPlace, let id = next(of: ordinary) { start(id, now, &actions) }
+        while hasFreeSlot, let id = next(of: ordinary) { start(id, now, &actions) }
         // A discretionary transfer gives way to one that is not: one at a time, because one slot may be enough.
         if runningDiscretionary > 0, stoppingCount == 0, !ordinary.isEmpty {
-            let isAnyReady = !hasPlace && next(of: ordinary) != nil
+            let isAnyReady = !hasFreeSlot && next(of: ordinary) != nil
             let leaving = running.filter { id in
                 guard let entry = entries[id], entry.item.isDiscretionary, !entry.isExpired, !entry.awaitsResponse else {
                     return false
@@ -52,14 +52,14 @@ extension TransferScheduler {
             }
             if let id = leaving.max() { stop(id, .yields, &actions) }
         }
-        while hasDiscretionaryPlace, let id = next(of: discretionary) { start(id, now, &actions) }
+        while hasFreeDiscretionarySlot, let id = next(of: discretionary) { start(id, now, &actions) }
     }
 
     private mutating func start(_ id: ID, _ now: Double, _ actions: inout [Action]) {
         guard var entry = entries[id] else { return }
-        takeFromLine(entry)
+        removeFromQueue(entry)
         entry.place = .running
-        entry.isBehind = false
+        entry.isDemoted = false
         entry.startTime = now
         entry.failure = nil
         entry.lacksNetwork = false
@@ -73,11 +73,11 @@ extension TransferScheduler {
 
     private func next(of ready: ReadyTransfers) -> ID? {
         guard !ready.isEmpty else { return nil }
-        return ready.next(full: fullHosts) { hasRoom($0, in: ready) }
+        return ready.next(full: fullHosts) { hasCapacity($0, in: ready) }
     }
 
     /// Whether the first transfer of a queue could run as far as its host is concerned, or could if `gone` did not run.
-    private func hasRoom(_ line: LineKey, in ready: ReadyTransfers, without gone: Entry? = nil) -> Bool {
+    private func hasCapacity(_ line: QueueKey, in ready: ReadyTransfers, without gone: Entry? = nil) -> Bool {
         guard let id = ready.front(of: line), let hostLimit = entries[id]?.item.hostLimit else { return false }
         let atHost = hostCounts[line.host, default: 0] - (gone?.item.host == line.host ? 1 : 0)
         let inSession = sessionHostCounts[line, default: 0] - (gone?.line == line ? 1 : 0)
@@ -86,7 +86,7 @@ extension TransferScheduler {
 
     /// Whether a waiting transfer to the same host could run if this one did not.
     private func makesRoom(_ entry: Entry, for ready: ReadyTransfers) -> Bool {
-        ready.hasLine(at: entry.item.host) { hasRoom($0, in: ready, without: entry) }
+        ready.hasQueue(at: entry.item.host) { hasCapacity($0, in: ready, without: entry) }
     }
 
     // MARK: Without a route to other networks
@@ -128,8 +128,8 @@ extension TransferScheduler {
             for id in running { entries[id]?.sampleTime = nil }
             return
         }
-        let isOrdinaryReady = !hasPlace && next(of: ordinary) != nil
-        let isDiscretionaryReady = !hasDiscretionaryPlace && next(of: discretionary) != nil
+        let isOrdinaryReady = !hasFreeSlot && next(of: ordinary) != nil
+        let isDiscretionaryReady = !hasFreeDiscretionarySlot && next(of: discretionary) != nil
         var overdue: [ID] = []
         var slowest: (speed: Double, id: ID)?
         for id in running {
@@ -196,8 +196,8 @@ extension TransferScheduler {
             if let begin = item.earliestBegin, begin >= entry.instant { return .earliestBegin(begin) }
             return .retry(at: entry.instant, attempts: item.attempts)
         case .ready:
-            let isRoomy = hasRoom(entry.line, in: item.isDiscretionary ? discretionary : ordinary)
-            return isRoomy || !hasPlace ? .turn : .host
+            let canRun = hasCapacity(entry.line, in: item.isDiscretionary ? discretionary : ordinary)
+            return canRun || !hasFreeSlot ? .turn : .host
         case .parked:
             if item.isHeld { return .held }
             if !conditions.isWithinHours { return .hours }

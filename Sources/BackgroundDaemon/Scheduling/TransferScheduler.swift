@@ -36,7 +36,7 @@ package struct TransferScheduler: Sendable {
         /// When it started to wait, for its position in the queue; a pause does not count as waiting.
         var since: Double
         /// It is queued behind the others, whatever its priority.
-        var isBehind = false
+        var isDemoted = false
         /// Its key in the queue of instants.
         var instant = 0.0
         /// The failure of the last attempt, until the next one.
@@ -56,10 +56,10 @@ package struct TransferScheduler: Sendable {
         var sampleTime: Double?
         var sampleBytes: Int64 = 0
         var bytes: Int64 = 0
-        var line: LineKey { LineKey(program: item.program, session: item.session, host: item.host) }
+        var line: QueueKey { QueueKey(program: item.program, session: item.session, host: item.host) }
     }
 
-    typealias LineKey = ReadyTransfers.LineKey
+    typealias QueueKey = ReadyTransfers.QueueKey
     typealias Rank = ReadyTransfers.Rank
     typealias Turn = ReadyTransfers.Turn
 
@@ -67,16 +67,16 @@ package struct TransferScheduler: Sendable {
     var conditions = Conditions()
     var entries: [ID: Entry] = [:]
     /// The transfers by session and host.
-    var members: [LineKey: Set<ID>] = [:]
+    var members: [QueueKey: Set<ID>] = [:]
     var ordinary = ReadyTransfers()
     var discretionary = ReadyTransfers()
     /// The turns of the programs with running or ready transfers.
     var turns: [Int64: Turn] = [:]
-    var instants = OrderedLine<ID, Rank>()
-    var deadlines = OrderedLine<ID, Rank>()
+    var instants = PriorityQueue<ID, Rank>()
+    var deadlines = PriorityQueue<ID, Rank>()
     /// All origins, and when the next attempt of those that do not respond is due.
     var origins: [String: Origin] = [:]
-    var originInstants = OrderedLine<String, Double>()
+    var originInstants = PriorityQueue<String, Double>()
     var running: Set<ID> = []
     /// The number of running transfers that are discretionary, and of those that are stopping.
     var runningDiscretionary = 0
@@ -84,15 +84,15 @@ package struct TransferScheduler: Sendable {
     var hostCounts: [String: Int] = [:]
     /// The hosts that have reached their limit.
     var fullHosts: Set<String> = []
-    var sessionHostCounts: [LineKey: Int] = [:]
+    var sessionHostCounts: [QueueKey: Int] = [:]
     /// The queues in which a transfer has found no route since the last network change, while the machine is not connected.
-    var offline: Set<LineKey> = []
+    var offline: Set<QueueKey> = []
     var networkChange = -Double.infinity
     var served = 0
     /// When a transfer's speed is to be judged.
     var sampleDue = Double.infinity
     /// Whether something changed that affects the assignment of slots.
-    var isUnsettled = false
+    var needsReassignment = false
     var wakeTime: Double?
 
     package init(limits: Limits = Limits()) { self.limits = limits }
@@ -108,14 +108,14 @@ package struct TransferScheduler: Sendable {
             guard entries[id]?.item.isHeld == true else { break }
             entries[id]?.item.isHeld = false
             entries[id]?.since = now
-            if let origin = entries[id]?.item.origin { hasten(origin, now) }
+            if let origin = entries[id]?.item.origin { bringForward(origin, now) }
             reconsider(id, now)
         case .priorityChanged(let id, let priority):
             guard entries[id] != nil else { break }
             entries[id]?.item.priority = Self.cleaned(priority)
             reconsider(id, now)
         case .progressed(let id, let bytes): progressed(id, bytes)
-        case .answered(let id): noteAnswer(id, now)
+        case .answered(let id): noteResponse(id, now)
         case .sentAll(let id, let hasSentAll): entries[id]?.awaitsResponse = hasSentAll && running.contains(id)
         case .stopped(let id): stopped(id, now)
         case .failed(let id, let failure, let madeProgress, let retryAfter, let random):
@@ -135,7 +135,7 @@ package struct TransferScheduler: Sendable {
         // The timer may have fired early.
         case .tick: isTimerGone = true
         }
-        bringDue(now, &actions)
+        processDue(now, &actions)
         settle(now, &actions)
         setTimer(isTimerGone, &actions)
         return actions
@@ -152,7 +152,7 @@ package struct TransferScheduler: Sendable {
         if item.deadline.isNaN { item.deadline = .infinity }
         entries[item.id] = Entry(item: item, since: max(now, item.earliestBegin ?? now))
         deadlines.insert(item.id, at: Rank(at: item.deadline, id: item.id))
-        let line = LineKey(program: item.program, session: item.session, host: item.host)
+        let line = QueueKey(program: item.program, session: item.session, host: item.host)
         members[line, default: []].insert(item.id)
         join(item.origin, now)
         reconsider(item.id, now)
@@ -185,7 +185,7 @@ package struct TransferScheduler: Sendable {
         entries[id]?.place = .stopping(reason)
         stoppingCount += 1
         // Its speed no longer matters.
-        isUnsettled = true
+        needsReassignment = true
         actions.append(.stop(id, reason))
     }
 
@@ -209,7 +209,7 @@ package struct TransferScheduler: Sendable {
         if isTooSlow {
             entries[id]?.item.notBefore = now + limits.firstPause
             entries[id]?.since = now + limits.firstPause
-            entries[id]?.isBehind = true
+            entries[id]?.isDemoted = true
         }
         reconsider(id, now)
     }
@@ -222,7 +222,7 @@ package struct TransferScheduler: Sendable {
         case .running, .stopping: break
         case .ready, .timed, .origin, .parked: return
         }
-        if failure == .network, !madeProgress { noteSilence(entry, share: Self.share(random), now) }
+        if failure == .network, !madeProgress { noteNoResponse(entry, share: Self.share(random), now) }
         park(id)
         let attempts = madeProgress ? 1 : max(0, min(entry.item.attempts, 1 << 30)) + 1
         // Exponential backoff with full jitter, so that transfers that failed together are not retried together.
@@ -302,7 +302,7 @@ package struct TransferScheduler: Sendable {
             if !entry.isExpired { deadlines.insert(id, at: Rank(at: entry.item.deadline, id: id)) }
             reconsider(id, now)
         }
-        isUnsettled = true
+        needsReassignment = true
     }
 
     /// A number from 0 up to, but not including, 1.
@@ -330,8 +330,8 @@ package struct TransferScheduler: Sendable {
 
     private mutating func enqueue(_ entry: Entry, _ now: Double) {
         let item = entry.item
-        let rank = entry.since - (entry.isBehind ? 0 : Double(item.priority) * limits.aging)
-        if holdBack(entry, at: rank, now) { return }
+        let rank = entry.since - (entry.isDemoted ? 0 : Double(item.priority) * limits.aging)
+        if queueAtOrigin(entry, at: rank, now) { return }
         let turn = turns[item.program, default: Turn(program: item.program)]
         turns[item.program] = turn
         entries[item.id]?.place = .ready
@@ -340,7 +340,7 @@ package struct TransferScheduler: Sendable {
         } else {
             ordinary.insert(item.id, at: rank, in: entry.line, turn: turn)
         }
-        isUnsettled = true
+        needsReassignment = true
     }
 
     /// Removes a transfer from its queue.
@@ -350,9 +350,9 @@ package struct TransferScheduler: Sendable {
         switch entry.place {
         case .parked: return
         case .timed: return instants.remove(id)
-        case .origin: return takeFromOrigin(entry.item)
+        case .origin: return removeFromOriginQueue(entry.item)
         case .ready:
-            takeFromLine(entry)
+            removeFromQueue(entry)
             giveUpProbe(entry.item)
         case .running, .stopping:
             if case .stopping = entry.place { stoppingCount -= 1 }
@@ -361,12 +361,12 @@ package struct TransferScheduler: Sendable {
             running.remove(id)
             count(entry, by: -1)
         }
-        isUnsettled = true
+        needsReassignment = true
         let program = entry.item.program
         if turns[program]?.running == 0, !ordinary.has(program), !discretionary.has(program) { turns[program] = nil }
     }
 
-    mutating func takeFromLine(_ entry: Entry) {
+    mutating func removeFromQueue(_ entry: Entry) {
         if entry.item.isDiscretionary {
             discretionary.remove(entry.item.id, from: entry.line)
         } else {

@@ -144,9 +144,9 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
             return refuse(.malformed, SocketServer.managerRefusal(of: program))
         }
         self.role = role
-        let spoken = max(1, version)
-        self.version.store(spoken, ordering: .relaxed)
-        send(.welcome(version: spoken))
+        let negotiated = max(1, version)
+        self.version.store(negotiated, ordering: .relaxed)
+        send(.welcome(version: negotiated))
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -222,7 +222,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         isRefused = true
         reader = FrameReader()
         notePending(0)
-        desk.journal.say(.warning, "\(program) (\(process)): \(reason)")
+        desk.journal.log(.warning, "\(program) (\(process)): \(reason)")
         send(.refused(refusal, reason))
         close()
     }

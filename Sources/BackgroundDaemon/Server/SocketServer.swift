@@ -66,7 +66,7 @@ struct SocketServer: Sendable {
         return provider.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).flatMap {
             (peer: PeerCredentials) in
             guard peer.user == geteuid() else {
-                desk.journal.say(.warning, "user \(peer.user) was refused")
+                desk.journal.log(.warning, "user \(peer.user) was refused")
                 return channel.close()
             }
             guard let program = program(of: peer.process) else { return channel.close() }
@@ -77,7 +77,7 @@ struct SocketServer: Sendable {
             // Programs should connect to the next daemon.
             if isClosing { return channel.close() }
             guard !isFull else {
-                desk.journal.say(.warning, "there are too many connections of \(program)")
+                desk.journal.log(.warning, "there are too many connections of \(program)")
                 return channel.close()
             }
             return channel.eventLoop.makeCompletedFuture {

@@ -16,7 +16,7 @@ import LoadingModel
 enum StatusCommand {
     static func run(asJSON: Bool) -> Int32 {
         guard let manager = ManagerConnection.open() else {
-            StandardError.say("urlsessiond: no daemon is running at \(DaemonPlace().socket)")
+            StandardError.log("urlsessiond: no daemon is running at \(DaemonPlace().socket)")
             return 1
         }
         do throws(LoadError) {
@@ -24,7 +24,7 @@ enum StatusCommand {
             print(asJSON ? json(status) : text(status))
             return 0
         } catch {
-            StandardError.say("urlsessiond: \(error.message)")
+            StandardError.log("urlsessiond: \(error.message)")
             return 1
         }
     }

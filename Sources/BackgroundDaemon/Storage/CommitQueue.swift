@@ -56,7 +56,7 @@ final class CommitQueue: @unchecked Sendable {
 
     func start(_ work: Work) throws(StorageFailure) {
         // The thread retains the queue until it is closed.
-        guard Threads.start("transfer store", { self.live(work) }) != nil else {
+        guard Threads.start("transfer store", { self.run(work) }) != nil else {
             throw .failed("The system cannot create a thread for the store of background transfers.")
         }
     }
@@ -89,7 +89,7 @@ final class CommitQueue: @unchecked Sendable {
 
     private enum Next { case commit([Call]), tidy, end }
 
-    private func live(_ work: Work) {
+    private func run(_ work: Work) {
         monitor.locked { state.thread = pthread_self() }
         while true {
             switch next() {

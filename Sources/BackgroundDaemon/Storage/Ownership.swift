@@ -19,7 +19,7 @@ import Musl
 /// Checks whether a file can be trusted.
 enum Ownership {
     /// Requires a regular file of the user that others cannot write to; also makes it unreadable for others.
-    static func demand(of file: borrowing Descriptor, _ name: String) throws(StoreFailure) {
+    static func require(of file: borrowing Descriptor, _ name: String) throws(StoreFailure) {
         var facts = cls_file_facts()
         let result = cls_file_facts(file.number, &facts)
         guard result == 0 else { throw .system(-result, while: "looking at \(name)") }

@@ -43,7 +43,7 @@ enum StorageKey {
     private static func read(in folder: borrowing StoreDirectory) throws(StoreFailure) -> [UInt8]? {
         do throws(StoreFailure) {
             let file = try Descriptor(name, in: folder.number, O_RDONLY, doing: "opening its key")
-            try Ownership.demand(of: file, "its key")
+            try Ownership.require(of: file, "its key")
             let key = try file.readAll(limit: StorageSeal.keySize, doing: "reading its key")
             guard let key, key.count == StorageSeal.keySize else { throw .refused("its key is not \(StorageSeal.keySize) bytes") }
             return key

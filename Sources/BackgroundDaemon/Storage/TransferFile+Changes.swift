@@ -17,25 +17,25 @@ extension TransferFile {
     /// Commits all calls in one transaction; if that fails, commits each in its own, so that one failing call does not affect the
     /// others.
     func commit(_ calls: [CommitQueue.Call]) -> [Result<Void, StorageFailure>] {
-        if let results = together(calls) { return results }
-        var hasMadeRoom = false
+        if let results = commitTogether(calls) { return results }
+        var hasCheckpointed = false
         return calls.map { call in
-            let result = alone(call)
-            guard case .failure(.diskFull) = result, !hasMadeRoom else { return result }
-            hasMadeRoom = true
+            let result = commitAlone(call)
+            guard case .failure(.diskFull) = result, !hasCheckpointed else { return result }
+            hasCheckpointed = true
             // The log's pages often replace pages of the database, so a checkpoint may free space.
             _ = try? pool.writeWithoutTransaction { database in try database.checkpoint(.truncate) }
-            return alone(call)
+            return commitAlone(call)
         }
     }
 
     /// Returns nil if nothing was committed.
-    private func together(_ calls: [CommitQueue.Call]) -> [Result<Void, StorageFailure>]? {
+    private func commitTogether(_ calls: [CommitQueue.Call]) -> [Result<Void, StorageFailure>]? {
         guard calls.count > 1 else { return nil }
         return try? pool.writeWithoutTransaction { database in
             var results: [Result<Void, StorageFailure>] = []
             try database.inTransaction(.immediate) {
-                for call in calls { results.append(try one(call, database)) }
+                for call in calls { results.append(try commitOne(call, database)) }
                 return .commit
             }
             return results
@@ -43,14 +43,14 @@ extension TransferFile {
     }
 
     /// Throws if the other calls cannot be committed either.
-    private func one(_ call: CommitQueue.Call, _ database: Database) throws -> Result<Void, StorageFailure> {
+    private func commitOne(_ call: CommitQueue.Call, _ database: Database) throws -> Result<Void, StorageFailure> {
         var result = Result<Void, StorageFailure>.success(())
         try statement("SAVEPOINT one_call", database)
         do {
             for change in call.changes { try make(change, database) }
         } catch {
             let failure = StorageFailure(error)
-            guard failure.isOfOneCall, database.isInsideTransaction else { throw error }
+            guard failure.concernsOneCall, database.isInsideTransaction else { throw error }
             try statement("ROLLBACK TO one_call", database)
             result = .failure(failure)
         }
@@ -58,7 +58,7 @@ extension TransferFile {
         return result
     }
 
-    private func alone(_ call: CommitQueue.Call) -> Result<Void, StorageFailure> {
+    private func commitAlone(_ call: CommitQueue.Call) -> Result<Void, StorageFailure> {
         do {
             try pool.writeWithoutTransaction { database in
                 try database.inTransaction(.immediate) {
@@ -91,16 +91,16 @@ extension TransferFile {
                 database,
                 [
                     row.id, Data(row.program.utf8), Data(row.identifier.utf8), try seal.seal(row.settings, "settings", row.id),
-                    try Self.small(row.state),
+                    try Self.checkedData(row.state),
                 ])
         case .removeSession(let id): try statement("DELETE FROM sessions WHERE id = ?", database, [id])
         case .addTransfer(let row, let order):
             try statement(
                 "INSERT INTO transfers (id, session, task, state) VALUES (?, ?, ?, ?)", database,
-                [row.id, row.session, Int64(row.task), try Self.small(row.state)])
+                [row.id, row.session, Int64(row.task), try Self.checkedData(row.state)])
             try set(.order, of: row.id, order, database)
         case .setState(let id, let state):
-            try statement("UPDATE transfers SET state = ? WHERE id = ?", database, [try Self.small(state), id])
+            try statement("UPDATE transfers SET state = ? WHERE id = ?", database, [try Self.checkedData(state), id])
             guard database.changesCount == 1 else { throw StorageFailure.missing("There is no transfer \(id).") }
         case .setPart(let id, let part, let bytes?): try set(part, of: id, bytes, database)
         case .setPart(let id, let part, nil): try statement("DELETE FROM \"\(part.table)\" WHERE id = ?", database, [id])
@@ -114,7 +114,7 @@ extension TransferFile {
             database, [id, try seal.seal(bytes, part.rawValue, id)])
     }
 
-    private static func small(_ bytes: [UInt8]) throws(StorageFailure) -> Data {
+    private static func checkedData(_ bytes: [UInt8]) throws(StorageFailure) -> Data {
         guard bytes.count <= StorageSeal.limit else { throw .failed("\(bytes.count) bytes are too many to store.") }
         return Data(bytes)
     }
@@ -137,7 +137,7 @@ extension TransferFile {
 
 extension StorageFailure {
     /// A failure that concerns only this call, not the others that are committed with it.
-    fileprivate var isOfOneCall: Bool {
+    fileprivate var concernsOneCall: Bool {
         switch self {
         case .missing, .failed: true
         case .busy, .diskFull, .damaged, .newer, .refused, .closed: false

@@ -42,12 +42,12 @@ extension TransferFile {
                 contents.damagedTransfers.append(id)
             }
         }
-        if contents.sessions.isEmpty, !contents.damagedSessions.isEmpty { try demandOwnKey(contents.transfers, database) }
+        if contents.sessions.isEmpty, !contents.damagedSessions.isEmpty { try requireOwnKey(contents.transfers, database) }
         return contents
     }
 
     /// Throws if nothing can be decrypted: then the data are not damaged, but the key is wrong, and the right one may be restored.
-    private func demandOwnKey(_ transfers: [TransferStore.TransferRow], _ database: Database) throws {
+    private func requireOwnKey(_ transfers: [TransferStore.TransferRow], _ database: Database) throws {
         let sample = transfers.prefix(16)
         guard !sample.isEmpty else { return }
         for transfer in sample where (try? part(.order, of: transfer.id, database)) != nil { return }

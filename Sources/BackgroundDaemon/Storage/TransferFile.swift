@@ -29,7 +29,7 @@ struct TransferFile: Sendable {
     /// Exists if damage was found while the database was open.
     static let suspectName = name + ".suspect"
     /// Up to this size, a database that was not closed is checked completely before it is used.
-    private static let cheap = 32 << 20
+    private static let fullCheckLimit = 32 << 20
 
     let pool: DatabasePool
     let seal: StorageSeal
@@ -119,7 +119,7 @@ extension TransferFile {
 
     /// The connections that checked a database, retained for the lifetime of the process: if one were released, Dispatch would
     /// dispose of its queue on a thread of its own, which from then on wakes once a second.
-    private static let looks = Mutex<[DatabaseQueue]>([])
+    private static let checkingQueues = Mutex<[DatabaseQueue]>([])
 
     private static func open(in folder: borrowing StoreDirectory, _ directory: String) throws(StorageFailure) -> DatabasePool {
         do {
@@ -129,7 +129,7 @@ extension TransferFile {
             let size = cls_path_facts("\(directory)/\(name)", &facts) == 0 ? Int(clamping: facts.size) : 0
             let isSuspect = faccessat(folder.number, suspectName, F_OK, 0) == 0
             let path = directory + "/" + name
-            try look(at: path, thoroughly: isSuspect || (log > 0 && log + size <= cheap))
+            try verify(at: path, thoroughly: isSuspect || (log > 0 && log + size <= fullCheckLimit))
             let pool = try DatabasePool(path: path, configuration: configuration)
             // With GRDB's own setting, a power failure may lose committed changes.
             try pool.writeWithoutTransaction { database in try database.execute(sql: "PRAGMA synchronous = FULL") }
@@ -143,11 +143,11 @@ extension TransferFile {
 
     /// Throws if the database is damaged, or a newer version has written it; opens it read-only, so that it is not modified before
     /// that is known.
-    private static func look(at path: String, thoroughly: Bool) throws {
+    private static func verify(at path: String, thoroughly: Bool) throws {
         var configuration = configuration
         configuration.readonly = true
         let queue = try DatabaseQueue(path: path, configuration: configuration)
-        looks.withLock { $0.append(queue) }
+        checkingQueues.withLock { $0.append(queue) }
         defer { try? queue.close() }
         try queue.read { database in
             if thoroughly { try check(database) }
@@ -225,7 +225,7 @@ extension TransferFile {
     /// Requires that a file belongs only to this user.
     private static func own(_ name: String, in folder: borrowing StoreDirectory, _ creation: CInt) throws(StoreFailure) {
         let file = try Descriptor(name, in: folder.number, O_RDWR | creation, doing: "opening \(name)")
-        try Ownership.demand(of: file, name)
+        try Ownership.require(of: file, name)
     }
 
     /// Renames the damaged database, replacing an earlier one.

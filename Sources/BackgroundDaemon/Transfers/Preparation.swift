@@ -88,7 +88,7 @@ struct Preparation: Sendable {
         task.upload = nil
         if case .download = task.delivery {
             task.delivery = .download(resuming: resuming)
-        } else if let data = upload?.encoded() ?? (transfer.uploadBeginsAnew ? nil : given) {
+        } else if let data = upload?.encoded() ?? (transfer.uploadRestarts ? nil : given) {
             task.upload = UploadOrder(resuming: data)
         } else if transfer.session.settings.policy.usesResumableUploads {
             task.upload = UploadOrder()

@@ -24,35 +24,35 @@ final class RunningLoad: LoadClient {
         /// The service that carries out the attempt.
         var service: (any LoadingService)?
         /// When the load resumes if the rate limit has suspended it, on the monitor's clock.
-        var heldUntil: Double?
+        var pausedUntil: Double?
     }
 
     /// The shortest pause in seconds; a shorter one is added to the next.
     private static let shortestPause = 0.005
     /// The length in seconds above which a pause is reported to the user's tool.
-    private static let tellingPause = 2.0
+    private static let reportedPause = 2.0
 
     private let number: Int64
     private let desk: TransferDesk
-    private let pace: SharedPace
+    private let rateLimiter: SharedRateLimiter
     private let state = Mutex(State())
 
     init(_ number: Int64, _ desk: TransferDesk) {
         self.number = number
         self.desk = desk
-        pace = desk.pace
+        rateLimiter = desk.rateLimiter
     }
 
     func tell(_ event: TaskEvent) {
         switch event {
         case .sent(let bytes, let total, let expected):
-            pay(bytes)
+            charge(bytes)
             note {
                 $0.sent = total
                 $0.expectedToSend = expected
             }
         case .wrote(let bytes, let total, let expected):
-            pay(bytes)
+            charge(bytes)
             note {
                 $0.received = total
                 $0.expectedToReceive = expected
@@ -62,13 +62,13 @@ final class RunningLoad: LoadClient {
                 $0.received = total
                 $0.expectedToReceive = expected
             }
-            desk.enter { $0.heard(event, of: self.number, by: self) }
+            desk.enter { $0.receiveEvent(event, of: self.number, by: self) }
         case .data: break
         default:
             let counts = takeCounts()
             desk.enter { desk in
                 if let counts { desk.progressed(self.number, counts, of: self) }
-                desk.heard(event, of: self.number, by: self)
+                desk.receiveEvent(event, of: self.number, by: self)
             }
         }
     }
@@ -108,22 +108,22 @@ final class RunningLoad: LoadClient {
     func begin(_ order: TaskOrder, with service: any LoadingService) {
         state.withLock { $0.service = service }
         let mustWake = service.submit(order, client: self)
-        pay(0)
+        charge(0)
         if mustWake { service.wake() }
     }
 
-    private func pay(_ bytes: Int64) {
-        let pause = pace.wait(after: bytes)
+    private func charge(_ bytes: Int64) {
+        let pause = rateLimiter.wait(after: bytes)
         guard pause > Self.shortestPause else { return }
         let end = Monitor.clock + pause
         let isFirst = command(.suspend) { state in
             // Bytes may still arrive after a load was suspended.
-            defer { state.heldUntil = max(end, state.heldUntil ?? end) }
-            return state.heldUntil == nil
+            defer { state.pausedUntil = max(end, state.pausedUntil ?? end) }
+            return state.pausedUntil == nil
         }
         guard isFirst else { return }
         release(after: pause)
-        if pause > Self.tellingPause { desk.enter(number) { desk, transfer in desk.reports.note(transfer, desk) } }
+        if pause > Self.reportedPause { desk.enter(number) { desk, transfer in desk.reports.note(transfer, desk) } }
     }
 
     private func release(after pause: Double) {
@@ -132,9 +132,9 @@ final class RunningLoad: LoadClient {
             guard desk.transfers[self.number]?.attempt?.load === self else { return }
             var rest = 0.0
             _ = self.command(.resume) { state in
-                guard let end = state.heldUntil else { return false }
+                guard let end = state.pausedUntil else { return false }
                 rest = end - Monitor.clock
-                if rest <= 0 { state.heldUntil = nil }
+                if rest <= 0 { state.pausedUntil = nil }
                 return rest <= 0
             }
             if rest > 0 { self.release(after: rest) }
@@ -142,17 +142,17 @@ final class RunningLoad: LoadClient {
     }
 
     /// Resumes the load because the rate limit has changed.
-    func letGo() {
+    func endRatePause() {
         _ = command(.resume) { state in
-            defer { state.heldUntil = nil }
-            return state.heldUntil != nil
+            defer { state.pausedUntil = nil }
+            return state.pausedUntil != nil
         }
     }
 
     /// Seconds until the load resumes, if it is suspended long enough to be worth reporting.
     var pause: Double? {
-        let rest = (state.withLock { $0.heldUntil } ?? 0) - Monitor.clock
-        return rest > Self.tellingPause / 2 ? rest : nil
+        let rest = (state.withLock { $0.pausedUntil } ?? 0) - Monitor.clock
+        return rest > Self.reportedPause / 2 ? rest : nil
     }
 
     /// Changes the state, and sends the command if the change requires it.

@@ -30,7 +30,7 @@ final class Session {
     var encodedSettings: [UInt8]
     var isSaved: Bool
     var transfers: [TaskID: Transfer] = [:]
-    var departures = Departures()
+    var pendingRemovals = PendingRemovals()
     /// How many transfers run, how many need the program's decision, and of how many the end is durable.
     private(set) var runningCount = 0
     var askingCount = 0
@@ -38,7 +38,7 @@ final class Session {
     /// The connection of the process that has joined the session, if any.
     var client: ClientConnection?
     /// The session's state is being sent to the program, which receives no events yet.
-    var isIntroducing = false
+    var isAttaching = false
     var takesEvents = false
     var launch: SessionLaunch
     /// Its settings could not be read, so its unfinished transfers have failed.
@@ -64,13 +64,13 @@ final class Session {
     }
 
     /// Updates the counts for a transfer that changed its state.
-    func count(_ before: TransferLife?, _ after: TransferLife) {
+    func count(_ before: TransferMachine?, _ after: TransferMachine) {
         runningCount += (after.hasAttempt ? 1 : 0) - (before?.hasAttempt == true ? 1 : 0)
         endedCount += (after.state == .ended ? 1 : 0) - (before?.state == .ended ? 1 : 0)
     }
 
     /// The program receives events.
-    var isListening: Bool { client != nil && takesEvents && !isIntroducing }
+    var isListening: Bool { client != nil && takesEvents && !isAttaching }
 
     /// Whether the last process that had the session has ended; false before the first one connected to this daemon.
     var hasProgramEnded = false

@@ -83,7 +83,7 @@ struct Spool: Sendable {
     // MARK: Disk space
 
     /// The minimum of free space.
-    static let leastSpace: Int64 = 1 << 20
+    static let minimumSpace: Int64 = 1 << 20
 
     /// Whether the minimum of free space can be written.
     var hasSpace: Bool {
@@ -96,7 +96,7 @@ struct Spool: Sendable {
             _ = cls_close(fd)
             _ = cls_unlink(probe)
         }
-        let result = cls_preallocate(fd, 0, Self.leastSpace)
+        let result = cls_preallocate(fd, 0, Self.minimumSpace)
         return result != -ENOSPC && result != -EDQUOT
     }
 
@@ -203,7 +203,7 @@ struct Spool: Sendable {
             _ = cls_unlink(folder)
             return
         }
-        for file in names(in: folder) where Self.isOwn(file) { _ = cls_unlink(folder + "/" + file) }
+        for file in names(in: folder) where Self.isManaged(file) { _ = cls_unlink(folder + "/" + file) }
         rmdir(folder)
     }
 
@@ -225,7 +225,7 @@ struct Spool: Sendable {
                 continue
             }
             var isEmpty = true
-            for file in names(in: folder) where Self.isOwn(file) && files[number]?.contains(file) != true {
+            for file in names(in: folder) where Self.isManaged(file) && files[number]?.contains(file) != true {
                 if let age = age(of: folder + "/" + file), age < Self.keptAge {
                     let isOld = age > cls_boot_seconds()
                     if isOld { count += 1 }
@@ -262,7 +262,7 @@ struct Spool: Sendable {
     }
 
     /// Whether the daemon or its engine chose a file's name.
-    private static func isOwn(_ file: String) -> Bool {
+    private static func isManaged(_ file: String) -> Bool {
         file.hasPrefix("done-") || isKept(file) || file.hasPrefix("CFNetworkDownload_") && file.hasSuffix(".tmp")
     }
 

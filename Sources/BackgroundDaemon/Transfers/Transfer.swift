@@ -27,14 +27,14 @@ final class Transfer {
     let session: Session
     let task: TaskID
     var record: TransferRecord
-    private(set) var life: TransferLife
+    private(set) var machine: TransferMachine
     /// The attempt that runs or is being prepared.
     var attempt: Attempt?
     var counts = TransferCounts()
     /// The number of bytes that the last attempt started with.
     var startCount: Int64 = 0
     var isWaitingForNetwork = false
-    var hasToldThatItWaits = false
+    var hasReportedWaiting = false
     var lastTrouble = ""
     var question: Question? {
         didSet { session.askingCount += (question == nil ? 0 : 1) - (oldValue == nil ? 0 : 1) }
@@ -48,29 +48,29 @@ final class Transfer {
     /// The store may not contain it yet. Nil if the upload starts over, or the state was not read yet.
     var uploadPoint: UploadResumeData?
     /// The server does not have the upload that the program's resume data describe.
-    var uploadBeginsAnew = false
+    var uploadRestarts = false
     /// The last attempt increased the number of bytes that the server has.
     var hasUploadMoved = false
     /// The version of its complete file, once that is synced.
     var finishedFile: TransferRecord.FileVersion?
 
-    init(number: Int64, session: Session, task: TaskID, record: TransferRecord, life: TransferLife) {
+    init(number: Int64, session: Session, task: TaskID, record: TransferRecord, machine: TransferMachine) {
         self.number = number
         self.session = session
         self.task = task
         self.record = record
-        self.life = life
-        session.count(nil, life)
+        self.machine = machine
+        session.count(nil, machine)
     }
 
-    var isOver: Bool { life.isOver }
+    var isOver: Bool { machine.isOver }
     var movedBytes: Int64 { counts.sent.addingSaturating(counts.received) }
 
-    func handle(_ event: TransferLife.Event) -> [TransferLife.Action] {
-        let before = life
-        let actions = life.handle(event)
-        session.count(before, life)
-        if before.hasAttempt, !life.hasAttempt {
+    func handle(_ event: TransferMachine.Event) -> [TransferMachine.Action] {
+        let before = machine
+        let actions = machine.handle(event)
+        session.count(before, machine)
+        if before.hasAttempt, !machine.hasAttempt {
             attempt = nil
             question = nil
             isWaitingForNetwork = false

@@ -60,7 +60,7 @@ struct TransferRecord: Codable, Sendable {
     var bootID = ""
     var end: End?
     /// It was given up, and has not ended yet.
-    var givenUp: TransferLife.GivenUp?
+    var givenUp: TransferMachine.GiveUpReason?
 
     struct Notes: Codable, Sendable {
         var description: String?

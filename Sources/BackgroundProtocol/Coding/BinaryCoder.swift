@@ -15,7 +15,7 @@ import FoundationEssentials
 /// highest bit set. An integer takes the bytes it needs, big-endian, in two's complement; a floating-point number eight bytes, as
 /// IEEE 754. A list element is its length and its content. Fields are in ascending order of their numbers, so that unknown ones
 /// can be skipped.
-enum BinaryForm {
+enum BinaryFormat {
     /// Precedes the length of the message; no JSON text begins with it.
     static let mark: UInt8 = 2
     static let lengthBytes = 5
@@ -38,11 +38,11 @@ enum BinaryForm {
 }
 
 final class BinaryWriter: Coder {
-    @exclusivity(unchecked) fileprivate(set) var bytes = [BinaryForm.mark]
+    @exclusivity(unchecked) fileprivate(set) var bytes = [BinaryFormat.mark]
 
     init() { super.init(isReading: false) }
 
-    override func truth(_ value: Bool?) throws -> Bool { try written(value) { bytes.append($0 ? 1 : 0) } }
+    override func boolean(_ value: Bool?) throws -> Bool { try written(value) { bytes.append($0 ? 1 : 0) } }
 
     override func integer(_ value: Int64?) throws -> Int64 {
         try written(value) { value in
@@ -54,7 +54,7 @@ final class BinaryWriter: Coder {
         }
     }
 
-    override func real(_ value: Double?) throws -> Double {
+    override func double(_ value: Double?) throws -> Double {
         try written(value) { value in
             for byte in (0..<8).reversed() as ReversedCollection<Range<UInt64>> {
                 bytes.append(UInt8(truncatingIfNeeded: value.bitPattern >> (byte * 8)))
@@ -62,13 +62,13 @@ final class BinaryWriter: Coder {
         }
     }
 
-    override func single(_ value: Float?) throws -> Float { Float(try real(value.map { Double($0) })) }
+    override func float(_ value: Float?) throws -> Float { Float(try double(value.map { Double($0) })) }
     override func text(_ value: String?) throws -> String { try written(value) { bytes.append(contentsOf: $0.utf8) } }
     override func data(_ value: Data?) throws -> Data { try written(value) { bytes.append(contentsOf: $0) } }
     override func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> {
         try written(value) { bytes.append(contentsOf: $0) }
     }
-    override func nothing(_ value: Bool?) throws -> Bool { value ?? true }
+    override func null(_ value: Bool?) throws -> Bool { value ?? true }
     override func begin() throws -> Int { 0 }
 
     override func list(_ count: Int?, _ each: (Int) throws -> Void) throws {
@@ -138,7 +138,7 @@ final class BinaryReader: Coder {
 
     fileprivate func length() throws -> Int {
         var length = 0
-        for index in 0..<BinaryForm.lengthBytes {
+        for index in 0..<BinaryFormat.lengthBytes {
             guard at < end else { break }
             let byte = bytes[at]
             at += 1
@@ -160,7 +160,7 @@ final class BinaryReader: Coder {
 
     private func narrow(to length: Int) throws -> Int {
         values += 1
-        guard values <= BinaryForm.valueLimit else { throw MessageFailure.malformed("it has too many values") }
+        guard values <= BinaryFormat.valueLimit else { throw MessageFailure.malformed("it has too many values") }
         defer { end = at + length }
         return end
     }
@@ -181,7 +181,7 @@ final class BinaryReader: Coder {
         return bytes[at..<end]
     }
 
-    override func truth(_ value: Bool?) throws -> Bool {
+    override func boolean(_ value: Bool?) throws -> Bool {
         guard let byte = try take(1).first, byte <= 1 else { throw unreadable }
         return byte == 1
     }
@@ -192,11 +192,11 @@ final class BinaryReader: Coder {
         return rest.reduce(first & 0x80 == 0 ? 0 : -1) { $0 << 8 | Int64($1) }
     }
 
-    override func real(_ value: Double?) throws -> Double {
+    override func double(_ value: Double?) throws -> Double {
         Double(bitPattern: try take(8).reduce(0) { $0 << 8 | UInt64($1) })
     }
 
-    override func single(_ value: Float?) throws -> Float { Float(try real(nil)) }
+    override func float(_ value: Float?) throws -> Float { Float(try double(nil)) }
 
     override func text(_ value: String?) throws -> String {
         guard let text = String(validating: rest, as: UTF8.self) else { throw fault("is not UTF-8 text") }
@@ -205,7 +205,7 @@ final class BinaryReader: Coder {
 
     override func data(_ value: Data?) throws -> Data { Data(rest) }
     override func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> { rest }
-    override func nothing(_ value: Bool?) throws -> Bool { isAtEnd }
+    override func null(_ value: Bool?) throws -> Bool { isAtEnd }
 
     override func begin() throws -> Int {
         defer { last = 0 }

@@ -24,16 +24,16 @@ class Coder {
     init(isReading: Bool) { self.isReading = isReading }
 
     // Each function writes the value at the current position, or reads one if it is nil.
-    func truth(_ value: Bool?) throws -> Bool { throw unknown }
+    func boolean(_ value: Bool?) throws -> Bool { throw unknown }
     func integer(_ value: Int64?) throws -> Int64 { throw unknown }
-    func real(_ value: Double?) throws -> Double { throw unknown }
-    func single(_ value: Float?) throws -> Float { throw unknown }
+    func double(_ value: Double?) throws -> Double { throw unknown }
+    func float(_ value: Float?) throws -> Float { throw unknown }
     func text(_ value: String?) throws -> String { throw unknown }
     func data(_ value: Data?) throws -> Data { throw unknown }
     /// The bytes of an HTTP field, which usually are text.
     func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> { throw unknown }
     /// Whether the element at the current position is null.
-    func nothing(_ value: Bool?) throws -> Bool { throw unknown }
+    func null(_ value: Bool?) throws -> Bool { throw unknown }
 
     /// Begins an object, whose fields follow until ``end(_:)``.
     ///
@@ -81,7 +81,7 @@ protocol CodedKinds: Coded {
 extension CodedKinds {
     static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
         try coder.object {
-            guard let value else { return try Self(kind: coder.need(1, "kind"), from: coder) }
+            guard let value else { return try Self(kind: coder.required(1, "kind"), from: coder) }
             try value.write(to: coder)
             return value
         }
@@ -107,34 +107,34 @@ extension Coder {
 
     /// An optional field.
     @discardableResult
-    func maybe<Value: Coded>(
+    func optional<Value: Coded>(
         _ number: UInt8, _ name: StaticString, _ value: Value? = nil, _ rule: Rule<Value> = .any
     ) throws -> Value? {
-        let value = try value.map(rule.judge)
+        let value = try value.map(rule.validate)
         if !isReading, value == nil { return nil }
         guard let outer = try enter(number, name) else { return nil }
         let coded = try Value.coded(isReading ? nil : value, self)
         try leave(outer)
-        return isReading ? try rule.judge(coded) : coded
+        return isReading ? try rule.validate(coded) : coded
     }
 
     /// A required field.
     @discardableResult
-    func need<Value: Coded>(
+    func required<Value: Coded>(
         _ number: UInt8, _ name: StaticString, _ value: Value? = nil, _ rule: Rule<Value> = .any
     ) throws -> Value {
-        if let found = try maybe(number, name, value, rule) { return found }
+        if let found = try optional(number, name, value, rule) { return found }
         path.append(name)
         throw unknown
     }
 
     /// A field that is omitted if it has its default value.
     @discardableResult
-    func usual<Value: Coded & Equatable>(
-        _ number: UInt8, _ name: StaticString, _ usual: Value, _ value: Value? = nil, _ rule: Rule<Value> = .any
+    func defaulted<Value: Coded & Equatable>(
+        _ number: UInt8, _ name: StaticString, _ defaulted: Value, _ value: Value? = nil, _ rule: Rule<Value> = .any
     ) throws -> Value {
-        let value = try value.map(rule.judge)
-        return try maybe(number, name, value == usual ? nil : value, isReading ? rule : .any) ?? usual
+        let value = try value.map(rule.validate)
+        return try optional(number, name, value == defaulted ? nil : value, isReading ? rule : .any) ?? defaulted
     }
 
     /// A list that is omitted if it is empty.
@@ -142,23 +142,23 @@ extension Coder {
     func list<Element: Coded>(
         _ number: UInt8, _ name: StaticString, _ values: [Element]? = nil, _ rule: Rule<[Element]> = .any
     ) throws -> [Element] {
-        try maybe(number, name, values?.isEmpty == true ? nil : values, rule) ?? []
+        try optional(number, name, values?.isEmpty == true ? nil : values, rule) ?? []
     }
 
-    func maybe<Value: Coded>(
+    func optional<Value: Coded>(
         _ number: UInt8, _ name: StaticString, _ value: inout Value?, _ rule: Rule<Value> = .any
     ) throws {
-        value = try maybe(number, name, value, rule)
+        value = try optional(number, name, value, rule)
     }
 
-    func need<Value: Coded>(_ number: UInt8, _ name: StaticString, _ value: inout Value, _ rule: Rule<Value> = .any) throws {
-        value = try need(number, name, isReading ? nil : value, rule)
+    func required<Value: Coded>(_ number: UInt8, _ name: StaticString, _ value: inout Value, _ rule: Rule<Value> = .any) throws {
+        value = try required(number, name, isReading ? nil : value, rule)
     }
 
-    func usual<Value: Coded & Equatable>(
-        _ number: UInt8, _ name: StaticString, _ usual: Value, _ value: inout Value, _ rule: Rule<Value> = .any
+    func defaulted<Value: Coded & Equatable>(
+        _ number: UInt8, _ name: StaticString, _ defaulted: Value, _ value: inout Value, _ rule: Rule<Value> = .any
     ) throws {
-        value = try self.usual(number, name, usual, isReading ? nil : value, rule)
+        value = try self.defaulted(number, name, defaulted, isReading ? nil : value, rule)
     }
 
     func list<Element: Coded>(
@@ -167,7 +167,7 @@ extension Coder {
         values = try list(number, name, isReading ? nil : values, rule)
     }
 
-    func kind(_ kind: String) throws { try need(1, "kind", kind) }
+    func kind(_ kind: String) throws { try required(1, "kind", kind) }
 
     /// One of several values that have names.
     func named<Value: Equatable>(_ names: KeyValuePairs<String, Value>, _ value: Value?) throws -> Value {
@@ -178,32 +178,33 @@ extension Coder {
 
     /// A value that newer versions may extend: an unknown one is decoded as the default.
     func choice<Choice: RawRepresentable & Equatable>(
-        _ number: UInt8, _ name: StaticString, _ usual: Choice, _ value: inout Choice
+        _ number: UInt8, _ name: StaticString, _ defaulted: Choice, _ value: inout Choice
     ) throws where Choice.RawValue == String {
-        let raw = try self.usual(number, name, usual.rawValue, isReading ? nil : value.rawValue)
-        value = Choice(rawValue: raw) ?? usual
+        let raw = try self.defaulted(number, name, defaulted.rawValue, isReading ? nil : value.rawValue)
+        value = Choice(rawValue: raw) ?? defaulted
     }
 
     func choice<Choice: RawRepresentable & Equatable>(
-        _ number: UInt8, _ name: StaticString, _ usual: Choice, _ value: inout Choice
+        _ number: UInt8, _ name: StaticString, _ defaulted: Choice, _ value: inout Choice
     ) throws where Choice.RawValue: BinaryInteger {
-        let raw = try self.usual(number, name, Int64(clamping: usual.rawValue), isReading ? nil : Int64(clamping: value.rawValue))
-        value = Choice.RawValue(exactly: raw).flatMap(Choice.init(rawValue:)) ?? usual
+        let raw = try self.defaulted(
+            number, name, Int64(clamping: defaulted.rawValue), isReading ? nil : Int64(clamping: value.rawValue))
+        value = Choice.RawValue(exactly: raw).flatMap(Choice.init(rawValue:)) ?? defaulted
     }
 }
 
 // MARK: Values
 
 extension Bool: Coded {
-    static func coded(_ value: Bool?, _ coder: Coder) throws -> Bool { try coder.truth(value) }
+    static func coded(_ value: Bool?, _ coder: Coder) throws -> Bool { try coder.boolean(value) }
 }
 
 extension Double: Coded {
-    static func coded(_ value: Double?, _ coder: Coder) throws -> Double { try coder.real(value) }
+    static func coded(_ value: Double?, _ coder: Coder) throws -> Double { try coder.double(value) }
 }
 
 extension Float: Coded {
-    static func coded(_ value: Float?, _ coder: Coder) throws -> Float { try coder.single(value) }
+    static func coded(_ value: Float?, _ coder: Coder) throws -> Float { try coder.float(value) }
 }
 
 extension String: Coded {
@@ -229,9 +230,9 @@ extension UInt8: Coded {}
 
 extension URL: Coded {
     static func coded(_ value: URL?, _ coder: Coder) throws -> URL {
-        let text = try coder.text(try value.map { try Rule.text("a URL").judge($0.absoluteString) })
+        let text = try coder.text(try value.map { try Rule.text("a URL").validate($0.absoluteString) })
         // A URL is only sent if its text parses as a URL: the other side could not decode it otherwise.
-        guard let url = URL(string: try Rule.text("a URL").judge(text)) else { throw coder.fault("is not a URL") }
+        guard let url = URL(string: try Rule.text("a URL").validate(text)) else { throw coder.fault("is not a URL") }
         return value ?? url
     }
 }
@@ -249,7 +250,7 @@ extension Array: Coded where Element: Coded {
 /// A list element that may be null.
 extension Optional: Coded where Wrapped == URL {
     static func coded(_ value: URL??, _ coder: Coder) throws -> URL? {
-        if try coder.nothing(value.map { $0 == nil }) { return nil }
+        if try coder.null(value.map { $0 == nil }) { return nil }
         return try URL.coded(value ?? nil, coder)
     }
 }

@@ -10,7 +10,7 @@
 import FoundationEssentials
 
 /// The encoding of version 1, which older programs and databases use; hello and refusals have it in every version.
-enum JSONForm {
+enum JSONFormat {
     static func write<Value: Coded>(_ value: Value) throws -> [UInt8] {
         let writer = JSONWriter()
         _ = try Value.coded(value, writer)
@@ -34,14 +34,14 @@ final class JSONWriter: Coder {
 
     init() { super.init(isReading: false) }
 
-    override func truth(_ value: Bool?) throws -> Bool {
+    override func boolean(_ value: Bool?) throws -> Bool {
         try written(value) { bytes.append(contentsOf: ($0 ? "true" : "false").utf8) }
     }
     override func integer(_ value: Int64?) throws -> Int64 {
         try written(value) { bytes.append(contentsOf: $0.description.utf8) }
     }
-    override func real(_ value: Double?) throws -> Double { try written(value) { try write(number: $0) } }
-    override func single(_ value: Float?) throws -> Float { try written(value) { try write(number: $0) } }
+    override func double(_ value: Double?) throws -> Double { try written(value) { try write(number: $0) } }
+    override func float(_ value: Float?) throws -> Float { try written(value) { try write(number: $0) } }
     override func text(_ value: String?) throws -> String { try written(value) { write($0) } }
     override func data(_ value: Data?) throws -> Data { try written(value) { write($0.base64EncodedString()) } }
 
@@ -50,7 +50,7 @@ final class JSONWriter: Coder {
         try written(value) { write(String(String.UnicodeScalarView($0.map { Unicode.Scalar($0) }))) }
     }
 
-    override func nothing(_ value: Bool?) throws -> Bool {
+    override func null(_ value: Bool?) throws -> Bool {
         try written(value) { if $0 { bytes.append(contentsOf: "null".utf8) } }
     }
 
@@ -128,17 +128,17 @@ final class JSONReader: Coder {
         super.init(isReading: true)
     }
 
-    override func truth(_ value: Bool?) throws -> Bool {
-        guard case .truth(let truth) = self.value else { throw otherType }
-        return truth
+    override func boolean(_ value: Bool?) throws -> Bool {
+        guard case .boolean(let boolean) = self.value else { throw otherType }
+        return boolean
     }
 
     override func integer(_ value: Int64?) throws -> Int64 {
         try number { Int64($0) ?? Double($0).flatMap { Int64(exactly: $0) } }
     }
 
-    override func real(_ value: Double?) throws -> Double { try number { Double($0).flatMap { $0.isFinite ? $0 : nil } } }
-    override func single(_ value: Float?) throws -> Float { try number { Float($0).flatMap { $0.isFinite ? $0 : nil } } }
+    override func double(_ value: Double?) throws -> Double { try number { Double($0).flatMap { $0.isFinite ? $0 : nil } } }
+    override func float(_ value: Float?) throws -> Float { try number { Float($0).flatMap { $0.isFinite ? $0 : nil } } }
 
     private func number<Number>(_ read: (String) -> Number?) throws -> Number {
         guard case .number(let text) = value else { throw otherType }
@@ -162,7 +162,7 @@ final class JSONReader: Coder {
         return ArraySlice(bytes.compactMap { $0 })
     }
 
-    override func nothing(_ value: Bool?) throws -> Bool {
+    override func null(_ value: Bool?) throws -> Bool {
         if case .null = self.value { true } else { false }
     }
 

@@ -10,7 +10,7 @@
 /// A decoded JSON value.
 enum JSONValue {
     case null
-    case truth(Bool)
+    case boolean(Bool)
     /// The number's text.
     case number(String)
     case text(String)
@@ -45,13 +45,13 @@ struct JSONParser {
     private mutating func value() -> JSONValue? {
         values += 1
         skipSpace()
-        guard values <= BinaryForm.valueLimit, let byte = peek else { return nil }
+        guard values <= BinaryFormat.valueLimit, let byte = peek else { return nil }
         switch byte {
         case UInt8(ascii: "{"): return object()
         case UInt8(ascii: "["): return list()
         case UInt8(ascii: "\""): return string().map { .text($0) }
-        case UInt8(ascii: "t"): return take("true") ? .truth(true) : nil
-        case UInt8(ascii: "f"): return take("false") ? .truth(false) : nil
+        case UInt8(ascii: "t"): return take("true") ? .boolean(true) : nil
+        case UInt8(ascii: "f"): return take("false") ? .boolean(false) : nil
         case UInt8(ascii: "n"): return take("null") ? .null : nil
         default: return number()
         }

@@ -14,13 +14,13 @@ import HTTPWire
 /// sent.
 struct Rule<Value> {
     /// Returns the value, or the nearest valid one; throws if there is none.
-    let judge: (Value) throws -> Value
+    let validate: (Value) throws -> Value
 
     static var any: Rule { Rule { $0 } }
 
-    static func holds(_ fault: String, _ isSound: @escaping (Value) -> Bool) -> Rule {
+    static func holds(_ fault: String, _ isValid: @escaping (Value) -> Bool) -> Rule {
         Rule { value in
-            try Limits.check(isSound(value), fault)
+            try Limits.check(isValid(value), fault)
             return value
         }
     }
@@ -30,7 +30,7 @@ struct Rule<Value> {
     ) -> Rule where Value == [Element] {
         Rule { values in
             try Limits.check(values.count <= limit, "\(name) has too many entries")
-            return try values.map(each.judge)
+            return try values.map(each.validate)
         }
     }
 }
@@ -48,8 +48,8 @@ enum Limits {
     /// For the text of an error's cause, which is informational.
     static let cause = 4_096
 
-    static func check(_ isSound: Bool, _ fault: @autoclosure () -> String) throws {
-        if !isSound { throw MessageFailure.malformed(fault()) }
+    static func check(_ isValid: Bool, _ fault: @autoclosure () -> String) throws {
+        if !isValid { throw MessageFailure.malformed(fault()) }
     }
 }
 
@@ -66,7 +66,7 @@ extension Rule where Value == String {
     static func path(_ name: String) -> Rule {
         Rule { path in
             try Limits.check(path.utf8.first == UInt8(ascii: "/"), "\(name) is not absolute")
-            return try Rule.plain(name, limit: 64 << 10).judge(path)
+            return try Rule.plain(name, limit: 64 << 10).validate(path)
         }
     }
 }
@@ -78,7 +78,7 @@ extension Rule where Value == Double {
     static func duration(_ name: String) -> Rule {
         Rule { seconds in
             let longest = Double.greatestFiniteMagnitude
-            return try finite(name).judge(seconds.isInfinite ? (seconds > 0 ? longest : -longest) : seconds)
+            return try finite(name).validate(seconds.isInfinite ? (seconds > 0 ? longest : -longest) : seconds)
         }
     }
 }
@@ -113,7 +113,7 @@ extension Rule where Value == Int {
 }
 
 extension Rule where Value == [Int] {
-    static var tasks: Rule { Rule { try $0.map(Rule<Int>.task.judge) } }
+    static var tasks: Rule { Rule { try $0.map(Rule<Int>.task.validate) } }
 }
 
 extension Rule where Value == HeaderBlock {

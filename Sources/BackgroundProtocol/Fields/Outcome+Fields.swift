@@ -20,15 +20,15 @@ extension TaskOutcome: Coded {
                 case .success(let body): (body, nil)
                 case .failure(let error): (nil, error)
                 }
-            try coder.maybe(1, "body", &body)
-            try coder.maybe(2, "error", &error)
+            try coder.optional(1, "body", &body)
+            try coder.optional(2, "error", &error)
             return TaskOutcome(
                 result: error.map { .failure($0) } ?? .success(body ?? .none),
-                response: try coder.maybe(3, "response", value?.response),
+                response: try coder.optional(3, "response", value?.response),
                 timelines: try coder.list(4, "timelines", value?.timelines, .list("the timelines")),
-                redirectCount: try coder.usual(5, "redirectCount", 0, value?.redirectCount, .atLeast(0)),
-                sentBodyBytes: try coder.usual(6, "sentBodyBytes", 0, value?.sentBodyBytes, .atLeast(0)),
-                receivedBodyBytes: try coder.usual(7, "receivedBodyBytes", 0, value?.receivedBodyBytes, .atLeast(0)))
+                redirectCount: try coder.defaulted(5, "redirectCount", 0, value?.redirectCount, .atLeast(0)),
+                sentBodyBytes: try coder.defaulted(6, "sentBodyBytes", 0, value?.sentBodyBytes, .atLeast(0)),
+                receivedBodyBytes: try coder.defaulted(7, "receivedBodyBytes", 0, value?.receivedBodyBytes, .atLeast(0)))
         }
     }
 }
@@ -36,8 +36,8 @@ extension TaskOutcome: Coded {
 extension TaskOutcome.Body: CodedKinds {
     init(kind: String, from coder: Coder) throws {
         switch kind {
-        case "data": self = .collected(try coder.need(2, "data"))
-        case "file": self = .file(path: try coder.need(3, "path", nil, .path("a download's file")))
+        case "data": self = .collected(try coder.required(2, "data"))
+        case "file": self = .file(path: try coder.required(3, "path", nil, .path("a download's file")))
         default: throw coder.fault("has an unknown kind")
         }
     }
@@ -47,10 +47,10 @@ extension TaskOutcome.Body: CodedKinds {
         case .none: break
         case .collected(let data):
             try coder.kind("data")
-            try coder.need(2, "data", data)
+            try coder.required(2, "data", data)
         case .file(let path):
             try coder.kind("file")
-            try coder.need(3, "path", path, .path("a download's file"))
+            try coder.required(3, "path", path, .path("a download's file"))
         }
     }
 }
@@ -61,21 +61,21 @@ extension LoadError: Coded {
 
     static func coded(_ value: LoadError?, _ coder: Coder) throws -> LoadError {
         try coder.object {
-            let kind = try coder.usual(1, "kind", "unknown", value.flatMap { names[$0.kind] })
-            var error = LoadError(kinds[kind] ?? .unknown, try coder.usual(2, "message", "", value?.message))
-            let cause = try coder.maybe(
+            let kind = try coder.defaulted(1, "kind", "unknown", value.flatMap { names[$0.kind] })
+            var error = LoadError(kinds[kind] ?? .unknown, try coder.defaulted(2, "message", "", value?.message))
+            let cause = try coder.optional(
                 3, "cause", value?.cause.map { cut(String(describing: $0)) }, .text("a cause", limit: Limits.cause))
             error.cause = cause.map { DescribedError($0) }
-            error.url = try coder.maybe(4, "url", value?.url)
-            error.resumeData = try coder.maybe(5, "resumeData", value?.resumeData)
+            error.url = try coder.optional(4, "url", value?.url)
+            error.resumeData = try coder.optional(5, "resumeData", value?.resumeData)
             error.peerTrust = try coder.list(6, "peerTrust", value?.peerTrust, .list("a chain"))
-            error.isProxyError = try coder.usual(7, "isOfProxy", false, value?.isProxyError)
-            error.isUnansweredLookup = try coder.usual(8, "isForWantOfAnswer", false, value?.isUnansweredLookup)
-            error.networkObjection = try coder.maybe(9, "networkObjection", value?.networkObjection?.rawValue)
+            error.isProxyError = try coder.defaulted(7, "isOfProxy", false, value?.isProxyError)
+            error.isUnansweredLookup = try coder.defaulted(8, "isForWantOfAnswer", false, value?.isUnansweredLookup)
+            error.networkObjection = try coder.optional(9, "networkObjection", value?.networkObjection?.rawValue)
                 .flatMap(NetworkObjection.init(rawValue:))
-            error.cancelReason = try coder.maybe(10, "cancelReason", value?.cancelReason?.rawValue)
+            error.cancelReason = try coder.optional(10, "cancelReason", value?.cancelReason?.rawValue)
                 .flatMap(CancelReason.init(rawValue:))
-            error.uploadResumeData = try coder.maybe(11, "uploadResumeData", value?.uploadResumeData)
+            error.uploadResumeData = try coder.optional(11, "uploadResumeData", value?.uploadResumeData)
             return error
         }
     }
@@ -96,14 +96,14 @@ extension LoadResponse: Coded {
         var textEncoding: String?
 
         mutating func visit(_ coder: Coder) throws {
-            try coder.maybe(1, "mimeType", &mimeType)
-            try coder.maybe(2, "textEncoding", &textEncoding)
+            try coder.optional(1, "mimeType", &mimeType)
+            try coder.optional(2, "textEncoding", &textEncoding)
         }
     }
 
     static func coded(_ value: LoadResponse?, _ coder: Coder) throws -> LoadResponse {
         try coder.object {
-            let url = try coder.need(1, "url", value?.url)
+            let url = try coder.required(1, "url", value?.url)
             var local: Local?
             switch value?.kind {
             case .http, nil: break
@@ -113,15 +113,15 @@ extension LoadResponse: Coded {
             case .application: throw MessageFailure.malformed("an app's own response cannot be sent to another process")
             }
             let kind: Kind
-            if let head = try coder.maybe(2, "http", value?.head) {
+            if let head = try coder.optional(2, "http", value?.head) {
                 kind = .http(head)
             } else {
-                let local = try coder.need(3, "local", local)
+                let local = try coder.required(3, "local", local)
                 kind = .local(mimeType: local.mimeType, textEncoding: local.textEncoding)
             }
             return LoadResponse(
                 url: url, kind: kind,
-                expectedLength: try coder.usual(4, "expectedLength", -1, value?.expectedLength, .atLeast(-1)))
+                expectedLength: try coder.defaulted(4, "expectedLength", -1, value?.expectedLength, .atLeast(-1)))
         }
     }
 }
@@ -131,11 +131,11 @@ extension ResponseHead: CodedFields {
 
     mutating func visit(_ coder: Coder) throws {
         let version = "a response's HTTP version is unknown"
-        try coder.usual(1, "majorVersion", 1, &majorVersion, .holds(version) { 1...9 ~= $0 })
-        try coder.usual(2, "minorVersion", 1, &minorVersion, .holds(version) { 0...9 ~= $0 })
-        try coder.need(3, "status", &status, .holds("a status has more than three digits") { 0...999 ~= $0 })
-        try coder.usual(4, "reason", "", &reason)
-        try coder.usual(5, "fields", HeaderBlock(), &headers)
+        try coder.defaulted(1, "majorVersion", 1, &majorVersion, .holds(version) { 1...9 ~= $0 })
+        try coder.defaulted(2, "minorVersion", 1, &minorVersion, .holds(version) { 0...9 ~= $0 })
+        try coder.required(3, "status", &status, .holds("a status has more than three digits") { 0...999 ~= $0 })
+        try coder.defaulted(4, "reason", "", &reason)
+        try coder.defaulted(5, "fields", HeaderBlock(), &headers)
     }
 }
 
@@ -143,10 +143,10 @@ extension RequestHead: CodedFields {
     static var blank: Self { Self(method: "", target: "", headers: HeaderBlock()) }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.need(1, "method", &method)
-        try coder.need(2, "target", &target)
-        try coder.usual(3, "fields", HeaderBlock(), &headers)
-        try coder.usual(4, "majorVersion", 1, &majorVersion, .holds("a request's HTTP version is unknown") { 1...9 ~= $0 })
+        try coder.required(1, "method", &method)
+        try coder.required(2, "target", &target)
+        try coder.defaulted(3, "fields", HeaderBlock(), &headers)
+        try coder.defaulted(4, "majorVersion", 1, &majorVersion, .holds("a request's HTTP version is unknown") { 1...9 ~= $0 })
     }
 }
 
@@ -163,30 +163,30 @@ extension TransactionTimeline: CodedFields {
 
     mutating func visit(_ coder: Coder) throws {
         let time = Rule.finite("a time")
-        try coder.need(1, "request", &request)
-        try coder.maybe(2, "response", &response)
-        try coder.usual(3, "source", .network, &source)
-        try coder.usual(4, "fetchStart", 0, &fetchStart, time)
-        try coder.maybe(5, "domainLookupStart", &domainLookupStart, time)
-        try coder.maybe(6, "domainLookupEnd", &domainLookupEnd, time)
-        try coder.maybe(7, "connectStart", &connectStart, time)
-        try coder.maybe(8, "secureConnectionStart", &secureConnectionStart, time)
-        try coder.maybe(9, "secureConnectionEnd", &secureConnectionEnd, time)
-        try coder.maybe(10, "connectEnd", &connectEnd, time)
-        try coder.maybe(11, "requestStart", &requestStart, time)
-        try coder.maybe(12, "requestEnd", &requestEnd, time)
-        try coder.maybe(13, "responseStart", &responseStart, time)
-        try coder.maybe(14, "responseEnd", &responseEnd, time)
-        try coder.maybe(15, "networkProtocol", &networkProtocol)
-        try coder.usual(16, "isReusedConnection", false, &isReusedConnection)
-        try coder.usual(17, "isProxyConnection", false, &isProxyConnection)
-        try coder.usual(18, "requestHeaderBytes", 0, &requestHeaderBytes)
-        try coder.usual(19, "requestBodyBytes", 0, &requestBodyBytes)
-        try coder.usual(20, "requestBodyBytesBeforeEncoding", 0, &requestBodyBytesBeforeEncoding)
-        try coder.usual(21, "responseHeaderBytes", 0, &responseHeaderBytes)
-        try coder.usual(22, "responseBodyBytes", 0, &responseBodyBytes)
-        try coder.usual(23, "responseBodyBytesAfterDecoding", 0, &responseBodyBytesAfterDecoding)
-        try coder.maybe(24, "connection", &connection)
+        try coder.required(1, "request", &request)
+        try coder.optional(2, "response", &response)
+        try coder.defaulted(3, "source", .network, &source)
+        try coder.defaulted(4, "fetchStart", 0, &fetchStart, time)
+        try coder.optional(5, "domainLookupStart", &domainLookupStart, time)
+        try coder.optional(6, "domainLookupEnd", &domainLookupEnd, time)
+        try coder.optional(7, "connectStart", &connectStart, time)
+        try coder.optional(8, "secureConnectionStart", &secureConnectionStart, time)
+        try coder.optional(9, "secureConnectionEnd", &secureConnectionEnd, time)
+        try coder.optional(10, "connectEnd", &connectEnd, time)
+        try coder.optional(11, "requestStart", &requestStart, time)
+        try coder.optional(12, "requestEnd", &requestEnd, time)
+        try coder.optional(13, "responseStart", &responseStart, time)
+        try coder.optional(14, "responseEnd", &responseEnd, time)
+        try coder.optional(15, "networkProtocol", &networkProtocol)
+        try coder.defaulted(16, "isReusedConnection", false, &isReusedConnection)
+        try coder.defaulted(17, "isProxyConnection", false, &isProxyConnection)
+        try coder.defaulted(18, "requestHeaderBytes", 0, &requestHeaderBytes)
+        try coder.defaulted(19, "requestBodyBytes", 0, &requestBodyBytes)
+        try coder.defaulted(20, "requestBodyBytesBeforeEncoding", 0, &requestBodyBytesBeforeEncoding)
+        try coder.defaulted(21, "responseHeaderBytes", 0, &responseHeaderBytes)
+        try coder.defaulted(22, "responseBodyBytes", 0, &responseBodyBytes)
+        try coder.defaulted(23, "responseBodyBytesAfterDecoding", 0, &responseBodyBytesAfterDecoding)
+        try coder.optional(24, "connection", &connection)
     }
 }
 
@@ -195,31 +195,31 @@ extension ConnectionFacts: Coded {
         let time = Rule.finite("a time")
         return try coder.object {
             ConnectionFacts(
-                localAddress: try coder.maybe(1, "localAddress", value?.localAddress),
-                localPort: try coder.maybe(2, "localPort", value?.localPort),
-                remoteAddress: try coder.maybe(3, "remoteAddress", value?.remoteAddress),
-                remotePort: try coder.maybe(4, "remotePort", value?.remotePort),
-                tlsVersion: try coder.maybe(5, "tlsVersion", value?.tlsVersion),
-                tlsCipherSuite: try coder.maybe(6, "tlsCipherSuite", value?.tlsCipherSuite),
-                domainLookupStart: try coder.maybe(7, "domainLookupStart", value?.domainLookupStart, time),
-                domainLookupEnd: try coder.maybe(8, "domainLookupEnd", value?.domainLookupEnd, time),
-                connectStart: try coder.maybe(9, "connectStart", value?.connectStart, time),
-                secureConnectionStart: try coder.maybe(10, "secureConnectionStart", value?.secureConnectionStart, time),
-                secureConnectionEnd: try coder.maybe(11, "secureConnectionEnd", value?.secureConnectionEnd, time),
-                connectEnd: try coder.maybe(12, "connectEnd", value?.connectEnd, time),
-                wasAskedForCertificate: try coder.usual(13, "wasAskedForCertificate", false, value?.wasAskedForCertificate),
-                sentClientCertificate: try coder.usual(14, "hasShownCertificate", false, value?.sentClientCertificate),
-                isVerified: try coder.usual(15, "isVerified", false, value?.isVerified),
-                serverCertificate: try coder.maybe(16, "serverCertificate", value?.serverCertificate),
-                isToProxy: try coder.usual(17, "isToProxy", false, value?.isToProxy),
-                isMultipath: try coder.usual(18, "isMultipath", false, value?.isMultipath),
-                isForwarded: try coder.usual(19, "isForwarded", false, value?.isForwarded),
-                interface: try coder.maybe(20, "interface", value?.interface),
-                usedNameServers: try coder.usual(21, "askedNameServers", false, value?.usedNameServers),
+                localAddress: try coder.optional(1, "localAddress", value?.localAddress),
+                localPort: try coder.optional(2, "localPort", value?.localPort),
+                remoteAddress: try coder.optional(3, "remoteAddress", value?.remoteAddress),
+                remotePort: try coder.optional(4, "remotePort", value?.remotePort),
+                tlsVersion: try coder.optional(5, "tlsVersion", value?.tlsVersion),
+                tlsCipherSuite: try coder.optional(6, "tlsCipherSuite", value?.tlsCipherSuite),
+                domainLookupStart: try coder.optional(7, "domainLookupStart", value?.domainLookupStart, time),
+                domainLookupEnd: try coder.optional(8, "domainLookupEnd", value?.domainLookupEnd, time),
+                connectStart: try coder.optional(9, "connectStart", value?.connectStart, time),
+                secureConnectionStart: try coder.optional(10, "secureConnectionStart", value?.secureConnectionStart, time),
+                secureConnectionEnd: try coder.optional(11, "secureConnectionEnd", value?.secureConnectionEnd, time),
+                connectEnd: try coder.optional(12, "connectEnd", value?.connectEnd, time),
+                wasAskedForCertificate: try coder.defaulted(13, "wasAskedForCertificate", false, value?.wasAskedForCertificate),
+                sentClientCertificate: try coder.defaulted(14, "hasShownCertificate", false, value?.sentClientCertificate),
+                isVerified: try coder.defaulted(15, "isVerified", false, value?.isVerified),
+                serverCertificate: try coder.optional(16, "serverCertificate", value?.serverCertificate),
+                isToProxy: try coder.defaulted(17, "isToProxy", false, value?.isToProxy),
+                isMultipath: try coder.defaulted(18, "isMultipath", false, value?.isMultipath),
+                isForwarded: try coder.defaulted(19, "isForwarded", false, value?.isForwarded),
+                interface: try coder.optional(20, "interface", value?.interface),
+                usedNameServers: try coder.defaulted(21, "askedNameServers", false, value?.usedNameServers),
                 // Omitted if the TLS version implies it.
-                isInTLS: try coder.maybe(
+                isInTLS: try coder.optional(
                     22, "isInTLS", value.flatMap { $0.isInTLS == ($0.tlsVersion != nil) ? nil : $0.isInTLS }),
-                applicationProtocol: try coder.maybe(
+                applicationProtocol: try coder.optional(
                     23, "applicationProtocol", value?.applicationProtocol, .plain("a protocol")))
         }
     }
@@ -229,12 +229,12 @@ extension NetworkPath.Interface: CodedFields {
     static var blank: Self { .unknown }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.need(1, "name", &name)
-        try coder.need(2, "index", &index)
-        kind = try coder.maybe(3, "kind", coder.isReading ? nil : kind.rawValue).flatMap(Kind.init(rawValue:)) ?? .other
-        try coder.usual(4, "isExpensive", false, &isExpensive)
-        try coder.usual(5, "isConstrained", false, &isConstrained)
-        try coder.usual(6, "isUltraConstrained", false, &isUltraConstrained)
+        try coder.required(1, "name", &name)
+        try coder.required(2, "index", &index)
+        kind = try coder.optional(3, "kind", coder.isReading ? nil : kind.rawValue).flatMap(Kind.init(rawValue:)) ?? .other
+        try coder.defaulted(4, "isExpensive", false, &isExpensive)
+        try coder.defaulted(5, "isConstrained", false, &isConstrained)
+        try coder.defaulted(6, "isUltraConstrained", false, &isUltraConstrained)
         try coder.list(7, "addresses", &addresses)
     }
 }

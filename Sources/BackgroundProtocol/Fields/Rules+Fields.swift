@@ -16,9 +16,9 @@ extension ProxyRules: CodedFields {
     static var blank: Self { Self() }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.usual(1, "http", .direct, &http)
-        try coder.usual(2, "https", .direct, &https)
-        try coder.usual(3, "exceptions", .blank, &exceptions)
+        try coder.defaulted(1, "http", .direct, &http)
+        try coder.defaulted(2, "https", .direct, &https)
+        try coder.defaulted(3, "exceptions", .blank, &exceptions)
         try coder.list(4, "list", &list, .list("the proxies"))
     }
 }
@@ -28,8 +28,8 @@ extension ProxyExceptions: CodedFields {
 
     mutating func visit(_ coder: Coder) throws {
         try coder.list(1, "patterns", &patterns, .list("the exceptions"))
-        try coder.usual(2, "includesSimpleNames", false, &includesSimpleNames)
-        try coder.usual(3, "includesSubdomains", false, &includesSubdomains)
+        try coder.defaulted(2, "includesSimpleNames", false, &includesSimpleNames)
+        try coder.defaulted(3, "includesSubdomains", false, &includesSubdomains)
     }
 }
 
@@ -37,10 +37,10 @@ extension ProxyRules.Listed: CodedFields {
     static var blank: Self { Self(.direct) }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.usual(1, "choice", .direct, &choice)
+        try coder.defaulted(1, "choice", .direct, &choice)
         try coder.list(2, "domains", &domains, .list("a proxy's domains"))
         try coder.list(3, "excludedDomains", &excludedDomains, .list("a proxy's domains"))
-        try coder.usual(4, "allowsFailover", false, &allowsFailover)
+        try coder.defaulted(4, "allowsFailover", false, &allowsFailover)
     }
 }
 
@@ -50,14 +50,14 @@ extension ProxyRules.Choice: Coded {
     static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
         try coder.object {
             let server: ProxyServer? = if case .proxy(let server)? = value { server } else { nil }
-            if let server = try coder.maybe(1, "server", server) { return .proxy(server) }
+            if let server = try coder.optional(1, "server", server) { return .proxy(server) }
             let reason: String? = if case .unusable(let reason)? = value { reason } else { nil }
-            if let reason = try coder.maybe(2, "unusable", reason) { return .unusable(reason) }
+            if let reason = try coder.optional(2, "unusable", reason) { return .unusable(reason) }
             let script: String? = if case .script(.text(let script))? = value { script } else { nil }
             let rule = Rule.text("a proxy script", limit: ProxyScript.maximumLength)
-            if let script = try coder.maybe(3, "script", script, rule) { return .script(.text(script)) }
+            if let script = try coder.optional(3, "script", script, rule) { return .script(.text(script)) }
             let url: URL? = if case .script(.at(let url))? = value { url } else { nil }
-            return .script(.at(try coder.need(4, "scriptURL", url)))
+            return .script(.at(try coder.required(4, "scriptURL", url)))
         }
     }
 }
@@ -72,13 +72,13 @@ extension ProxyServer: CodedFields {
     static var blank: Self { Self(.http, host: "", port: 0) }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.need(1, "kind", &kind)
-        try coder.need(2, "host", &host, .plain("a proxy's host"))
-        try coder.need(3, "port", &port, .port("a proxy's port"))
-        try coder.usual(4, "looksUpHere", false, &looksUpHere)
-        try coder.usual(5, "tunnelsAlways", false, &tunnelsAlways)
-        try coder.maybe(6, "user", &user)
-        try coder.maybe(7, "password", &password)
+        try coder.required(1, "kind", &kind)
+        try coder.required(2, "host", &host, .plain("a proxy's host"))
+        try coder.required(3, "port", &port, .port("a proxy's port"))
+        try coder.defaulted(4, "looksUpHere", false, &looksUpHere)
+        try coder.defaulted(5, "tunnelsAlways", false, &tunnelsAlways)
+        try coder.optional(6, "user", &user)
+        try coder.optional(7, "password", &password)
     }
 }
 
@@ -92,7 +92,7 @@ extension AppTransportSecurity: CodedFields {
 
         static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
             try coder.object {
-                Self(domain: try coder.need(1, "domain", value?.domain), entry: try Entry.entry(value?.entry, coder))
+                Self(domain: try coder.required(1, "domain", value?.domain), entry: try Entry.entry(value?.entry, coder))
             }
         }
     }
@@ -100,10 +100,10 @@ extension AppTransportSecurity: CodedFields {
     static var blank: Self { .strict }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.usual(1, "allowsArbitraryLoads", false, &allowsArbitraryLoads)
-        try coder.maybe(2, "allowsArbitraryLoadsForMedia", &allowsArbitraryLoadsForMedia)
-        try coder.maybe(3, "allowsArbitraryLoadsInWebContent", &allowsArbitraryLoadsInWebContent)
-        try coder.maybe(4, "allowsLocalNetworking", &allowsLocalNetworking)
+        try coder.defaulted(1, "allowsArbitraryLoads", false, &allowsArbitraryLoads)
+        try coder.optional(2, "allowsArbitraryLoadsForMedia", &allowsArbitraryLoadsForMedia)
+        try coder.optional(3, "allowsArbitraryLoadsInWebContent", &allowsArbitraryLoadsInWebContent)
+        try coder.optional(4, "allowsLocalNetworking", &allowsLocalNetworking)
         let domains = exceptionDomains.sorted { $0.key < $1.key }.map { Listed(domain: $0.key, entry: $0.value) }
         let exceptions = try coder.list(
             5, "exceptions", domains + exceptionRanges.map { Listed(domain: $0.key, entry: $0.exception) },
@@ -119,7 +119,7 @@ extension AppTransportSecurity: CodedFields {
         }
         try Limits.check(exceptionDomains.count + exceptionRanges.count == exceptions.count, "a domain has two exceptions")
         try Limits.check(pinnedDomains.count == pins.count, "a domain is pinned twice")
-        try coder.maybe(7, "pinFault", &pinFault)
+        try coder.optional(7, "pinFault", &pinFault)
         try coder.list(8, "warnings", &warnings, .list("the warnings"))
     }
 }
@@ -131,21 +131,23 @@ private protocol CodedEntry {
 
 extension AppTransportSecurity.Exception: CodedEntry {
     fileprivate static func entry(_ value: Self?, _ coder: Coder) throws -> Self {
-        let usual = Self()
+        let defaulted = Self()
         return Self(
-            includesSubdomains: try coder.usual(2, "includesSubdomains", usual.includesSubdomains, value?.includesSubdomains),
-            allowsInsecureLoads: try coder.usual(3, "allowsInsecureLoads", usual.allowsInsecureLoads, value?.allowsInsecureLoads),
-            minimumVersion: try coder.usual(4, "minimumVersion", usual.minimumVersion, value?.minimumVersion),
-            requiresForwardSecrecy: try coder.usual(
-                5, "requiresForwardSecrecy", usual.requiresForwardSecrecy, value?.requiresForwardSecrecy))
+            includesSubdomains: try coder.defaulted(
+                2, "includesSubdomains", defaulted.includesSubdomains, value?.includesSubdomains),
+            allowsInsecureLoads: try coder.defaulted(
+                3, "allowsInsecureLoads", defaulted.allowsInsecureLoads, value?.allowsInsecureLoads),
+            minimumVersion: try coder.defaulted(4, "minimumVersion", defaulted.minimumVersion, value?.minimumVersion),
+            requiresForwardSecrecy: try coder.defaulted(
+                5, "requiresForwardSecrecy", defaulted.requiresForwardSecrecy, value?.requiresForwardSecrecy))
     }
 }
 
 extension AppTransportSecurity.Pins: CodedEntry {
     fileprivate static func entry(_ value: Self?, _ coder: Coder) throws -> Self {
         Self(
-            includesSubdomains: try coder.usual(2, "includesSubdomains", false, value?.includesSubdomains),
+            includesSubdomains: try coder.defaulted(2, "includesSubdomains", false, value?.includesSubdomains),
             leaf: try coder.list(3, "leaf", value?.leaf), ca: try coder.list(4, "ca", value?.ca),
-            fault: try coder.maybe(5, "fault", value?.fault))
+            fault: try coder.optional(5, "fault", value?.fault))
     }
 }

@@ -15,19 +15,19 @@ extension BackgroundSettings: CodedFields {
     static var blank: Self { Self() }
 
     mutating func visit(_ coder: Coder) throws {
-        policy = try coder.maybe(1, "policy", coder.isReading ? nil : policy) ?? policy
-        try coder.maybe(2, "proxies", &proxies)
-        try coder.maybe(3, "rootFile", &rootFile, .path("the roots' file"))
+        policy = try coder.optional(1, "policy", coder.isReading ? nil : policy) ?? policy
+        try coder.optional(2, "proxies", &proxies)
+        try coder.optional(3, "rootFile", &rootFile, .path("the roots' file"))
         try coder.list(
             4, "rootDirectories", &rootDirectories, .list("the roots' folders", limit: 64, .path("a folder of roots")))
-        try coder.usual(5, "security", .strict, &security)
-        try coder.usual(6, "cookies", .none, &cookies)
-        try coder.usual(7, "credentials", .none, &credentials)
-        try coder.usual(8, "strictTransportSecurity", .none, &strictTransportSecurity)
+        try coder.defaulted(5, "security", .strict, &security)
+        try coder.defaulted(6, "cookies", .none, &cookies)
+        try coder.defaulted(7, "credentials", .none, &credentials)
+        try coder.defaulted(8, "strictTransportSecurity", .none, &strictTransportSecurity)
         try coder.list(9, "knownCredentials", &knownCredentials, .list("the credentials", limit: Limits.credentials))
-        try coder.usual(10, "isDiscretionary", false, &isDiscretionary)
-        try coder.usual(11, "sendsLaunchEvents", true, &sendsLaunchEvents)
-        launch = try coder.maybe(12, "launch", coder.isReading ? nil : launch.map { KnownLaunch(launch: $0) })?.launch
+        try coder.defaulted(10, "isDiscretionary", false, &isDiscretionary)
+        try coder.defaulted(11, "sendsLaunchEvents", true, &sendsLaunchEvents)
+        launch = try coder.optional(12, "launch", coder.isReading ? nil : launch.map { KnownLaunch(launch: $0) })?.launch
     }
 }
 
@@ -35,7 +35,7 @@ extension BackgroundSettings.Store: CodedKinds {
     init(kind: String, from coder: Coder) throws {
         switch kind {
         case "memory": self = .memory
-        case "file": self = .file(try coder.need(2, "path", nil, .path("a store's path")))
+        case "file": self = .file(try coder.required(2, "path", nil, .path("a store's path")))
         default: throw coder.fault("has an unknown kind")
         }
     }
@@ -46,7 +46,7 @@ extension BackgroundSettings.Store: CodedKinds {
         case .memory: try coder.kind("memory")
         case .file(let path):
             try coder.kind("file")
-            try coder.need(2, "path", path, .path("a store's path"))
+            try coder.required(2, "path", path, .path("a store's path"))
         }
     }
 }
@@ -58,11 +58,11 @@ private struct KnownLaunch: CodedKinds {
     private static var arguments: Rule<[String]> {
         Rule { arguments in
             guard let program = arguments.first else { throw MessageFailure.malformed("the program is missing or unknown") }
-            _ = try Rule.path("the program").judge(program)
-            let isSound = Rule<String>.holds("an argument is too long or contains a NUL") {
+            _ = try Rule.path("the program").validate(program)
+            let isValid = Rule<String>.holds("an argument is too long or contains a NUL") {
                 $0.utf8.count <= 64 << 10 && !$0.utf8.contains(0)
             }
-            return try Rule.list("the arguments", isSound).judge(arguments)
+            return try Rule.list("the arguments", isValid).validate(arguments)
         }
     }
 
@@ -72,10 +72,10 @@ private struct KnownLaunch: CodedKinds {
         switch kind {
         case "arguments":
             launch = .arguments(
-                try coder.need(2, "arguments", nil, Self.arguments),
-                directory: try coder.maybe(3, "directory", nil, .path("the program's directory")))
-        case "systemdUnit": launch = .systemdUnit(try coder.need(4, "name", nil, .plain("the unit")))
-        case "dBusName": launch = .dBusName(try coder.need(4, "name", nil, .plain("the bus name")))
+                try coder.required(2, "arguments", nil, Self.arguments),
+                directory: try coder.optional(3, "directory", nil, .path("the program's directory")))
+        case "systemdUnit": launch = .systemdUnit(try coder.required(4, "name", nil, .plain("the unit")))
+        case "dBusName": launch = .dBusName(try coder.required(4, "name", nil, .plain("the bus name")))
         default: launch = nil
         }
     }
@@ -84,14 +84,14 @@ private struct KnownLaunch: CodedKinds {
         switch launch {
         case .arguments(let arguments, let directory):
             try coder.kind("arguments")
-            try coder.need(2, "arguments", arguments, Self.arguments)
-            try coder.maybe(3, "directory", directory, .path("the program's directory"))
+            try coder.required(2, "arguments", arguments, Self.arguments)
+            try coder.optional(3, "directory", directory, .path("the program's directory"))
         case .systemdUnit(let name):
             try coder.kind("systemdUnit")
-            try coder.need(4, "name", name, .plain("the unit"))
+            try coder.required(4, "name", name, .plain("the unit"))
         case .dBusName(let name):
             try coder.kind("dBusName")
-            try coder.need(4, "name", name, .plain("the bus name"))
+            try coder.required(4, "name", name, .plain("the bus name"))
         case nil: break
         }
     }
@@ -101,9 +101,9 @@ extension SessionPolicy: CodedFields {
     static var blank: Self { Self() }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.usual(1, "requestTimeout", 60, &requestTimeout, .duration("a timeout"))
-        try coder.usual(2, "resourceTimeout", 604_800, &resourceTimeout, .duration("a timeout"))
-        try coder.usual(
+        try coder.defaulted(1, "requestTimeout", 60, &requestTimeout, .duration("a timeout"))
+        try coder.defaulted(2, "resourceTimeout", 604_800, &resourceTimeout, .duration("a timeout"))
+        try coder.defaulted(
             3, "maximumConnectionsPerHost", 6, &maximumConnectionsPerHost,
             .holds("a session's limit of connections per host is less than 1") { $0 >= 1 })
         // Names and values alternate.
@@ -115,23 +115,23 @@ extension SessionPolicy: CodedFields {
         try coder.list(5, "omittedHeaders", &omittedHeaders, .list("the fields that are left out", .plain("a field's name")))
         try coder.choice(6, "cachePolicy", .useProtocolCachePolicy, &cachePolicy)
         try coder.choice(7, "cookieAcceptance", .onlyFromMainDocumentDomain, &cookieAcceptance)
-        try coder.usual(8, "usesCookies", true, &usesCookies)
-        try coder.usual(9, "cachedBodyLimit", 0, &cachedBodyLimit, .size)
-        try coder.usual(10, "usesStrictTransportSecurity", true, &usesStrictTransportSecurity)
-        try coder.usual(11, "usesKerberosTickets", true, &usesKerberosTickets)
-        try coder.maybe(12, "minimumTLSVersion", &minimumTLSVersion)
-        try coder.maybe(13, "maximumTLSVersion", &maximumTLSVersion)
+        try coder.defaulted(8, "usesCookies", true, &usesCookies)
+        try coder.defaulted(9, "cachedBodyLimit", 0, &cachedBodyLimit, .size)
+        try coder.defaulted(10, "usesStrictTransportSecurity", true, &usesStrictTransportSecurity)
+        try coder.defaulted(11, "usesKerberosTickets", true, &usesKerberosTickets)
+        try coder.optional(12, "minimumTLSVersion", &minimumTLSVersion)
+        try coder.optional(13, "maximumTLSVersion", &maximumTLSVersion)
         try coder.list(14, "trustRoots", &trustRoots, .list("the trust roots"))
-        try coder.maybe(15, "connections", &connections)
-        try coder.usual(16, "needs", .none, &needs)
-        try coder.usual(17, "usesMultipath", false, &usesMultipath)
-        try coder.usual(18, "waitsForConnectivity", false, &waitsForConnectivity)
-        try coder.maybe(19, "maximumCollectedBytes", &maximumCollectedBytes, .size)
-        try coder.usual(
+        try coder.optional(15, "connections", &connections)
+        try coder.defaulted(16, "needs", .none, &needs)
+        try coder.defaulted(17, "usesMultipath", false, &usesMultipath)
+        try coder.defaulted(18, "waitsForConnectivity", false, &waitsForConnectivity)
+        try coder.optional(19, "maximumCollectedBytes", &maximumCollectedBytes, .size)
+        try coder.defaulted(
             20, "maximumDecodingRatio", 200, &maximumDecodingRatio,
             .holds("a session's maximum decoding ratio is less than 1") { $0 >= 1 })
-        try coder.usual(21, "temporaryDirectory", "/tmp", &temporaryDirectory, .path("the directory for downloads"))
-        try coder.usual(22, "usesResumableUploads", true, &usesResumableUploads)
+        try coder.defaulted(21, "temporaryDirectory", "/tmp", &temporaryDirectory, .path("the directory for downloads"))
+        try coder.defaulted(22, "usesResumableUploads", true, &usesResumableUploads)
     }
 }
 
@@ -146,8 +146,8 @@ extension ConnectionOptions: CodedFields {
         var addresses: [String]
 
         mutating func visit(_ coder: Coder) throws {
-            try coder.need(1, "endpoint", &endpoint)
-            try coder.need(2, "addresses", &addresses, .list("a host's addresses", .plain("an address")))
+            try coder.required(1, "endpoint", &endpoint)
+            try coder.required(2, "addresses", &addresses, .list("a host's addresses", .plain("an address")))
         }
     }
 
@@ -155,9 +155,9 @@ extension ConnectionOptions: CodedFields {
 
     mutating func visit(_ coder: Coder) throws {
         // A relative path is refused, since the daemon's working directory is not the program's.
-        try coder.maybe(1, "unixSocketPath", &unixSocketPath, .path("a socket's path"))
-        try coder.maybe(2, "interfaceName", &interfaceName, .plain("an interface's name"))
-        try coder.maybe(3, "localAddress", &localAddress, .plain("a local address"))
+        try coder.optional(1, "unixSocketPath", &unixSocketPath, .path("a socket's path"))
+        try coder.optional(2, "interfaceName", &interfaceName, .plain("an interface's name"))
+        try coder.optional(3, "localAddress", &localAddress, .plain("a local address"))
         var entries = addresses.sorted { ($0.key.host ?? "", $0.key.port ?? -1) < ($1.key.host ?? "", $1.key.port ?? -1) }
             .map { Addresses(endpoint: $0.key, addresses: $0.value) }
         try coder.list(4, "addresses", &entries, .list("the addresses"))
@@ -165,15 +165,15 @@ extension ConnectionOptions: CodedFields {
         try Limits.check(addresses.count == entries.count, "a host's addresses are given twice")
         try coder.list(5, "nameServers", &nameServers, .list("the name servers", .plain("a name server")))
         try coder.list(6, "substitutions", &substitutions, .list("the substitutions"))
-        try coder.usual(7, "httpVersions", .negotiated, &httpVersions)
+        try coder.defaulted(7, "httpVersions", .negotiated, &httpVersions)
     }
 }
 
 extension ConnectionOptions.Endpoint: Coded {
     static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
         try coder.object {
-            let host = try coder.maybe(1, "host", value?.host)
-            let endpoint = Self(host: host, port: try coder.maybe(2, "port", value?.port, .port("an endpoint's port")))
+            let host = try coder.optional(1, "host", value?.host)
+            let endpoint = Self(host: host, port: try coder.optional(2, "port", value?.port, .port("an endpoint's port")))
             try Limits.check(endpoint.host == host, "an endpoint's host is not in its canonical form")
             return endpoint
         }
@@ -184,8 +184,8 @@ extension ConnectionOptions.Substitution: Coded {
     static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
         try coder.object {
             Self(
-                endpoint: try coder.need(1, "endpoint", value?.endpoint),
-                replacement: try coder.need(2, "replacement", value?.replacement))
+                endpoint: try coder.required(1, "endpoint", value?.endpoint),
+                replacement: try coder.required(2, "replacement", value?.replacement))
         }
     }
 }

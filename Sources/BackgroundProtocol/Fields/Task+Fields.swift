@@ -17,8 +17,8 @@ extension BackgroundOrder: CodedFields {
     static var blank: Self { Self(TaskOrder(id: 0, request: LoadRequest(url: nil), delivery: .collect), created: 0) }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.need(1, "task", &task.id, .task)
-        try coder.need(2, "request", &task.request)
+        try coder.required(1, "task", &task.id, .task)
+        try coder.required(2, "request", &task.request)
         var (delivery, resumeData): (Delivery, Data?) =
             switch task.delivery {
             case .collect: (.collect, task.upload?.resuming)
@@ -27,8 +27,8 @@ extension BackgroundOrder: CodedFields {
             case .webSocket, .byteStream:
                 throw MessageFailure.malformed("WebSocket and stream tasks cannot run in the background")
             }
-        try coder.need(3, "delivery", &delivery)
-        try coder.maybe(4, "resumeData", &resumeData, .holds("resume data is too long") { $0.count <= Limits.body })
+        try coder.required(3, "delivery", &delivery)
+        try coder.optional(4, "resumeData", &resumeData, .holds("resume data is too long") { $0.count <= Limits.body })
         switch delivery {
         case .collect: task.delivery = .collect
         case .stream: task.delivery = .stream
@@ -36,12 +36,12 @@ extension BackgroundOrder: CodedFields {
         }
         if delivery != .download, let resumeData { task.upload = UploadOrder(resuming: resumeData) }
         task.interests = TaskOrder.Interests(
-            rawValue: try coder.usual(5, "interests", 0, coder.isReading ? nil : task.interests.rawValue))
-        try coder.usual(6, "priority", 0.5, &task.priority, .priority)
-        try coder.maybe(7, "earliestBegin", &task.earliestBegin, .duration("the earliest begin"))
-        try coder.usual(8, "notes", .blank, &notes)
-        try coder.need(9, "created", &created, .finite("the time of an order"))
-        try coder.usual(10, "isDiscretionary", false, &isDiscretionary)
+            rawValue: try coder.defaulted(5, "interests", 0, coder.isReading ? nil : task.interests.rawValue))
+        try coder.defaulted(6, "priority", 0.5, &task.priority, .priority)
+        try coder.optional(7, "earliestBegin", &task.earliestBegin, .duration("the earliest begin"))
+        try coder.defaulted(8, "notes", .blank, &notes)
+        try coder.required(9, "created", &created, .finite("the time of an order"))
+        try coder.defaulted(10, "isDiscretionary", false, &isDiscretionary)
     }
 }
 
@@ -49,9 +49,9 @@ extension BackgroundOrder.Notes: CodedFields {
     static var blank: Self { Self() }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.maybe(1, "description", &description, .text("a description"))
-        try coder.usual(2, "expectedToSend", -1, &expectedToSend, .atLeast(-1))
-        try coder.usual(3, "expectedToReceive", -1, &expectedToReceive, .atLeast(-1))
+        try coder.optional(1, "description", &description, .text("a description"))
+        try coder.defaulted(2, "expectedToSend", -1, &expectedToSend, .atLeast(-1))
+        try coder.defaulted(3, "expectedToReceive", -1, &expectedToReceive, .atLeast(-1))
     }
 }
 
@@ -59,10 +59,10 @@ extension TransferCounts: CodedFields {
     static var blank: Self { Self() }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.usual(1, "sent", 0, &sent, .atLeast(0))
-        try coder.usual(2, "expectedToSend", -1, &expectedToSend, .atLeast(-1))
-        try coder.usual(3, "received", 0, &received, .atLeast(0))
-        try coder.usual(4, "expectedToReceive", -1, &expectedToReceive, .atLeast(-1))
+        try coder.defaulted(1, "sent", 0, &sent, .atLeast(0))
+        try coder.defaulted(2, "expectedToSend", -1, &expectedToSend, .atLeast(-1))
+        try coder.defaulted(3, "received", 0, &received, .atLeast(0))
+        try coder.defaulted(4, "expectedToReceive", -1, &expectedToReceive, .atLeast(-1))
     }
 }
 
@@ -76,11 +76,11 @@ extension KnownTask: CodedFields {
     static var blank: Self { Self(order: .blank, phase: .running) }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.need(1, "order", &order)
-        try coder.usual(2, "phase", .running, &phase)
-        try coder.usual(3, "counts", .blank, &counts)
-        try coder.maybe(4, "current", &current)
-        try coder.maybe(5, "response", &response)
+        try coder.required(1, "order", &order)
+        try coder.defaulted(2, "phase", .running, &phase)
+        try coder.defaulted(3, "counts", .blank, &counts)
+        try coder.optional(4, "current", &current)
+        try coder.optional(5, "response", &response)
     }
 }
 
@@ -88,16 +88,16 @@ extension LoadRequest: CodedFields {
     static var blank: Self { Self(url: nil) }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.maybe(1, "url", &url)
-        try coder.maybe(2, "mainDocument", &mainDocumentURL)
-        try coder.usual(3, "method", "GET", &method, .text("a method", limit: Limits.identifier))
-        try coder.usual(4, "fields", HeaderBlock(), &headers, .request)
-        body = try coder.maybe(5, "body", coder.isReading || body.isNone ? nil : body) ?? .none
-        try coder.maybe(6, "timeout", &timeout, .duration("a timeout"))
+        try coder.optional(1, "url", &url)
+        try coder.optional(2, "mainDocument", &mainDocumentURL)
+        try coder.defaulted(3, "method", "GET", &method, .text("a method", limit: Limits.identifier))
+        try coder.defaulted(4, "fields", HeaderBlock(), &headers, .request)
+        body = try coder.optional(5, "body", coder.isReading || body.isNone ? nil : body) ?? .none
+        try coder.optional(6, "timeout", &timeout, .duration("a timeout"))
         try coder.choice(7, "cachePolicy", .useProtocolCachePolicy, &cachePolicy)
-        try coder.usual(8, "handlesCookies", true, &handlesCookies)
-        try coder.maybe(9, "partition", &cookiePartition, .text("a cookie partition"))
-        try coder.usual(10, "needs", .none, &needs)
+        try coder.defaulted(8, "handlesCookies", true, &handlesCookies)
+        try coder.optional(9, "partition", &cookiePartition, .text("a cookie partition"))
+        try coder.defaulted(10, "needs", .none, &needs)
     }
 }
 
@@ -106,9 +106,9 @@ extension ConnectionNeeds: CodedFields {
 
     mutating func visit(_ coder: Coder) throws {
         try coder.choice(1, "service", .ordinary, &service)
-        try coder.usual(2, "requiresDNSSEC", false, &requiresDNSSEC)
+        try coder.defaulted(2, "requiresDNSSEC", false, &requiresDNSSEC)
         prohibited = ProhibitedNetworks(
-            rawValue: try coder.usual(3, "prohibited", 0, coder.isReading ? nil : prohibited.rawValue))
+            rawValue: try coder.defaulted(3, "prohibited", 0, coder.isReading ? nil : prohibited.rawValue))
     }
 }
 
@@ -118,10 +118,10 @@ extension RequestBody: CodedKinds {
     init(kind: String, from coder: Coder) throws {
         switch kind {
         case "data":
-            let data: Data = try coder.need(2, "data")
+            let data: Data = try coder.required(2, "data")
             try Limits.check(data.count <= Limits.body, "a body of \(data.count) bytes is too long")
             self = .data(data)
-        case "file": self = .file(path: try coder.need(3, "path", nil, .path("a body's file")))
+        case "file": self = .file(path: try coder.required(3, "path", nil, .path("a body's file")))
         default: throw coder.fault("has an unknown kind")
         }
     }
@@ -132,10 +132,10 @@ extension RequestBody: CodedKinds {
             try Limits.check(
                 data.count <= Limits.body, "a body of \(data.count) bytes can be sent in the background only from a file")
             try coder.kind("data")
-            try coder.need(2, "data", data)
+            try coder.required(2, "data", data)
         case .file(let path):
             try coder.kind("file")
-            try coder.need(3, "path", path, .path("a body's file"))
+            try coder.required(3, "path", path, .path("a body's file"))
         case .none, .stream, .streamOnDemand:
             throw MessageFailure.malformed("a stream cannot be sent in the background, only a file or data")
         }

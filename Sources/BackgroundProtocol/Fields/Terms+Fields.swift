@@ -20,6 +20,6 @@ extension TransferTerms: CodedFields {
                 return hours
             }
         }
-        try coder.maybe(2, "rate", &rate, .holds("a rate is not positive") { $0 > 0 })
+        try coder.optional(2, "rate", &rate, .holds("a rate is not positive") { $0 > 0 })
     }
 }

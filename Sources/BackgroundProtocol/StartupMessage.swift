@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 /// A line that a starting daemon writes to its standard output, for the program that started it, until it listens or ends.
-package enum StartWord: Hashable, Sendable {
+package enum StartupMessage: Hashable, Sendable {
     /// The environment variable that enables these lines.
     package static let variable = "URLSESSIOND_REPORT"
     /// The maximum length of a line in bytes.

@@ -12,7 +12,7 @@ import NIOCore
 import SystemThreads
 
 /// Ends an idle daemon, or returns its memory to the system.
-final class Rest {
+final class IdleWatch {
     /// The idle time in seconds after which memory is returned.
     private static let pause = 2.0
 
@@ -26,11 +26,11 @@ final class Rest {
     func end() { onEnd?() }
 
     /// Ends the daemon after it was idle for the time in its options.
-    func considerIdling(_ desk: isolated TransferDesk) {
+    func updateIdleTimer(_ desk: isolated TransferDesk) {
         let isIdle =
             desk.clients.connections.isEmpty
             && !desk.sessions.values.contains {
-                $0.endedCount < $0.transfers.count || $0.candidate.isDue || !$0.departures.isEmpty
+                $0.endedCount < $0.transfers.count || $0.candidate.isDue || !$0.pendingRemovals.isEmpty
             }
         consider(desk)
         guard let limit = desk.options.idleLimit, isIdle, !desk.isClosing else {

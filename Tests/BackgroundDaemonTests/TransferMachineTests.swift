@@ -14,10 +14,10 @@ import Testing
 @testable import BackgroundDaemon
 
 /// The actions of a transfer's life for each event in each state.
-struct TransferLifeTests {
-    typealias State = TransferLife.State
-    typealias Event = TransferLife.Event
-    typealias Action = TransferLife.Action
+struct TransferMachineTests {
+    typealias State = TransferMachine.State
+    typealias Event = TransferMachine.Event
+    typealias Action = TransferMachine.Action
 
     /// One row: in a state, an event leads to another state and to actions.
     struct Row: Hashable, Sendable {
@@ -46,7 +46,7 @@ struct TransferLifeTests {
             Row(.ordered(isOver: true), .accepted, .ending, .keepEnd),
             Row(.ordered(isOver: false), .rejected, .told),
             Row(.ordered(isOver: true), .rejected, .told),
-            Row(.ordered(isOver: true), .told, .told, .depart),
+            Row(.ordered(isOver: true), .told, .told, .retire),
             Row(.waiting, .unreadable, .ending, .end(hasFile: false), .keepEnd),
             Row(.waiting, .start, unstarted, .prepare),
             Row(.waiting, .stop, .waiting, .stopped),
@@ -61,20 +61,20 @@ struct TransferLifeTests {
             Row(.keeping(isSpoiled: true), .spoiled, .keeping(isSpoiled: true)),
             Row(.keeping(isSpoiled: true), .dataKept, .ending, .dropData, .end(hasFile: false), .keepEnd),
             Row(.ending, .endKept, .ended, .deliver),
-            Row(.ending, .told, .told, .depart),
+            Row(.ending, .told, .told, .retire),
             Row(.ended, .awaited, .ended, .deliver),
             Row(.ended, .fileLost, .waiting, .forgetEnd, .add),
-            Row(.ended, .told, .told, .depart),
+            Row(.ended, .told, .told, .retire),
         ] + givenUp + halted + ends + closes
 
     /// Who gives a transfer up, and whether its partial file is kept for another task.
-    private static let ways = TransferLife.GivenUp.allCases.flatMap { why in
+    private static let ways = TransferMachine.GiveUpReason.allCases.flatMap { why in
         [false, true].map { (why: why, wants: $0, event: Event.giveUp(why, wantsData: $0)) }
     }
 
-    private static func keepsData(_ why: TransferLife.GivenUp, _ wants: Bool) -> Bool { wants || why == .quit }
+    private static func keepsData(_ why: TransferMachine.GiveUpReason, _ wants: Bool) -> Bool { wants || why == .quit }
 
-    private static func over(_ why: TransferLife.GivenUp, _ wants: Bool) -> (State, [Action]) {
+    private static func over(_ why: TransferMachine.GiveUpReason, _ wants: Bool) -> (State, [Action]) {
         keepsData(why, wants)
             ? (keeping, [.giveUp(why), .remove, .keepData])
             : (.ending, [.giveUp(why), .forgetPartial, .end(hasFile: false), .keepEnd])
@@ -97,13 +97,13 @@ struct TransferLifeTests {
         ]
         for isSpoiled in [false, true] {
             for halt in halts {
-                let ending = TransferLife.Halt.givenUp(why)
+                let ending = TransferMachine.Halt.givenUp(why)
                 rows += [
                     Row(.preparing(halt, isSpoiled: isSpoiled), event, .preparing(ending, isSpoiled: isSpoiled), .note(why)),
                     Row(.running(halt, isSpoiled: isSpoiled), event, .running(ending, isSpoiled: isSpoiled), .note(why), .halt),
                 ]
             }
-            for known in [nil] + TransferLife.GivenUp.allCases {
+            for known in [nil] + TransferMachine.GiveUpReason.allCases {
                 // The first reason counts.
                 rows.append(
                     Row(.closing(known, isSpoiled: isSpoiled), event, .closing(known ?? why, isSpoiled: isSpoiled), .note(why)))
@@ -112,7 +112,8 @@ struct TransferLifeTests {
         return rows
     }
 
-    private static let halts: [TransferLife.Halt?] = [nil, .stopped] + TransferLife.GivenUp.allCases.map { .givenUp($0) }
+    private static let halts: [TransferMachine.Halt?] =
+        [nil, .stopped] + TransferMachine.GiveUpReason.allCases.map { .givenUp($0) }
 
     private static let halted: [Row] = halts.flatMap { halt in
         [false, true].flatMap { isSpoiled in
@@ -122,18 +123,18 @@ struct TransferLifeTests {
                 Row(preparing, .spoiled, .preparing(halt, isSpoiled: true)),
                 Row(running, .stop, .running(halt ?? .stopped, isSpoiled: isSpoiled), .halt),
                 Row(running, .spoiled, .running(halt, isSpoiled: true), .halt),
-                Row(running, .beganAnew, .running(halt, isSpoiled: false)),
+                Row(running, .restarted, .running(halt, isSpoiled: false)),
             ]
         }
     }
 
-    static let verdicts: [TransferLife.Verdict] = [
+    static let verdicts: [TransferMachine.Verdict] = [
         .whole, .answered, .failed(leavesData: false), .failed(leavesData: true), .again(.server, isRefusal: true),
         .again(.network), .again(.network, isRefusal: true), .again(.noSpace), .again(.other),
     ]
 
     /// The consequences of an attempt that ended by itself, written independently of the implementation.
-    private static func conclusion(_ verdict: TransferLife.Verdict) -> (State, [Action]) {
+    private static func conclusion(_ verdict: TransferMachine.Verdict) -> (State, [Action]) {
         switch verdict {
         case .whole: (closing, [.closeFile])
         case .answered, .failed(leavesData: false): (.ending, [.forgetPartial, .end(hasFile: false), .keepEnd])
@@ -142,10 +143,10 @@ struct TransferLifeTests {
         }
     }
 
-    private static let answers: Set<TransferLife.Verdict> = [.whole, .answered, .again(.server, isRefusal: true)]
+    private static let answers: Set<TransferMachine.Verdict> = [.whole, .answered, .again(.server, isRefusal: true)]
 
     private static func settled(
-        _ halt: TransferLife.Halt?, _ isSpoiled: Bool, _ verdict: TransferLife.Verdict
+        _ halt: TransferMachine.Halt?, _ isSpoiled: Bool, _ verdict: TransferMachine.Verdict
     ) -> (State, [Action]) {
         let verdict = isSpoiled ? .again(.noSpace) : verdict
         var (next, actions) = conclusion(verdict)
@@ -175,7 +176,7 @@ struct TransferLifeTests {
         }
     }
 
-    private static let closes: [Row] = ([nil] + TransferLife.GivenUp.allCases).flatMap { known in
+    private static let closes: [Row] = ([nil] + TransferMachine.GiveUpReason.allCases).flatMap { known in
         [false, true].flatMap { isSpoiled in
             let state = State.closing(known, isSpoiled: isSpoiled)
             var (next, actions) = known.map { over($0, false) } ?? conclusion(.again(.noSpace))
@@ -197,13 +198,13 @@ struct TransferLifeTests {
         + keepings
         + [false, true].flatMap { isSpoiled in
             halts.flatMap { [.preparing($0, isSpoiled: isSpoiled), .running($0, isSpoiled: isSpoiled)] }
-                + ([nil] + TransferLife.GivenUp.allCases).map { .closing($0, isSpoiled: isSpoiled) }
+                + ([nil] + TransferMachine.GiveUpReason.allCases).map { .closing($0, isSpoiled: isSpoiled) }
         }
 
     static let events: [Event] =
         [
             .accepted, .rejected, .unreadable, .start, .stop, .prepared(asks: false), .prepared(asks: true), .allowed, .spoiled,
-            .beganAnew, .closed(isWhole: true), .closed(isWhole: false), .dataKept, .endKept, .awaited, .fileLost, .told,
+            .restarted, .closed(isWhole: true), .closed(isWhole: false), .dataKept, .endKept, .awaited, .fileLost, .told,
         ] + ways.map(\.event) + verdicts.map { .finished($0) }
 
     private struct Cell: Hashable {
@@ -218,8 +219,8 @@ struct TransferLifeTests {
     private static func expectation(_ state: State, _ event: Event) -> Row {
         if let row = cells[Cell(state: state, event: event)] { return row }
         switch event {
-        case .start where TransferLife(state).isOver || keepings.contains(state): return Row(state, event, state, .remove)
-        case .told: return Row(state, event, state, .sayForgotten)
+        case .start where TransferMachine(state).isOver || keepings.contains(state): return Row(state, event, state, .remove)
+        case .told: return Row(state, event, state, .confirmForgotten)
         default: return Row(state, event, state)
         }
     }
@@ -231,7 +232,7 @@ struct TransferLifeTests {
     @Test func `every event in every state does what the table lists`() {
         for state in Self.states {
             for event in Self.events {
-                var life = TransferLife(state)
+                var life = TransferMachine(state)
                 let expected = Self.expectation(state, event)
                 #expect(life.handle(event) == expected.actions, "\(state), \(event)")
                 #expect(life.state == expected.next, "\(state), \(event)")
@@ -241,7 +242,7 @@ struct TransferLifeTests {
 
     @Test func `a complete response takes precedence over a cancellation that wants resume data`() {
         for verdict in Self.verdicts {
-            var life = TransferLife(.running(nil, isSpoiled: false))
+            var life = TransferMachine(.running(nil, isSpoiled: false))
             _ = life.handle(.giveUp(.cancelled, wantsData: true))
             let (next, actions) =
                 Self.answers.contains(verdict)
@@ -250,14 +251,14 @@ struct TransferLifeTests {
             #expect(life.state == next)
         }
         // A different reason prevents that.
-        var life = TransferLife(.running(nil, isSpoiled: false))
+        var life = TransferMachine(.running(nil, isSpoiled: false))
         _ = life.handle(.giveUp(.cancelled, wantsData: true))
         _ = life.handle(.giveUp(.expired, wantsData: false))
         #expect(life.handle(.finished(.whole)) == [.discardFile, .giveUp(.expired), .remove, .keepData])
     }
 
     @Test func `a program that allowed a transfer to begin is not asked again`() {
-        var life = TransferLife(.waiting)
+        var life = TransferMachine(.waiting)
         for event in [Event.start, .prepared(asks: true), .allowed, .finished(.again(.network)), .start] {
             _ = life.handle(event)
         }
@@ -265,7 +266,7 @@ struct TransferLifeTests {
     }
 
     @Test func `a file that is lost repeatedly is downloaded again three times`() {
-        var life = TransferLife(.ended)
+        var life = TransferMachine(.ended)
         for _ in 0..<3 {
             #expect(life.handle(.fileLost) == [.forgetEnd, .add])
             for event in [Event.start, .prepared(asks: false), .finished(.whole), .closed(isWhole: true), .endKept] {

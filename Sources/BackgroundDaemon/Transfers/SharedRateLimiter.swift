@@ -13,7 +13,7 @@ import SystemThreads
 /// Limits the total rate of all transfers.
 ///
 /// After moving bytes, a transfer pauses until the rate covers them and all bytes that other transfers moved before.
-package final class SharedPace: Sendable {
+package final class SharedRateLimiter: Sendable {
     private struct State {
         /// The limit in bytes per second.
         var rate: Double?

@@ -12,7 +12,7 @@ import HTTPWire
 /// Manages the downloads that wait for disk space, and decides which of them continue.
 ///
 /// The disk is checked while a download waits, less and less often, and at once when the daemon removes a file.
-struct SpaceLine: Sendable {
+struct SpaceQueue: Sendable {
     typealias ID = TransferScheduler.ID
 
     /// A download that is not over.
@@ -26,14 +26,14 @@ struct SpaceLine: Sendable {
     }
 
     enum Action: Hashable, Sendable {
-        case look
+        case check
         /// It no longer waits for space; if space was the problem, its pause ends, too.
-        case letIn(ID, endsPause: Bool)
+        case admit(ID, endsPause: Bool)
         /// The disk is checked again after this many times the shortest pause.
         case pause(Int)
     }
 
-    private enum Look { case none, going, outdated }
+    private enum Check { case none, going, outdated }
 
     /// The number of checks after which the interval is no longer doubled.
     private static let doublings = 3
@@ -48,13 +48,13 @@ struct SpaceLine: Sendable {
     private var isFull = false
     /// The number of free bytes; nil if it was not needed yet.
     private(set) var free: Int64?
-    private var look = Look.none
+    private var check = Check.none
     /// The number of checks since something changed.
-    private var looks = 0
+    private var checks = 0
 
     init() {}
 
-    var isWaitedFor: Bool { !needs.isEmpty || isFull }
+    var hasWaiters: Bool { !needs.isEmpty || isFull }
 
     var waiting: [ID] { Array(needs.keys) }
 
@@ -65,29 +65,29 @@ struct SpaceLine: Sendable {
     }
 
     /// A download found too little space.
-    mutating func lack(_ id: ID, _ needed: Int64) -> [Action] {
+    mutating func noteShortage(_ id: ID, _ needed: Int64) -> [Action] {
         needs[id] = needed
         confirmed.remove(id)
         goals[id] = nil
-        looks = 0
-        return beginLook()
+        checks = 0
+        return beginCheck()
     }
 
     /// The daemon removed a file from the disk.
     mutating func noteRemoval() -> [Action] {
-        guard isWaitedFor else { return [] }
-        looks = 0
-        return beginLook()
+        guard hasWaiters else { return [] }
+        checks = 0
+        return beginCheck()
     }
 
     /// Starts a check of the disk, unless one is in progress; that one is then repeated.
-    mutating func beginLook() -> [Action] {
-        guard look == .none else {
-            look = .outdated
+    mutating func beginCheck() -> [Action] {
+        guard check == .none else {
+            check = .outdated
             return []
         }
-        look = .going
-        return [.look]
+        check = .going
+        return [.check]
     }
 
     /// Admits downloads while the free space suffices, the smallest need first, so that they do not take space from each other.
@@ -103,7 +103,7 @@ struct SpaceLine: Sendable {
         var actions: [Action] = []
         for id in needs.keys.sorted() where download(id)?.isHeld != false {
             forget(id)
-            actions.append(.letIn(id, endsPause: false))
+            actions.append(.admit(id, endsPause: false))
         }
         goals = goals.filter { download($0.key) != nil }
         // The bytes that the admitted downloads have not written yet.
@@ -120,17 +120,17 @@ struct SpaceLine: Sendable {
             }
             rest -= needed
             goals[id] = (download(id)?.present ?? 0).addingSaturating(needed)
-            looks = 0
+            checks = 0
             // If space was never short, another problem caused the failure, and may persist.
-            actions.append(.letIn(id, endsPause: confirmed.contains(id)))
+            actions.append(.admit(id, endsPause: confirmed.contains(id)))
             forget(id)
         }
-        let mustLookAgain = look == .outdated
-        look = .none
-        guard isWaitedFor else { return actions }
-        guard !mustLookAgain else { return actions + beginLook() }
-        actions.append(.pause(1 << min(looks, Self.doublings)))
-        looks += 1
+        let mustCheckAgain = check == .outdated
+        check = .none
+        guard hasWaiters else { return actions }
+        guard !mustCheckAgain else { return actions + beginCheck() }
+        actions.append(.pause(1 << min(checks, Self.doublings)))
+        checks += 1
         return actions
     }
 

@@ -21,11 +21,11 @@ import Musl
 /// wake at all.
 ///
 /// Sendable because its text is only accessed inside `monitor.locked`.
-final class Awaited: @unchecked Sendable {
+final class BlockingPromise: @unchecked Sendable {
     private let monitor = Monitor()
     private var text: String?
 
-    func come(_ text: String) {
+    func fulfill(_ text: String) {
         monitor.locked {
             if self.text == nil { self.text = text }
             monitor.wakeAll()
@@ -45,7 +45,7 @@ final class Awaited: @unchecked Sendable {
 
 /// Messages for users who started the daemon by hand.
 enum StandardError {
-    static func say(_ text: String) {
+    static func log(_ text: String) {
         _ = Array((text + "\n").utf8).withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
     }
 }

@@ -13,13 +13,13 @@ import Testing
 @testable import BackgroundDaemon
 
 /// Which waiting downloads continue when the disk has space again.
-struct SpaceLineTests {
-    private typealias Download = SpaceLine.Download
+struct SpaceQueueTests {
+    private typealias Download = SpaceQueue.Download
     private static let waiting = Download(isHeld: false, present: 0, isUnderWay: false)
 
-    private static func line(_ needs: [Int64]) -> SpaceLine {
-        var line = SpaceLine()
-        for (index, needed) in needs.enumerated() { _ = line.lack(Int64(index), needed) }
+    private static func line(_ needs: [Int64]) -> SpaceQueue {
+        var line = SpaceQueue()
+        for (index, needed) in needs.enumerated() { _ = line.noteShortage(Int64(index), needed) }
         _ = line.found(nil, isFull: false) { _ in waiting }
         return line
     }
@@ -33,21 +33,21 @@ struct SpaceLineTests {
         ] as [([Int64], Int64, [Int64])])
     func `the smallest needs are met first, as far as the free space suffices`(needs: [Int64], free: Int64, expected: [Int64]) {
         var line = Self.line(needs)
-        _ = line.beginLook()
+        _ = line.beginCheck()
         let actions = line.found(free, isFull: false) { _ in Self.waiting }
         var going: [Int64] = []
-        for case .letIn(let id, let endsPause) in actions {
+        for case .admit(let id, let endsPause) in actions {
             going.append(id)
             #expect(endsPause)
         }
         #expect(going == expected)
-        #expect(line.isWaitedFor == (expected.count < needs.count))
+        #expect(line.hasWaiters == (expected.count < needs.count))
         #expect(Set(line.waiting) == Set(needs.indices.map(Int64.init)).subtracting(expected))
     }
 
     @Test func `space promised to a running download is reserved until it is used`() {
         var line = Self.line([100, 200])
-        #expect(line.found(100, isFull: false) { _ in Self.waiting } == [.letIn(0, endsPause: true), .pause(1)])
+        #expect(line.found(100, isFull: false) { _ in Self.waiting } == [.admit(0, endsPause: true), .pause(1)])
         for (first, isLetIn) in [
             (Download(isHeld: false, present: 0, isUnderWay: true), false),
             (Download(isHeld: false, present: 60, isUnderWay: true), false),
@@ -58,46 +58,46 @@ struct SpaceLineTests {
         ] {
             var line = line
             let actions = line.found(200, isFull: false) { $0 == 0 ? first : Self.waiting }
-            #expect(actions.contains(.letIn(1, endsPause: true)) == isLetIn, "\(String(describing: first))")
+            #expect(actions.contains(.admit(1, endsPause: true)) == isLetIn, "\(String(describing: first))")
         }
     }
 
     @Test func `a pause is kept if space was never missing`() {
-        var line = SpaceLine()
-        #expect(line.lack(1, 10) == [.look])
-        #expect(line.found(10, isFull: false) { _ in Self.waiting } == [.letIn(1, endsPause: false)])
+        var line = SpaceQueue()
+        #expect(line.noteShortage(1, 10) == [.check])
+        #expect(line.found(10, isFull: false) { _ in Self.waiting } == [.admit(1, endsPause: false)])
     }
 
     @Test func `held and finished downloads leave the line`() {
         var line = Self.line([10, 10, 10])
         let held = Download(isHeld: true, present: 0, isUnderWay: false)
         let actions = line.found(0, isFull: false) { $0 == 0 ? held : $0 == 1 ? nil : Self.waiting }
-        #expect(actions.prefix(2) == [.letIn(0, endsPause: false), .letIn(1, endsPause: false)])
+        #expect(actions.prefix(2) == [.admit(0, endsPause: false), .admit(1, endsPause: false)])
         #expect(line.waiting == [2])
     }
 
     @Test func `the disk is checked less and less often, and at once after a removal`() {
-        var line = SpaceLine()
-        #expect(line.lack(1, 10) == [.look])
+        var line = SpaceQueue()
+        #expect(line.noteShortage(1, 10) == [.check])
         for factor in [1, 2, 4, 8, 8, 8] {
             #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.pause(factor)])
-            #expect(line.beginLook() == [.look])
+            #expect(line.beginCheck() == [.check])
         }
         // A check that began before the removal does not suffice.
         #expect(line.noteRemoval() == [])
-        #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.look])
+        #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.check])
         #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.pause(1)])
-        #expect(line.noteRemoval() == [.look])
+        #expect(line.noteRemoval() == [.check])
     }
 
     @Test func `nothing is checked while no download waits`() {
-        var line = SpaceLine()
+        var line = SpaceQueue()
         #expect(line.noteRemoval() == [])
-        #expect(line.beginLook() == [.look])
-        #expect(line.found(nil, isFull: false) { _ in nil } == [] && !line.isWaitedFor)
-        #expect(line.beginLook() == [.look])
+        #expect(line.beginCheck() == [.check])
+        #expect(line.found(nil, isFull: false) { _ in nil } == [] && !line.hasWaiters)
+        #expect(line.beginCheck() == [.check])
         // A full disk is checked because it keeps all downloads from running.
-        #expect(line.found(nil, isFull: true) { _ in nil } == [.pause(1)] && line.isWaitedFor)
+        #expect(line.found(nil, isFull: true) { _ in nil } == [.pause(1)] && line.hasWaiters)
     }
 
     @Test func `missing space is reported with the need and the free space`() {
@@ -109,19 +109,19 @@ struct SpaceLineTests {
 
     @Test(arguments: 0..<20) func `in a random history no space is promised twice and all downloads continue`(seed: UInt64) {
         var random = SeededNumbers(seed: seed)
-        var line = SpaceLine()
+        var line = SpaceQueue()
         var waiting: Set<Int64> = []
         var needs: [Int64: Int64] = [:]
         for step in 0..<400 {
             let id = Int64(random.next(below: 12))
             if random.next(below: 2) == 0, !waiting.contains(id) {
                 needs[id] = Int64(random.next(below: 50)) + 1
-                _ = line.lack(id, needs[id] ?? 0)
+                _ = line.noteShortage(id, needs[id] ?? 0)
                 waiting.insert(id)
             }
             let free = Int64(random.next(below: 100))
             var rest = free
-            for case .letIn(let id, _) in line.found(free, isFull: false, { _ in Self.waiting }) {
+            for case .admit(let id, _) in line.found(free, isFull: false, { _ in Self.waiting }) {
                 rest -= needs[id] ?? 0
                 #expect(waiting.remove(id) != nil)
             }

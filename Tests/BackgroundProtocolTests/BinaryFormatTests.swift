@@ -15,7 +15,7 @@ import Testing
 @testable import BackgroundProtocol
 
 /// The binary format of version 2.
-@Suite struct BinaryFormTests {
+@Suite struct BinaryFormatTests {
     /// Bytes preceded by their length.
     private static func sized(_ bytes: [UInt8]) -> [UInt8] {
         var length: [UInt8] = []

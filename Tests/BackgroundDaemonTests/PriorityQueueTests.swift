@@ -13,15 +13,15 @@ import Testing
 @testable import BackgroundDaemon
 
 /// The first element is the least one, whatever was inserted and removed before.
-struct OrderedLineTests {
+struct PriorityQueueTests {
     @Test func `an empty line has no first element`() {
-        var line = OrderedLine<Int, Double>()
+        var line = PriorityQueue<Int, Double>()
         line.remove(1)
         #expect(line.isEmpty && line.first == nil && line.first { _ in true } == nil)
     }
 
     @Test func `an element that is inserted again moves to its new place`() {
-        var line = OrderedLine<Int, Double>()
+        var line = PriorityQueue<Int, Double>()
         for id in 0..<5 { line.insert(id, at: Double(id)) }
         line.insert(4, at: -1)
         line.insert(0, at: 9)
@@ -30,7 +30,7 @@ struct OrderedLineTests {
     }
 
     @Test func `the first matching element is found, and those before it are kept`() {
-        var line = OrderedLine<Int, Double>()
+        var line = PriorityQueue<Int, Double>()
         for id in [5, 3, 8, 1, 9, 2] { line.insert(id, at: Double(id)) }
         var looks: [Int] = []
         #expect(
@@ -45,7 +45,7 @@ struct OrderedLineTests {
 
     @Test(arguments: 0..<10) func `it has the order of a sorted list`(seed: UInt64) {
         var random = SeededNumbers(seed: seed)
-        var line = OrderedLine<Int, Int>()
+        var line = PriorityQueue<Int, Int>()
         var places: [Int: Int] = [:]
         for turn in 0..<500 {
             let id = random.next(below: 60)
@@ -66,7 +66,7 @@ struct OrderedLineTests {
         #expect(Self.emptied(&line) == places.sorted { $0.value < $1.value }.map(\.key))
     }
 
-    private static func emptied<Place>(_ line: inout OrderedLine<Int, Place>) -> [Int] {
+    private static func emptied<Place>(_ line: inout PriorityQueue<Int, Place>) -> [Int] {
         var order: [Int] = []
         while let (id, _) = line.first {
             order.append(id)

@@ -12,8 +12,8 @@ import LoadingModel
 /// The transfers of a session whose programs know their ends; their rows stay until the removal of their files is synced.
 ///
 /// After a power failure a removed file may be back: its row must then exist, too, and its end is reported again.
-struct Departures: Sendable {
-    struct One: Hashable, Sendable {
+struct PendingRemovals: Sendable {
+    struct Entry: Hashable, Sendable {
         var number: Int64
         var task: TaskID
         /// Nil if there was no file.
@@ -22,8 +22,8 @@ struct Departures: Sendable {
 
     /// The maximum number of attempts to sync the folder: programs wait for it, so a disk that keeps failing must not block them.
     private static let limit = 3
-    private var waiting: [One] = []
-    private var inHand: [One] = []
+    private var waiting: [Entry] = []
+    private var current: [Entry] = []
     private var tasks: Set<TaskID> = []
     /// The number of consecutive failures to sync the folder.
     private var failures = 0
@@ -31,16 +31,16 @@ struct Departures: Sendable {
     var isEmpty: Bool { tasks.isEmpty }
     func contains(_ task: TaskID) -> Bool { tasks.contains(task) }
 
-    mutating func add(_ one: One) {
+    mutating func add(_ one: Entry) {
         waiting.append(one)
         tasks.insert(one.task)
     }
 
     /// The next batch; nil while a batch is in progress, or if there is none.
-    mutating func next() -> [One]? {
-        guard inHand.isEmpty, !waiting.isEmpty else { return nil }
-        (inHand, waiting) = (waiting, [])
-        return inHand
+    mutating func next() -> [Entry]? {
+        guard current.isEmpty, !waiting.isEmpty else { return nil }
+        (current, waiting) = (waiting, [])
+        return current
     }
 
     /// Returns whether the rows may be removed: the folder is synced, or the attempts are exhausted.
@@ -50,11 +50,11 @@ struct Departures: Sendable {
     }
 
     /// Processes the current batch again, together with later departures.
-    mutating func retry() { (waiting, inHand) = (inHand + waiting, []) }
+    mutating func retry() { (waiting, current) = (current + waiting, []) }
 
     /// The rows of the batch were removed.
     mutating func removed() {
-        for one in inHand { tasks.remove(one.task) }
-        inHand = []
+        for one in current { tasks.remove(one.task) }
+        current = []
     }
 }

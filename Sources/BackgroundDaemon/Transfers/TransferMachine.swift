@@ -14,9 +14,9 @@ import LoadingModel
 /// It decides what to do next; the desk does it and reports the result. The program is told only once the end is durable, nothing
 /// is removed before the program was told, and there is at most one attempt at a time. An event that does not apply to a state has
 /// no effect.
-struct TransferLife: Hashable, Sendable {
+struct TransferMachine: Hashable, Sendable {
     /// Why a transfer is given up.
-    enum GivenUp: String, Codable, Hashable, Sendable, CaseIterable {
+    enum GiveUpReason: String, Codable, Hashable, Sendable, CaseIterable {
         case cancelled, expired
         /// The user force-quit the program.
         case quit
@@ -26,7 +26,7 @@ struct TransferLife: Hashable, Sendable {
     enum Halt: Hashable, Sendable {
         /// To be resumed later.
         case stopped
-        case givenUp(GivenUp)
+        case givenUp(GiveUpReason)
     }
 
     enum State: Hashable, Sendable {
@@ -42,7 +42,7 @@ struct TransferLife: Hashable, Sendable {
         case running(Halt?, isSpoiled: Bool)
         /// Its complete file is being synced. If that fails, the transfer is given up for this reason; if there is none, it is
         /// retried.
-        case closing(GivenUp?, isSpoiled: Bool)
+        case closing(GiveUpReason?, isSpoiled: Bool)
         /// Its partial file is being kept for another task.
         case keeping(isSpoiled: Bool)
         /// Its end is being made durable.
@@ -59,7 +59,7 @@ struct TransferLife: Hashable, Sendable {
         case unreadable
         /// The scheduler starts or stops it.
         case start, stop
-        case giveUp(GivenUp, wantsData: Bool)
+        case giveUp(GiveUpReason, wantsData: Bool)
         /// The attempt is prepared, and may have to ask its program first.
         case prepared(asks: Bool)
         /// The program allows it to start.
@@ -67,7 +67,7 @@ struct TransferLife: Hashable, Sendable {
         /// The attempt is over.
         case finished(Verdict)
         /// The disk lost some of the file, or another file was started.
-        case spoiled, beganAnew
+        case spoiled, restarted
         /// The complete file is synced, or could not be.
         case closed(isWhole: Bool)
         case dataKept
@@ -87,7 +87,7 @@ struct TransferLife: Hashable, Sendable {
         case retry(TransferScheduler.Failure, isRefusal: Bool)
         case prepare, ask, begin, halt
         /// Stores that it was given up.
-        case note(GivenUp)
+        case note(GiveUpReason)
         case discardFile, forgetPartial
         /// None of the file can be used, and the attempt has failed because of that.
         case spoil
@@ -95,7 +95,7 @@ struct TransferLife: Hashable, Sendable {
         /// The resume data that were kept cannot be used.
         case dropData
         /// Replaces the attempt's outcome with the error for giving up.
-        case giveUp(GivenUp)
+        case giveUp(GiveUpReason)
         /// It has ended, with or without a file.
         case end(hasFile: Bool)
         case keepEnd
@@ -103,7 +103,7 @@ struct TransferLife: Hashable, Sendable {
         case deliver
         case forgetEnd
         /// Removes it, and then confirms to the program that it is forgotten; or confirms that at once.
-        case depart, sayForgotten
+        case retire, confirmForgotten
     }
 
     /// How many times a file is downloaded again because it was changed before its program got it.
@@ -135,7 +135,7 @@ struct TransferLife: Hashable, Sendable {
     }
 
     /// It runs only until it is stopped, and nothing of it is kept.
-    var isBeingForgotten: Bool {
+    var isBeingDiscarded: Bool {
         guard case .running(.givenUp(let why)?, _) = state else { return false }
         return why == .cancelled && !wantsData
     }
@@ -193,7 +193,7 @@ struct TransferLife: Hashable, Sendable {
         case (.running(let halt, _), .spoiled): return move(to: .running(halt, isSpoiled: true), .halt)
         case (.closing(let known, _), .spoiled): return move(to: .closing(known, isSpoiled: true))
         case (.keeping, .spoiled): return move(to: .keeping(isSpoiled: true))
-        case (.running(let halt, _), .beganAnew): return move(to: .running(halt, isSpoiled: false))
+        case (.running(let halt, _), .restarted): return move(to: .running(halt, isSpoiled: false))
 
         case (.closing(_, isSpoiled: false), .closed(isWhole: true)): return move(to: .ending, .end(hasFile: true), .keepEnd)
         // The file is not synced again: a system reports a write error only once, so the next sync might succeed.
@@ -207,8 +207,8 @@ struct TransferLife: Hashable, Sendable {
             guard repeats < Self.repeatLimit else { return [] }
             repeats += 1
             return move(to: .waiting, .forgetEnd, .add)
-        case (.ordered(isOver: true), .told), (.ending, .told), (.ended, .told): return move(to: .told, .depart)
-        case (_, .told): return [.sayForgotten]
+        case (.ordered(isOver: true), .told), (.ending, .told), (.ended, .told): return move(to: .told, .retire)
+        case (_, .told): return [.confirmForgotten]
 
         // A late event.
         default: return []
@@ -220,7 +220,7 @@ struct TransferLife: Hashable, Sendable {
         return actions
     }
 
-    private mutating func note(_ why: GivenUp, _ wants: Bool) -> Action {
+    private mutating func note(_ why: GiveUpReason, _ wants: Bool) -> Action {
         wantsData = wantsData || wants
         return .note(why)
     }
@@ -230,8 +230,8 @@ struct TransferLife: Hashable, Sendable {
         let verdict = isSpoiled ? .again(.noSpace) : verdict
         let before: [Action] = isSpoiled ? [.spoil] : []
         switch halt {
-        case .stopped? where !verdict.isAnswer: return before + move(to: .waiting, .stopped)
-        case .givenUp(let why)? where !(verdict.isAnswer && wantsData && why == .cancelled):
+        case .stopped? where !verdict.isResponse: return before + move(to: .waiting, .stopped)
+        case .givenUp(let why)? where !(verdict.isResponse && wantsData && why == .cancelled):
             return before + [.discardFile] + giveUp(why)
         case nil, .stopped, .givenUp: return before + conclude(verdict)
         }
@@ -248,13 +248,13 @@ struct TransferLife: Hashable, Sendable {
     }
 
     /// Ends it without an attempt.
-    private mutating func giveUp(_ why: GivenUp) -> [Action] {
+    private mutating func giveUp(_ why: GiveUpReason) -> [Action] {
         guard !wantsData, why != .quit else { return move(to: .keeping(isSpoiled: false), .giveUp(why), .remove, .keepData) }
         return move(to: .ending, .giveUp(why), .forgetPartial, .end(hasFile: false), .keepEnd)
     }
 }
 
-extension TransferLife {
+extension TransferMachine {
     /// The result of an attempt.
     enum Verdict: Hashable, Sendable {
         /// A complete file, or a response without one.
@@ -268,7 +268,7 @@ extension TransferLife {
 
         /// The verdict on a response; `status` is nil for a response without one.
         init(status: Int?, hasFile: Bool, refusals: Int) {
-            self = Self.asksToComeAgain(status, refusals) ? .again(.server, isRefusal: true) : hasFile ? .whole : .answered
+            self = Self.asksForRetry(status, refusals) ? .again(.server, isRefusal: true) : hasFile ? .whole : .answered
         }
 
         init(_ error: LoadError.Kind, leavesData: Bool, refusals: Int) {
@@ -289,12 +289,12 @@ extension TransferLife {
         static let refusalLimit = 8
 
         /// Whether the response asks for a retry later, and the limit of refusals is not reached.
-        static func asksToComeAgain(_ status: Int?, _ refusals: Int) -> Bool {
+        static func asksForRetry(_ status: Int?, _ refusals: Int) -> Bool {
             refusals < refusalLimit && [408, 425, 429, 502, 503, 504].contains(status)
         }
 
         /// The server has sent a complete response, whatever its status.
-        var isAnswer: Bool {
+        var isResponse: Bool {
             switch self {
             case .whole, .answered, .again(.server, _): true
             case .failed, .again: false

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 /// A priority queue: a binary heap with an index of its elements.
-struct OrderedLine<ID: Hashable & Sendable, Place: Comparable & Sendable>: Sendable {
+struct PriorityQueue<ID: Hashable & Sendable, Place: Comparable & Sendable>: Sendable {
     private struct Slot: Sendable {
         var id: ID
         var at: Place
@@ -31,7 +31,7 @@ struct OrderedLine<ID: Hashable & Sendable, Place: Comparable & Sendable>: Senda
         guard let front = slots.first else { return nil }
         if isWanted(front.id) { return front.id }
         // The candidates: elements whose parent was checked without success.
-        var next = OrderedLine<Int, Place>()
+        var next = PriorityQueue<Int, Place>()
         var index = 0
         while true {
             for child in [2 * index + 1, 2 * index + 2] where child < slots.count { next.insert(child, at: slots[child].at) }

@@ -11,9 +11,9 @@ import BackgroundDaemon
 import Testing
 
 /// Transfers share a rate limit.
-struct SharedPaceTests {
+struct SharedRateLimiterTests {
     @Test func `bytes of one transfer delay the others, too`() {
-        let pace = SharedPace()
+        let pace = SharedRateLimiter()
         pace.set(100)
         #expect(pace.wait(after: 200, now: 10) == 2)
         #expect(pace.wait(after: 100, now: 10) == 3)
@@ -22,14 +22,14 @@ struct SharedPaceTests {
     }
 
     @Test func `an unused pause is not made up for`() {
-        let pace = SharedPace()
+        let pace = SharedRateLimiter()
         pace.set(100)
         #expect(pace.wait(after: 100, now: 10) == 1)
         #expect(pace.wait(after: 100, now: 1_000) == 1)
     }
 
     @Test func `a new rate forgets earlier bytes, and without one nothing waits`() {
-        let pace = SharedPace()
+        let pace = SharedRateLimiter()
         #expect(pace.wait(after: .max, now: 10) == 0)
         pace.set(1)
         #expect(pace.wait(after: 1_000_000, now: 10) == 1_000_000)
