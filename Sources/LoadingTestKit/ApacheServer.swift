@@ -62,12 +62,12 @@ package final class ApacheServer: Sendable {
             ["digest", "other"].map { "\(user):\($0):\(hexMD5("\(user):\($0):\(password)"))\n" }
         }
         try directory.write(digest.joined().utf8, to: "digest.users")
-        let (process, ports) = try ServerProcess.serving(
+        let (process, ports) = try ServerProcess.startServer(
             ports: Access.allCases.count, sign: "resuming normal operations", in: directory.file("error.log")
         ) { ports in
             let text = configuration(directory.path, ports: ports, keytab: realm?.keytab.path)
             let file = try directory.write(text.utf8, to: "apache.conf")
-            return ServerProcess.Order(
+            return ServerProcess.Command(
                 [program, "-D", "FOREGROUND", "-d", directory.path, "-f", file.path],
                 environment: realm?.environment ?? [:],
                 output: directory.file("error.log")

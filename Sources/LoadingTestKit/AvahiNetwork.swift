@@ -33,7 +33,7 @@ package enum AvahiNetwork {
             + " \(dbus) --config-file=bus.conf --fork 2>/dev/null;"
             + (hasDaemon ? " \(avahi) --daemonize --file=avahi.conf --no-drop-root --no-chroot --no-rlimits;" : "")
             + " exec \"$@\""
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             suite, environment: ["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/run/bus"],
             wrapper: ["/usr/bin/env", "unshare", "-n", "-m", "-p", "--fork", "--mount-proc", "/bin/sh", "-c", start, "sh"])
     }

@@ -94,7 +94,7 @@ enum CompressionTool {
         let output = directory.file("output")
         let errors = directory.file("errors")
         try ServerProcess.run(
-            ServerProcess.Order([program] + options, input: input, output: .file(output), errors: .file(errors)))
+            ServerProcess.Command([program] + options, input: input, output: .file(output), errors: .file(errors)))
         return [UInt8](try Data(contentsOf: output))
     }
 }

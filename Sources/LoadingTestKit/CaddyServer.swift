@@ -32,12 +32,12 @@ package final class CaddyServer: Sendable {
         try FileManager.default.createDirectory(at: directory.file("html/gzip"), withIntermediateDirectories: true)
         try directory.write(identity.chainPEM.utf8, to: "chain.pem")
         try directory.write(identity.keyPEM.utf8, to: "key.pem")
-        let (process, ports) = try ServerProcess.serving(
+        let (process, ports) = try ServerProcess.startServer(
             ports: 2, sign: "serving initial configuration", in: directory.file("log")
         ) { ports in
             let text = configuration(directory.path, port: ports[0], securePort: ports[1])
             let file = try directory.write(text.utf8, to: "Caddyfile")
-            return ServerProcess.Order(
+            return ServerProcess.Command(
                 [program, "run", "--config", file.path, "--adapter", "caddyfile"],
                 environment: ["XDG_DATA_HOME": directory.path, "XDG_CONFIG_HOME": directory.path],
                 output: directory.file("log"))

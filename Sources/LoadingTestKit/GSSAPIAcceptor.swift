@@ -41,7 +41,7 @@ package enum GSSAPIAcceptor {
         let variables = ProcessInfo.processInfo.environment.filter { $0.key.hasPrefix("KRB5") }
         let python = try ServerProcess.program("python3", package: "python3")
         return try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [python, file.path] + hexadecimal,
                 environment: variables,
                 output: directory.file("output")

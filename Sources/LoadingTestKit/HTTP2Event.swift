@@ -43,7 +43,7 @@ struct HTTP2Event: Decodable {
 }
 
 /// An order from a ``HTTP2ScriptedServer`` to the program behind it: a line of JSON.
-struct HTTP2Order: Encodable {
+struct HTTP2Command: Encodable {
     enum Name: String, Encodable {
         /// Runs the first steps of a connection, and starts reading.
         case begin

@@ -10,7 +10,7 @@
 /// The program behind a ``HTTP2ScriptedServer``: it reads and writes HTTP/2 frames, decodes and encodes field blocks with hpack,
 /// in the folder where `Scripts/install-needs test` installs it, and runs ``HTTP2Step``s.
 ///
-/// It listens on socket 3, reads one ``HTTP2Order`` per line from socket 4, and writes one ``HTTP2Event`` per line. Its
+/// It listens on socket 3, reads one ``HTTP2Command`` per line from socket 4, and writes one ``HTTP2Event`` per line. Its
 /// arguments, for TLS, are the PEM files of a certificate chain and its key, and the protocols for ALPN.
 enum HTTP2Python {
     static let program = reading + writing

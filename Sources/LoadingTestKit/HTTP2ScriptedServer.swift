@@ -36,11 +36,11 @@ package final class HTTP2ScriptedServer: Sendable {
     package let isSecure: Bool
     private let directory: ServerDirectory
     private let process: ServerProcess
-    private let orders: OrderPipe
+    private let orders: CommandPipe
     private let journal: Watched<HTTP2Journal>
 
     private init(
-        port: Int, isSecure: Bool, directory: ServerDirectory, process: ServerProcess, orders: OrderPipe,
+        port: Int, isSecure: Bool, directory: ServerDirectory, process: ServerProcess, orders: CommandPipe,
         journal: Watched<HTTP2Journal>
     ) {
         self.port = port
@@ -78,7 +78,7 @@ package final class HTTP2ScriptedServer: Sendable {
         }
         let socket = try ServerProcess.listeningSocket()
         defer { Glibc.close(socket.descriptor) }
-        let (orders, end) = try OrderPipe.make()
+        let (orders, end) = try CommandPipe.make()
         defer { Glibc.close(end) }
         let journal = Watched(HTTP2Journal())
         let lines = LineSplitter { line in
@@ -88,13 +88,13 @@ package final class HTTP2ScriptedServer: Sendable {
                 return
             }
             if event.event == .accepted {
-                orders.send(HTTP2Order(do: .begin, connection: event.connection, steps: greeting(event.connection ?? 0)))
+                orders.send(HTTP2Command(do: .begin, connection: event.connection, steps: greeting(event.connection ?? 0)))
             }
-            if event.event == .mark { return orders.send(HTTP2Order(do: .open, name: event.name)) }
+            if event.event == .mark { return orders.send(HTTP2Command(do: .open, name: event.name)) }
             guard let request = journal.change({ $0.take(event) }) else { return }
             do {
                 let steps = try reply(request)
-                orders.send(HTTP2Order(do: .run, connection: request.connection, stream: request.stream, steps: steps))
+                orders.send(HTTP2Command(do: .run, connection: request.connection, stream: request.stream, steps: steps))
             } catch {
                 journal.change { $0.errors.append("\(error)") }
             }
@@ -102,7 +102,7 @@ package final class HTTP2ScriptedServer: Sendable {
             journal.change { $0.hasEnded = true }
         }
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 arguments, output: .pipe { lines.take($0) }, errors: .file(directory.file("log")),
                 sockets: [socket.descriptor, end]))
         return HTTP2ScriptedServer(
@@ -120,15 +120,15 @@ package final class HTTP2ScriptedServer: Sendable {
     }
 
     /// Stops listening; connections stay open.
-    package func stopListening() { orders.send(HTTP2Order(do: .stopListening)) }
+    package func stopListening() { orders.send(HTTP2Command(do: .stopListening)) }
 
     /// Runs steps on a connection, concurrently with its other steps.
     package func run(_ steps: HTTP2Step..., on connection: Int, stream: Int? = nil) {
-        orders.send(HTTP2Order(do: .run, connection: connection, stream: stream, steps: steps))
+        orders.send(HTTP2Command(do: .run, connection: connection, stream: stream, steps: steps))
     }
 
     /// Opens a gate permanently.
-    package func open(_ gate: String) { orders.send(HTTP2Order(do: .open, name: gate)) }
+    package func open(_ gate: String) { orders.send(HTTP2Command(do: .open, name: gate)) }
 
     // MARK: Addresses
 
@@ -159,7 +159,7 @@ package final class HTTP2ScriptedServer: Sendable {
     /// The server name that the client sent (SNI) on each connection.
     package var serverNames: [String?] { journal.read { $0.connections.map(\.serverName) } }
 
-    private func seen<Found: Sendable>(_ pick: @escaping @Sendable (HTTP2Journal) -> Found?) async throws -> Found {
+    private func waitForRecord<Found: Sendable>(_ pick: @escaping @Sendable (HTTP2Journal) -> Found?) async throws -> Found {
         let found = try await journal.value { journal -> Found?? in
             if let found = pick(journal) { return .some(found) }
             return journal.hasEnded ? .some(nil) : nil
@@ -170,7 +170,7 @@ package final class HTTP2ScriptedServer: Sendable {
 
     /// Waits until a request, counted from 0, is complete.
     package func request(_ order: Int) async throws -> HTTP2Request {
-        try await seen { journal in
+        try await waitForRecord { journal in
             guard journal.requests.count > order, journal.requests[order].isComplete else { return nil }
             return journal.requests[order]
         }
@@ -178,12 +178,12 @@ package final class HTTP2ScriptedServer: Sendable {
 
     /// Waits until the head of a request, counted from 0, has arrived.
     package func head(_ order: Int) async throws -> HTTP2Request {
-        try await seen { $0.requests.count > order ? $0.requests[order] : nil }
+        try await waitForRecord { $0.requests.count > order ? $0.requests[order] : nil }
     }
 
     /// Waits until that number of connections was accepted.
     package func waitForConnections(_ count: Int) async throws {
-        try await seen { $0.connections.count >= count ? () : nil }
+        try await waitForRecord { $0.connections.count >= count ? () : nil }
     }
 
     /// Waits for the first frame that meets the condition, on any connection if nil.
@@ -192,7 +192,7 @@ package final class HTTP2ScriptedServer: Sendable {
         _ kind: HTTP2Frame.Kind, on connection: Int? = nil,
         where condition: @escaping @Sendable (HTTP2Frame) -> Bool = { _ in true }
     ) async throws -> HTTP2Frame {
-        try await seen { journal -> HTTP2Frame? in
+        try await waitForRecord { journal -> HTTP2Frame? in
             for (number, one) in journal.connections.enumerated() where connection == nil || connection == number {
                 if let frame = one.frames.first(where: { $0.kind == kind && condition($0) }) { return frame }
             }
@@ -203,7 +203,7 @@ package final class HTTP2ScriptedServer: Sendable {
     /// Waits for the first frame with which the client resets a stream or closes the connection; nil if it disconnects without
     /// one.
     package func verdict(on stream: Int, of connection: Int) async throws -> HTTP2Frame? {
-        try await seen { journal -> HTTP2Frame?? in
+        try await waitForRecord { journal -> HTTP2Frame?? in
             guard journal.connections.indices.contains(connection) else { return nil }
             let one = journal.connections[connection]
             let frame = one.frames.first { $0.kind == .goAway || ($0.kind == .resetStream && $0.stream == stream) }
@@ -214,7 +214,7 @@ package final class HTTP2ScriptedServer: Sendable {
 
     /// Waits until a connection, counted from 0, is closed, or the client has closed its sending side.
     package func waitForEnd(of connection: Int) async throws {
-        try await seen { journal -> Void? in
+        try await waitForRecord { journal -> Void? in
             guard journal.connections.indices.contains(connection) else { return nil }
             return journal.connections[connection].isClosed || journal.connections[connection].ending != nil ? () : nil
         }
@@ -222,18 +222,18 @@ package final class HTTP2ScriptedServer: Sendable {
 
     /// Waits until no accepted connection is open.
     package func waitForAllClosed() async throws {
-        try await seen { $0.connections.allSatisfy(\.isClosed) ? () : nil }
+        try await waitForRecord { $0.connections.allSatisfy(\.isClosed) ? () : nil }
     }
 
     /// Waits until the window of a stream or its connection is exhausted; returns the number of body bytes sent by then.
     package func blocked(stream: Int, on connection: Int = 0) async throws -> Int {
         let id = StreamID(connection: connection, stream: stream)
-        return try await seen { $0.blocked[id] }
+        return try await waitForRecord { $0.blocked[id] }
     }
 
     /// Waits until that number of scripts has reached a gate or a point.
     package func reached(_ name: String, times: Int = 1) async throws {
-        try await seen { $0.reached[name, default: 0] >= times ? () : nil }
+        try await waitForRecord { $0.reached[name, default: 0] >= times ? () : nil }
     }
 
     /// The number of times that a point of the script was reached.

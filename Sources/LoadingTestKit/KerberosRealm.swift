@@ -38,7 +38,7 @@ package final class KerberosRealm: Sendable {
         let administration = try ServerProcess.program("kadmin.local", package: "krb5-admin-server")
         try writeConfiguration(directory, port: 0)
         try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [database, "-r", name, "-P", "master", "create", "-s"], environment: environment, output: output
             )
         )
@@ -48,14 +48,14 @@ package final class KerberosRealm: Sendable {
         }
         let input = try directory.write(commands.joined(separator: "\n").utf8, to: "commands")
         try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [administration, "-r", name], environment: environment, input: input, output: output
             )
         )
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: keytab.path)
-        let (kdc, _) = try ServerProcess.serving(ports: 1, sign: "krb5kdc: starting...", in: output) { ports in
+        let (kdc, _) = try ServerProcess.startServer(ports: 1, sign: "krb5kdc: starting...", in: output) { ports in
             try writeConfiguration(directory, port: ports[0])
-            return ServerProcess.Order([daemon, "-n", "-r", name], environment: environment, output: output)
+            return ServerProcess.Command([daemon, "-n", "-r", name], environment: environment, output: output)
         }
         return KerberosRealm(directory: directory, keytab: keytab, kdc: kdc)
     }
@@ -70,7 +70,7 @@ package final class KerberosRealm: Sendable {
         let input = try directory.write("\(password)\n".utf8, to: "password")
         defer { try? FileManager.default.removeItem(at: input) }
         try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [program, "-l", lifetime, "\(user)@\(Self.name)"], environment: variables, input: input,
                 output: directory.file("kinit.log")
             )

@@ -16,7 +16,7 @@ package enum KeyringSession {
         let keyring = try ServerProcess.program("gnome-keyring-daemon", package: "gnome-keyring")
         // Unlocks the keyring, returns when it is ready, and ends with the bus.
         let script = #"printf 'master\n' | "$0" --unlock --components=secrets >/dev/null && exec "$@""#
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             suite, environment: environment(home), wrapper: [dbus, "--", "/bin/sh", "-c", script, keyring]
         )
     }

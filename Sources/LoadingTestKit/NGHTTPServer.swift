@@ -42,8 +42,8 @@ package final class NGHTTPServer: Sendable {
         } else {
             arguments.append("--no-tls")
         }
-        let (process, ports) = try ServerProcess.serving(ports: 1, sign: "listen ", in: directory.file("log")) { ports in
-            ServerProcess.Order([program] + arguments + ["\(ports[0])"] + files, output: directory.file("log"))
+        let (process, ports) = try ServerProcess.startServer(ports: 1, sign: "listen ", in: directory.file("log")) { ports in
+            ServerProcess.Command([program] + arguments + ["\(ports[0])"] + files, output: directory.file("log"))
         }
         return NGHTTPServer(directory: directory, port: ports[0], isSecure: identity != nil, process: process)
     }

@@ -49,7 +49,7 @@ package final class NTLMServer: Sendable {
         let socket = try ServerProcess.listeningSocket()
         defer { Glibc.close(socket.descriptor) }
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 arguments, environment: environment, output: .file(directory.file("log")), sockets: [socket.descriptor]
             )
         )

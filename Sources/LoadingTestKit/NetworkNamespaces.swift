@@ -44,7 +44,7 @@ package final class NetworkNamespaces: Sendable {
 
     deinit {
         for name in [client, server] {
-            _ = try? ServerProcess.run(ServerProcess.Order([ip, "netns", "del", name], output: .nothing))
+            _ = try? ServerProcess.run(ServerProcess.Command([ip, "netns", "del", name], output: .nothing))
         }
     }
 
@@ -53,7 +53,7 @@ package final class NetworkNamespaces: Sendable {
 
     private func run(_ command: String) async throws {
         _ = try await ServerProcess.run(
-            ServerProcess.Order([ip] + command.split(separator: " ").map(String.init), output: .nothing))
+            ServerProcess.Command([ip] + command.split(separator: " ").map(String.init), output: .nothing))
     }
 
     /// The shell command that runs a program in the client's namespace, for the program in `$0` and its arguments.

@@ -58,7 +58,7 @@ package final class NginxServer: Sendable {
         let text = configuration(directory.path, ports: sockets.map(\.port), ciphers, requestsPerConnection)
         let file = try directory.write(text.utf8, to: "nginx.conf")
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [program, "-p", directory.path, "-c", file.path, "-e", directory.path + "/error.log"],
                 environment: ["NGINX": sockets.indices.map { "\(3 + $0);" }.joined()], output: .nothing,
                 sockets: sockets.map(\.descriptor)))

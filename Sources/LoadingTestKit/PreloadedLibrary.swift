@@ -19,7 +19,7 @@ package struct PreloadedLibrary: Sendable {
         folder = try TemporaryDirectory()
         let file = try folder.write(source.utf8, to: "preloaded.c")
         try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [try Self.compiler(), "-shared", "-fPIC", "-O1", "-o", path, file.path, "-ldl"],
                 environment: ProcessInfo.processInfo.environment, output: folder.file("output")))
     }

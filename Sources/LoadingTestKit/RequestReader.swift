@@ -20,7 +20,7 @@ struct RequestReader {
         case head, sized(Int), chunkSize, chunk(Int), chunkEnd, trailers, broken
     }
 
-    static let keptBody = 64 << 20
+    static let maximumBodySize = 64 << 20
     private var buffer: [UInt8] = []
     private var position = 0
     private var stage = Stage.head
@@ -115,7 +115,7 @@ struct RequestReader {
         let bytes = buffer[position..<(position + count)]
         position += count
         current?.bodyLength += count
-        if let kept = current?.body.count, kept < Self.keptBody { current?.body.append(contentsOf: bytes) }
+        if let kept = current?.body.count, kept < Self.maximumBodySize { current?.body.append(contentsOf: bytes) }
         return .body(total: current?.bodyLength ?? 0)
     }
 

@@ -74,7 +74,7 @@ final class ScriptedConnection: ChannelInboundHandler {
         bytesReceived += bytes.count
         journal.change { journal in
             journal.connections[number].bytesReceived += bytes.count
-            let room = ServerJournal.keptBytes - journal.connections[number].received.count
+            let room = ServerJournal.maximumReceivedBytes - journal.connections[number].received.count
             if room > 0 { journal.connections[number].received.append(contentsOf: bytes.prefix(room)) }
         }
         // Bytes that arrive although reading was stopped, as at the end of the connection, are processed when reading starts

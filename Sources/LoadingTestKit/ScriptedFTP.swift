@@ -26,7 +26,7 @@ package final class ScriptedFTP: Sendable {
     }
 
     /// A command of a client.
-    package struct Order: Sendable {
+    package struct Command: Sendable {
         package var word: String
         package var argument: String
         /// The number of earlier commands with the same word, on all connections.
@@ -34,7 +34,7 @@ package final class ScriptedFTP: Sendable {
     }
 
     /// Returns whether it handled the command completely; otherwise, the server does.
-    package typealias Rule = @Sendable (Visit, Order) throws -> Bool
+    package typealias Rule = @Sendable (Visit, Command) throws -> Bool
 
     /// The server's side of TLS.
     package struct Security: Sendable {
@@ -60,7 +60,7 @@ package final class ScriptedFTP: Sendable {
 
     package struct State: Sendable {
         package fileprivate(set) var files: [String: File]
-        package fileprivate(set) var orders: [String] = []
+        package fileprivate(set) var commands: [String] = []
         fileprivate var counts: [String: Int] = [:]
         package fileprivate(set) var connections = 0
         package fileprivate(set) var ends = 0
@@ -104,25 +104,25 @@ package final class ScriptedFTP: Sendable {
     }
 
     /// The commands of all clients, line by line.
-    package var orders: [String] { state.read(\.orders) }
+    package var commands: [String] { state.read(\.commands) }
     package var connectionCount: Int { state.read(\.connections) }
     package var dataCount: Int { state.read(\.dataConnections) }
 
     /// The lines that begin with the word.
-    package func orders(_ word: String) -> [String] { orders.filter { $0 == word || $0.hasPrefix(word + " ") } }
+    package func commands(_ word: String) -> [String] { commands.filter { $0 == word || $0.hasPrefix(word + " ") } }
 
     package func content(_ path: String) -> [UInt8]? { state.read { $0.files[path]?.content } }
 
     package func change(_ path: String, _ file: File?) { state.change { $0.files[path] = file } }
 
     /// Waits for a command line that begins with the word.
-    package func heard(_ word: String) async throws {
-        try await state.value { $0.orders.contains { $0 == word || $0.hasPrefix(word + " ") } ? () : nil }
+    package func waitForCommand(_ word: String) async throws {
+        try await state.value { $0.commands.contains { $0 == word || $0.hasPrefix(word + " ") } ? () : nil }
     }
 
     /// Records a note of a rule, for the test to wait for.
     package func note(_ text: String) { state.change { $0.notes.append(text) } }
-    package func noted(_ start: String) async throws -> String {
+    package func waitForNote(_ start: String) async throws -> String {
         try await state.value { $0.notes.first { $0.hasPrefix(start) } }
     }
 
@@ -207,12 +207,12 @@ package final class ScriptedFTP: Sendable {
             let parts = text.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
             let word = String(parts[0]).uppercased()
             let count = state.change { state in
-                state.orders.append(text)
+                state.commands.append(text)
                 state.counts[word, default: 0] += 1
                 return state.counts[word, default: 0] - 1
             }
-            let order = Order(word: word, argument: parts.count > 1 ? String(parts[1]) : "", count: count)
-            if try !rule(visit, order) { try visit.obey(order) }
+            let command = Command(word: word, argument: parts.count > 1 ? String(parts[1]) : "", count: count)
+            if try !rule(visit, command) { try visit.handle(command) }
         }
     }
 
@@ -304,9 +304,9 @@ package final class ScriptedFTP: Sendable {
         }
 
         // swift-format-ignore
-        package func obey(_ order: Order) throws {
-            let argument = order.argument
-            switch order.word {
+        package func handle(_ command: Command) throws {
+            let argument = command.argument
+            switch command.word {
             case "AUTH" where server.security != nil && !control.isSecure:
                 try say("234 go ahead")
                 try secure()
@@ -346,7 +346,7 @@ package final class ScriptedFTP: Sendable {
                 try say("150 go ahead")
                 let bytes = try take { $0.rest() }
                 let old = file(argument)?.content ?? []
-                let kept = order.word == "APPE" ? old : Array(old.prefix(offset))
+                let kept = command.word == "APPE" ? old : Array(old.prefix(offset))
                 server.change(path(argument), File(content: kept + bytes))
                 try say("226 stored")
             case "ABOR": try say("226 aborted")

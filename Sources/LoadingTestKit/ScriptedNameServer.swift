@@ -107,7 +107,7 @@ package final class ScriptedNameServer: Sendable {
     }
 
     /// Waits for a question for a name and family.
-    package func asked(_ name: String, isV6: Bool = false) async throws {
+    package func waitForQuestion(_ name: String, isV6: Bool = false) async throws {
         try await journal.value { $0.questions.contains(Question(name: name, isV6: isV6)) ? () : nil }
     }
 

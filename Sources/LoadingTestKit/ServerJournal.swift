@@ -20,7 +20,7 @@ struct ServerJournal: Sendable {
         var isClosed = false
     }
 
-    static let keptBytes = 1 << 20
+    static let maximumReceivedBytes = 1 << 20
     var requests: [RecordedRequest] = []
     var connections: [Connection] = []
     var reached: [String: Int] = [:]

@@ -14,13 +14,13 @@ import Glibc
 #endif
 
 extension ServerProcess {
-    package static func start(_ order: Order) throws -> ServerProcess {
+    package static func start(_ command: Command) throws -> ServerProcess {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, 0, order.input?.path ?? "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, 0, command.input?.path ?? "/dev/null", O_RDONLY, 0)
         var pipes: [(Pipe, take: @Sendable (Data) -> Void)] = []
-        for (number, output) in [(1, order.output), (2, order.errors)] as [(Int32, Output?)] {
+        for (number, output) in [(1, command.output), (2, command.errors)] as [(Int32, Output?)] {
             switch output {
             case nil: posix_spawn_file_actions_adddup2(&actions, 1, number)
             case .nothing: posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_WRONLY, 0)
@@ -33,15 +33,15 @@ extension ServerProcess {
             }
         }
         // Duplicates above the numbers that the child gets.
-        let high = order.sockets.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
+        let high = command.sockets.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
         defer { for descriptor in high { close(descriptor) } }
         for (index, descriptor) in high.enumerated() {
             posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(3 + index))
         }
         // glibc has a file action for the working directory, which Swift does not import.
-        let arguments = (order.directory.map { ["/usr/bin/env", "--chdir=\($0.path)"] } ?? []) + order.arguments
+        let arguments = (command.directory.map { ["/usr/bin/env", "--chdir=\($0.path)"] } ?? []) + command.arguments
         let argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-        let environment: [UnsafeMutablePointer<CChar>?] = order.variables.map { strdup("\($0)=\($1)") } + [nil]
+        let environment: [UnsafeMutablePointer<CChar>?] = command.variables.map { strdup("\($0)=\($1)") } + [nil]
         defer { for pointer in argv + environment { free(pointer) } }
         // Threads of Swift's task pool have blocked signals, which the child would inherit.
         var attributes = posix_spawnattr_t()
@@ -77,7 +77,7 @@ extension ServerProcess {
     }
 }
 
-extension ServerProcess.Order {
+extension ServerProcess.Command {
     fileprivate var variables: [String: String] {
         var home = directory ?? URL(fileURLWithPath: "/")
         if case .file(let file) = output { home = file.deletingLastPathComponent() }

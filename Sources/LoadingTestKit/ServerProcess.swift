@@ -29,7 +29,7 @@ package final class ServerProcess: Sendable {
     }
 
     /// The arguments of a program, and its environment variables besides PATH, HOME and LANG.
-    package struct Order: Sendable {
+    package struct Command: Sendable {
         package var arguments: [String]
         package var environment: [String: String]
         /// The working directory; nil means this process's.
@@ -93,7 +93,7 @@ package final class ServerProcess: Sendable {
     }
 
     /// Finds a program in the build folder, where `Scripts/install-needs` puts it.
-    static func unpacked(_ path: String) throws -> String {
+    static func buildFolderProgram(_ path: String) throws -> String {
         let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         for start in [FileManager.default.currentDirectoryPath, program] + CommandLine.arguments {
             var folder = URL(fileURLWithPath: start)
@@ -108,17 +108,19 @@ package final class ServerProcess: Sendable {
 
     /// Runs a program to its end; returns the content of its output file.
     @discardableResult
-    package static func run(_ order: Order) throws -> String { try outcome(of: order, try start(order).waited()) }
+    package static func run(_ command: Command) throws -> String { try outcome(of: command, try start(command).waitForExit()) }
 
     /// Runs a program without blocking a thread; cancelling the task kills the program.
     @discardableResult
-    package static func run(_ order: Order) async throws -> String { try outcome(of: order, try await start(order).end()) }
+    package static func run(_ command: Command) async throws -> String {
+        try outcome(of: command, try await start(command).end())
+    }
 
-    private static func outcome(of order: Order, _ code: Int32) throws -> String {
-        let text = order.text
+    private static func outcome(of command: Command, _ code: Int32) throws -> String {
+        let text = command.text
         guard code == 0 else {
             throw Failure(
-                description: "\(order.arguments.joined(separator: " ")) ended with status \(code): \(text.suffix(2000))")
+                description: "\(command.arguments.joined(separator: " ")) ended with status \(code): \(text.suffix(2000))")
         }
         return text
     }
@@ -129,7 +131,7 @@ package final class ServerProcess: Sendable {
     ) async throws -> (ServerProcess, String) {
         let output = Watched((text: "", hasEnded: false))
         let process = try start(
-            Order(
+            Command(
                 arguments,
                 output: .pipe { data in
                     output.change { output in
@@ -150,17 +152,17 @@ package final class ServerProcess: Sendable {
     ///
     /// The ports are free when they are chosen. If another process takes one before the program does, the program ends, and other
     /// ports are tried.
-    static func serving(
-        ports count: Int, sign: String, in log: URL, _ order: ([Int]) throws -> Order
+    static func startServer(
+        ports count: Int, sign: String, in log: URL, _ command: ([Int]) throws -> Command
     ) throws -> (ServerProcess, ports: [Int]) {
         func text() -> String { (try? String(contentsOf: log, encoding: .utf8)) ?? "" }
         func isReady(_ ports: [Int]) -> Bool { text().contains(sign) && ports.allSatisfy(connects) }
         var output = ""
         for _ in 0..<5 {
             let ports = try freePorts(count)
-            let order = try order(ports)
+            let command = try command(ports)
             let changes = try FileChanges(below: log.deletingLastPathComponent())
-            let process = try start(order)
+            let process = try start(command)
             let life = Pipe()
             // Not the ServerProcess object itself: releasing it ends the program.
             Thread.detachNewThread { [number = process.process] in
@@ -170,7 +172,7 @@ package final class ServerProcess: Sendable {
             // If the report came too early, the log grows again a moment later.
             while !isReady(ports), changes.wait(orEndOf: life.fileHandleForReading.fileDescriptor) {}
             if isReady(ports) { return (process, ports) }
-            output = order.text + text()
+            output = command.text + text()
         }
         throw Failure(description: "the server did not start: \(output.suffix(2000))")
     }
@@ -183,7 +185,7 @@ package final class ServerProcess: Sendable {
     /// Sends a signal to end the program, and waits until it has ended.
     package func stop(_ signal: Int32 = SIGTERM) {
         self.signal(signal)
-        waited()
+        waitForExit()
     }
 
     deinit { stop(SIGKILL) }
@@ -195,7 +197,7 @@ package final class ServerProcess: Sendable {
         let code = Watched<Int32?>(nil)
         Thread.detachNewThread { [self] in
             // Not within `change`, whose lock the task needs to be cancelled.
-            let end = waited()
+            let end = waitForExit()
             code.change { $0 = end }
         }
         do {
@@ -213,7 +215,7 @@ package final class ServerProcess: Sendable {
     }
 
     @discardableResult
-    private func waited() -> Int32 {
+    private func waitForExit() -> Int32 {
         Self.awaitEnd(of: process)
         return code.withLock { code in
             if let code { return code }

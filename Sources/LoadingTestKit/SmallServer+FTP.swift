@@ -97,7 +97,7 @@ extension SmallServer {
 
     /// ProFTPD, for the user "ada" with the password "secret".
     package static func proftpd(_ options: FTPOptions = FTPOptions()) throws -> SmallServer {
-        let program = try ServerProcess.unpacked("proftpd/usr/sbin/proftpd")
+        let program = try ServerProcess.buildFolderProgram("proftpd/usr/sbin/proftpd")
         let modules = URL(fileURLWithPath: program).deletingLastPathComponent().appendingPathComponent("../lib/proftpd")
             .standardized.path
         return try start { port, directory in

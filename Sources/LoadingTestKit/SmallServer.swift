@@ -128,11 +128,11 @@ package final class SmallServer: Sendable {
     static func start(_ arguments: (Int, ServerDirectory) throws -> [String]) throws -> SmallServer {
         let directory = try ServerDirectory()
         let shell = try ServerProcess.program("bash", package: "bash")
-        let (process, ports) = try ServerProcess.serving(ports: 1, sign: "ready", in: directory.file("sign.log")) { ports in
+        let (process, ports) = try ServerProcess.startServer(ports: 1, sign: "ready", in: directory.file("sign.log")) { ports in
             let wait =
                 "for ((i = 0; i < 1500; i++)); do (: < /dev/tcp/127.0.0.1/\(ports[0])) 2> /dev/null"
                 + " && echo ready > \"$0\" && break; sleep 0.02; done"
-            return ServerProcess.Order(
+            return ServerProcess.Command(
                 [shell, "-c", "( (\(wait)) & ); exec \"$@\"", directory.file("sign.log").path]
                     + (try arguments(ports[0], directory)),
                 output: directory.file("output.log")

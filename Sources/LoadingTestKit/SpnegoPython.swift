@@ -20,7 +20,7 @@ enum SpnegoPython {
     }
 
     static func interpreter() throws -> String {
-        try ServerProcess.unpacked("python/bin/python3")
+        try ServerProcess.buildFolderProgram("python/bin/python3")
     }
 
     /// An HTTP server on the listening socket 3, which binds connections to their authenticated users.

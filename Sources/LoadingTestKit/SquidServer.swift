@@ -70,13 +70,13 @@ package final class SquidServer: Sendable {
             }
         }
         settings += schemes.isEmpty ? "http_access allow all\n" : "acl known proxy_auth REQUIRED\nhttp_access allow known\n"
-        let (process, ports) = try ServerProcess.serving(
+        let (process, ports) = try ServerProcess.startServer(
             ports: 1, sign: "Accepting HTTP\(identity == nil ? "" : "S") Socket connections", in: directory.file("logs/cache.log")
         ) { [settings] ports in
             let file = try directory.write(
                 (fixed(directory.path, name: serviceName, port: ports[0], isSecure: identity != nil) + settings).utf8,
                 to: "squid.conf")
-            return ServerProcess.Order(
+            return ServerProcess.Command(
                 [program, "-N", "-n", serviceName, "-f", file.path], environment: realm?.environment ?? [:],
                 output: directory.file("output.log")
             )
@@ -110,7 +110,7 @@ package final class SquidServer: Sendable {
         let socket = try ServerProcess.listeningSocket()
         defer { close(socket.descriptor) }
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [try SpnegoPython.interpreter(), program.path],
                 environment: try SpnegoPython.write(users, domain: NTLMServer.domain, in: directory),
                 output: .file(directory.file("judge.log")), sockets: [socket.descriptor]

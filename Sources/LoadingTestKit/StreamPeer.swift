@@ -105,7 +105,7 @@ package final class StreamPeer: Sendable {
         }
 
         /// Limits the socket's receive buffer.
-        package func narrow() {
+        package func limitReceiveBuffer() {
             var size: Int32 = 262_144
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }

@@ -71,7 +71,7 @@ package struct TestCertificates: Sendable {
     /// For www.shop.localhost and img.shop.localhost, with its intermediate.
     package let shop: Identity
     /// For the same names, issued by an untrusted root.
-    package let strangeShop: Identity
+    package let untrustedShop: Identity
     /// The leaf of ``valid`` without its intermediate.
     package let missingIntermediate: Identity
     /// The leaf of ``valid`` with a certificate that has the name of its intermediate, but another key.
@@ -79,11 +79,11 @@ package struct TestCertificates: Sendable {
     /// For *.example.com only.
     package let wildcard: Identity
     /// For localhost and the addresses, issued by an intermediate whose name constraints permit them.
-    package let nameConstraintKept: Identity
+    package let nameConstraintSatisfied: Identity
     /// For localhost and the addresses, issued by a valid server certificate, which is not a CA.
-    package let ordinaryIssuer: Identity
+    package let nonCAIssuer: Identity
     /// For localhost, issued by an intermediate whose name constraints only permit good.example.
-    package let nameConstraintBroken: Identity
+    package let nameConstraintViolated: Identity
     /// For localhost and the addresses, with a 1024-bit RSA key.
     package let weakKey: Identity
     /// For localhost and the addresses, for clients only (extended key usage).
@@ -91,7 +91,7 @@ package struct TestCertificates: Sendable {
     /// A client certificate of the same intermediate, accepted by servers that trust ``root``.
     package let client: Identity
     /// A client certificate of an untrusted root.
-    package let strangeClient: Identity
+    package let untrustedClient: Identity
     /// The root to trust, in DER.
     package let root: Data
     package let rootPEM: String
@@ -126,7 +126,7 @@ package struct TestCertificates: Sendable {
         unknownAuthority = try Self.identity(Self.leaf(names, under: stranger, years), [stranger])
         let shopNames: [GeneralName] = [.dnsName("www.shop.localhost"), .dnsName("img.shop.localhost")]
         shop = try Self.identity(Self.leaf(shopNames, under: middle, years), [middle])
-        strangeShop = try Self.identity(Self.leaf(shopNames, under: stranger, years), [stranger])
+        untrustedShop = try Self.identity(Self.leaf(shopNames, under: stranger, years), [stranger])
         wildcard = try Self.identity(Self.leaf([.dnsName("*.example.com")], under: middle, years), [middle])
         let addresses = [
             ASN1OctetString(contentBytes: [127, 0, 0, 0, 255, 0, 0, 0]),
@@ -136,24 +136,24 @@ package struct TestCertificates: Sendable {
         ]
         let local = NameConstraints(permittedDNSDomains: ["localhost"], permittedIPRanges: addresses)
         let limited = try Self.authority("Limited Intermediate", under: root, years, limits: local)
-        nameConstraintKept = try Self.identity(Self.leaf(names, under: limited, years), [limited])
+        nameConstraintSatisfied = try Self.identity(Self.leaf(names, under: limited, years), [limited])
         let foreign = NameConstraints(permittedDNSDomains: ["good.example"])
         let elsewhere = try Self.authority("Foreign Intermediate", under: root, years, limits: foreign)
-        nameConstraintBroken = try Self.identity(Self.leaf([names[0]], under: elsewhere, years), [elsewhere])
+        nameConstraintViolated = try Self.identity(Self.leaf([names[0]], under: elsewhere, years), [elsewhere])
         let (ordinaryKey, ordinaryName) = (P256.Signing.PrivateKey(), try DistinguishedName { CommonName("Test Server") })
         let ordinary = try Self.certificate(
             names, of: .init(ordinaryKey.publicKey), under: middle, or: ordinaryKey, years, commonName: "Test Server",
             usage: .serverAuth
         )
         let usurper = Authority(name: ordinaryName, key: ordinaryKey, certificate: ordinary)
-        ordinaryIssuer = try Self.identity(
+        nonCAIssuer = try Self.identity(
             Self.leaf(names, under: usurper, years, commonName: "Other Server"), [usurper, middle])
         weakKey = try Self.identity(Self.weakLeaf(names, under: middle, years), [middle])
         clientOnly = try Self.identity(Self.leaf(names, under: middle, years, usage: .clientAuth), [middle])
         client = try Self.identity(
             Self.leaf([], under: middle, years, commonName: "Test Client", usage: .clientAuth), [middle]
         )
-        strangeClient = try Self.identity(
+        untrustedClient = try Self.identity(
             Self.leaf([], under: stranger, years, commonName: "Strange Client", usage: .clientAuth), [stranger]
         )
         self.root = Data(try Self.der(root.certificate))

@@ -120,7 +120,7 @@ package final class UploadServer: Sendable {
         defer { Glibc.close(socket.descriptor) }
         let lines = Watched((text: "", hasEnded: false))
         process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 arguments,
                 output: .pipe { data in
                     lines.change { lines in

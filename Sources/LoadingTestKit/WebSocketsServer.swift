@@ -25,7 +25,7 @@ package final class WebSocketsServer: Sendable {
         /// permessage-deflate as the client offers it: with context takeover in both directions.
         case compressed
         /// Without context takeover in both directions.
-        case forgetful
+        case noContextTakeover
         /// Windows of 512 bytes, also for the client if its offer permits that.
         case small
     }
@@ -63,7 +63,7 @@ package final class WebSocketsServer: Sendable {
         defer { for socket in sockets { Glibc.close(socket.descriptor) } }
         let ends = Watched((text: "", hasEnded: false))
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [python, program.path, directory.file("chain.pem").path, directory.file("key.pem").path],
                 output: .pipe { data in
                     ends.change { ends in

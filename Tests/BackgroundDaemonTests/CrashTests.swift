@@ -16,12 +16,12 @@ import Testing
     @Test("nothing is lost, mixed up, told twice or left behind if the daemon and programs are killed at random")
     func kills() async throws {
         let folder = try TemporaryDirectory()
-        let build = try OwnProcess.executable().deletingLastPathComponent().path
+        let build = try SeparateProcess.executable().deletingLastPathComponent().path
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         // If it finds a fault, it exits with 1, and this throws.
         let text = try await ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 ["/usr/bin/env", "python3", root.appending(path: "Scripts/crash-test").path],
                 environment: ["KILLS": "20", "BUILD": build, "LIMIT": "120", "POWER": "0"], output: folder.file("output")))
         #expect(text.contains("kills of a daemon"))

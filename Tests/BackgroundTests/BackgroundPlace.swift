@@ -30,7 +30,7 @@ final class BackgroundPlace: Sendable {
         let files = FileManager.default
         let name = String(UUID().uuidString.prefix(8)).lowercased()
         home = URL(fileURLWithPath: "/tmp/bg-\(name)")
-        let own = try OwnProcess.executable()
+        let own = try SeparateProcess.executable()
         bin = own.deletingLastPathComponent().appendingPathComponent("background-places/\(name)")
         self.daemonVariables = daemonVariables
         for folder in ["run", "state", "data", "cache", "out", "tmp"] {
@@ -47,7 +47,7 @@ final class BackgroundPlace: Sendable {
         let variables = daemonVariables.map { "\($0.key)='\($0.value)'" }.joined(separator: " ")
         let script = "#!/bin/sh\nexec env \(variables) '\(bin.path)/urlsessiond' \"$@\"\n"
         try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 ["/bin/sh", "-c", "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh", script, home.path + "/start"],
                 output: .nothing))
     }
@@ -123,7 +123,7 @@ final class BackgroundPlace: Sendable {
             ProgramScript.labelKey: label, ProgramScript.journalKey: home.path + "/journal", ProgramScript.folderKey: out.path,
             ProgramScript.launchKey: home.path + "/launch",
         ]
-        for (key, value) in OwnProcess.command("BackgroundProgram", by: bin).variables { variables[key] = value }
+        for (key, value) in SeparateProcess.command("BackgroundProgram", by: bin).variables { variables[key] = value }
         return variables
     }
 
@@ -135,13 +135,13 @@ final class BackgroundPlace: Sendable {
         _ label: String, as file: String = "program", launch: [String] = [], launchVariables: [String: String] = [:],
         variables additional: [String: String] = [:], wrapper: [String] = []
     ) throws -> ProgramHandle {
-        try put(OwnProcess.executable(), file)
+        try put(SeparateProcess.executable(), file)
         let fifo = home.appendingPathComponent("orders-\(label)")
         guard mkfifo(fifo.path, 0o600) == 0 else { throw PlaceFailure("mkfifo: errno \(errno)") }
         // Does not wait for the other end.
         let orders = open(fifo.path, O_RDWR | O_CLOEXEC)
         guard orders >= 0 else { throw PlaceFailure("\(fifo.path): errno \(errno)") }
-        let command = OwnProcess.command("BackgroundProgram", by: bin.appendingPathComponent(file))
+        let command = SeparateProcess.command("BackgroundProgram", by: bin.appendingPathComponent(file))
         let environment = ProcessInfo.processInfo.environment.merging(variables(label)) { $1 }.merging(additional) { $1 }
         if !launch.isEmpty {
             let changed = variables("launched").merging([ProgramScript.scriptKey: launch.joined(separator: ";")]) { $1 }
@@ -150,7 +150,7 @@ final class BackgroundPlace: Sendable {
             try Data(arguments.joined(separator: "\u{1}").utf8).write(to: home.appendingPathComponent("launch"))
         }
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 wrapper + command.arguments, environment: environment, input: fifo,
                 output: home.appendingPathComponent("\(label).log")))
         return ProgramHandle(label: label, process: process, orders: orders, journal: journal)
@@ -191,13 +191,13 @@ final class BackgroundPlace: Sendable {
 
     /// After this, it can be started again.
     func bringDaemon() throws {
-        try put(OwnProcess.executable().deletingLastPathComponent().appendingPathComponent("urlsessiond"), "urlsessiond")
+        try put(SeparateProcess.executable().deletingLastPathComponent().appendingPathComponent("urlsessiond"), "urlsessiond")
     }
 
     /// Starts a daemon directly.
     func startDaemon(_ arguments: [String]) throws -> ServerProcess {
         try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [bin.path + "/urlsessiond"] + arguments, environment: variables("daemon"),
                 output: home.appendingPathComponent("daemon-\(UUID().uuidString).log")))
     }
@@ -205,7 +205,7 @@ final class BackgroundPlace: Sendable {
     /// Starts a command with the place's environment, and passes on its output.
     func run(_ arguments: [String], _ hear: @escaping @Sendable (String) -> Void) throws -> ServerProcess {
         try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 arguments, environment: variables("command"), output: .pipe { hear(String(decoding: $0, as: UTF8.self)) }))
     }
 

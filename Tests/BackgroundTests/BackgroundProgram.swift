@@ -21,7 +21,7 @@ import Glibc
 #endif
 
 /// A program with background sessions, in a process of its own, controlled by ``ProgramScript``.
-@Suite(.enabled(if: OwnProcess.isHere("BackgroundProgram"), "it runs in a process of its own"))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("BackgroundProgram"), "it runs in a process of its own"))
 struct BackgroundProgram {
     @Test(.timeLimit(.minutes(5))) func `follows its script`() async throws {
         let journal = try ProgramVoice()
@@ -323,7 +323,7 @@ final class ProgramWork: Sendable {
     private func tellChildren() async throws {
         let said = Watched((text: "", isOver: false))
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 ["/bin/sh", "-c", "echo ${URLSESSION_BACKGROUND_EVENTS:-none}"],
                 environment: ProcessInfo.processInfo.environment,
                 output: .pipe { data in said.change { $0 = ($0.text + String(decoding: data, as: UTF8.self), data.isEmpty) } }))

@@ -22,7 +22,7 @@ extension BackgroundPlace {
     func script(_ text: String, as name: String) throws -> String {
         let path = home.path + "/" + name
         try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 ["/bin/sh", "-c", "printf '%s\\n' \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh", "#!/bin/sh\n\(text)", path],
                 output: .nothing))
         return path

@@ -36,7 +36,7 @@ struct DaemonStartTests {
     private static let obstacles = [
         Obstacle(testDescription: "a list of a newer version", reasons: ["A newer version has written the list"]) { place in
             try ServerProcess.run(
-                ServerProcess.Order(
+                ServerProcess.Command(
                     ["/usr/bin/env", "python3", "-c", newerList, state(place) + "/transfers.sqlite"], output: .nothing))
             return [:]
         },

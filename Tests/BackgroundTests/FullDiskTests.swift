@@ -187,7 +187,7 @@ private struct SmallDisk: Sendable {
 
     /// Whether this user may mount one.
     static let isPossible: Bool = {
-        let order = ServerProcess.Order(wrapper("/tmp", 1) + ["/bin/true"], output: .nothing)
+        let order = ServerProcess.Command(wrapper("/tmp", 1) + ["/bin/true"], output: .nothing)
         do { try ServerProcess.run(order) } catch { return false }
         return true
     }()

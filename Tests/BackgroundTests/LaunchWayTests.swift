@@ -70,7 +70,7 @@ struct LaunchWayTests {
     private static let hasServiceManager =
         FileManager.default.isExecutableFile(atPath: "/usr/bin/systemctl")
         && FileManager.default.isExecutableFile(atPath: "/lib/systemd/systemd")
-        && (try? ServerProcess.run(ServerProcess.Order(["/usr/bin/unshare", "-m", "/bin/true"], output: .nothing))) != nil
+        && (try? ServerProcess.run(ServerProcess.Command(["/usr/bin/unshare", "-m", "/bin/true"], output: .nothing))) != nil
 
     @Test(.enabled(if: hasServiceManager, "it needs systemd and private mounts"))
     func `a program is started as a unit of the user's service manager`() async throws {

@@ -19,7 +19,7 @@ import Glibc
 @Suite(.enabled(if: geteuid() == 0, "it needs a network of its own"), .timeLimit(.minutes(2)))
 struct NearNetworkTests {
     @Test func `background transfers begin without a default route`() async throws {
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "NoDefaultRouteTests", environment: [:],
             wrapper: ["/usr/bin/env", "unshare", "-n", "-m", "/bin/sh", "-c", Self.setUp, "sh"])
     }

@@ -16,7 +16,7 @@ import Glibc
 #endif
 
 /// Runs in a network of its own without a route to others; see ``NearNetworkTests``.
-@Suite(.enabled(if: OwnProcess.isHere("NoDefaultRouteTests")), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("NoDefaultRouteTests")), .timeLimit(.minutes(2)))
 struct NoDefaultRouteTests {
     private func withServer(_ test: (BackgroundPlace, ScriptedServer) async throws -> Void) async throws {
         let server = try await ScriptedServer.start(address: "10.77.1.1") { .ok($0.path) }
@@ -30,7 +30,7 @@ struct NoDefaultRouteTests {
     }
 
     private func ip(_ arguments: String...) throws {
-        try ServerProcess.run(ServerProcess.Order(["/usr/bin/env", "ip"] + arguments, output: .nothing))
+        try ServerProcess.run(ServerProcess.Command(["/usr/bin/env", "ip"] + arguments, output: .nothing))
     }
 
     @Test func `a local host is reached by its address and by its name`() async throws {

@@ -152,8 +152,9 @@ final class Runner: RowRunner {
         try JSONEncoder().encode(errand).write(to: input)
         let environment = ProcessInfo.processInfo.environment.merging(Home.variables(home)) { $1 }
         let process = try ServerProcess.start(
-            ServerProcess.Order(
-                [try OwnProcess.executable().path, "--errand"], environment: environment, input: input, output: .file(output),
+            ServerProcess.Command(
+                [try SeparateProcess.executable().path, "--errand"], environment: environment, input: input,
+                output: .file(output),
                 errors: .file(place.appending(path: "errors"))))
         if order.command == .killProgram {
             let (town, gate) = (town, scene.gate)
@@ -235,7 +236,7 @@ enum Home {
             try FileManager.default.createDirectory(
                 at: home.appending(path: name), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         }
-        let daemon = try OwnProcess.executable().deletingLastPathComponent().appending(path: "urlsessiond")
+        let daemon = try SeparateProcess.executable().deletingLastPathComponent().appending(path: "urlsessiond")
         try FileManager.default.copyItem(at: daemon, to: home.appending(path: "bin/urlsessiond"))
         try Data(TestCertificates.shared.get().rootPEM.utf8).write(to: home.appending(path: "roots.pem"))
         for (name, value) in variables(home) { setenv(name, value, 1) }

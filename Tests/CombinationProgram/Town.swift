@@ -75,7 +75,7 @@ final class Town: Sendable {
         map.sockets = folder.path
         deadPort = try RefusingPort()
         map.dead = deadPort.number
-        map.strangeRoot = Data(certificates.strangeShop.chain[1])
+        map.strangeRoot = Data(certificates.untrustedShop.chain[1])
         map.clientChain = certificates.client.chainPEM
         map.clientKey = certificates.client.keyPEM
         map.pinned = try Self.keyHash(certificates.shop)
@@ -104,18 +104,18 @@ final class Town: Sendable {
         map.clear = try await serve()
         clearPort.change { [port = map.clear] in $0 = port }
         map.good = try await serve(certificates.shop)
-        map.strange = try await serve(certificates.strangeShop)
+        map.strange = try await serve(certificates.untrustedShop)
         map.client = try await serve(certificates.shop, clientRoot: certificates.rootPEM)
         _ = try await serve(path: folder.path + "/clear", port: map.clear)
         _ = try await serve(path: folder.path + "/good", certificates.shop, port: map.good)
-        _ = try await serve(path: folder.path + "/strange", certificates.strangeShop, port: map.strange)
+        _ = try await serve(path: folder.path + "/strange", certificates.untrustedShop, port: map.strange)
         map.forward = try TunnelMaker(.connect, forward: try await serve(proxy: false)).port
         map.askingForward = try TunnelMaker(.asking, forward: try await serve(proxy: true)).port
 
         var http2Servers: [HTTP2ScriptedServer] = []
         for (identity, isRequiring) in [
-            (nil, false), (certificates.shop, false), (certificates.strangeShop, false), (certificates.shop, true),
-            (certificates.strangeShop, true),
+            (nil, false), (certificates.shop, false), (certificates.untrustedShop, false), (certificates.shop, true),
+            (certificates.untrustedShop, true),
         ] {
             let port = Watched(0)
             // SETTINGS would be garbage on a connection that uses HTTP/1.1. Requests for another protocol use HTTP/1.1, or

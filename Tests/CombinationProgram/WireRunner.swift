@@ -21,7 +21,7 @@ final class WireRunner: RowRunner {
     init(_ town: Town) async throws {
         self.town = town
         let certificates = try TestCertificates.shared.get()
-        peer = try await WirePeer(good: certificates.shop, strange: certificates.strangeShop)
+        peer = try await WirePeer(good: certificates.shop, strange: certificates.untrustedShop)
     }
 
     func stop() { peer.stop() }

@@ -15,12 +15,12 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct CombinationTests {
     private func run(_ arguments: [String]) async throws -> (code: Int32, text: String) {
-        let own = try OwnProcess.executable().deletingLastPathComponent()
+        let own = try SeparateProcess.executable().deletingLastPathComponent()
         let program = own.appendingPathComponent("CombinationProgram")
         let folder = try TemporaryDirectory()
         let output = folder.file("output")
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [program.path] + arguments, environment: ["TMPDIR": folder.path].merging(SanitizerEnvironment.variables) { $1 },
                 output: .file(output)))
         let code = try await process.end()

@@ -39,7 +39,7 @@ enum ExampleProgram {
             "XDG_DATA_HOME": folder.path + "/data", "XDG_CACHE_HOME": folder.path + "/cache", "TMPDIR": folder.path,
         ].merging(SanitizerEnvironment.variables) { $1 }
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [try path(of: name)] + arguments, environment: variables.merging(environment) { $1 }, in: folder.url,
                 output: .file(output)))
         let code = try await process.end()

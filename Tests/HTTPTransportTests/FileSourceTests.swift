@@ -94,7 +94,7 @@ import Testing
 
     /// In a place whose files can leave memory, which those of a tmpfs cannot: the usual one, one that lasts, or beside this program.
     private static func directoryOnDisk() throws -> TemporaryDirectory {
-        let program = try OwnProcess.executable().deletingLastPathComponent()
+        let program = try SeparateProcess.executable().deletingLastPathComponent()
         for place in [FileManager.default.temporaryDirectory, URL(fileURLWithPath: "/var/tmp"), program] {
             if let directory = try? TemporaryDirectory(in: place), try canLeaveMemory(directory.write([1], to: "sample")) {
                 return directory

@@ -82,7 +82,7 @@ struct ScriptedServerTests {
         let hasBegun = Watched(false)
         let waiting = Task {
             try await ServerProcess.run(
-                ServerProcess.Order(
+                ServerProcess.Command(
                     ["/bin/sh", "-c", "echo ready; exec sleep 600"],
                     output: .pipe { data in hasBegun.change { $0 = $0 || !data.isEmpty } }))
         }
@@ -250,7 +250,7 @@ struct ScriptedServerTests {
         let directory = try TemporaryDirectory()
         let content = ScriptedFile.pattern(100_000)
         let file = try directory.write(GzipBytes.stored(content), to: "a.gz")
-        try ServerProcess.run(ServerProcess.Order(["/bin/gzip", "-d", file.path], output: directory.file("output")))
+        try ServerProcess.run(ServerProcess.Command(["/bin/gzip", "-d", file.path], output: directory.file("output")))
         #expect(Array(try Data(contentsOf: directory.file("a"))) == content)
     }
 

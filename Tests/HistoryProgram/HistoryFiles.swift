@@ -94,7 +94,7 @@ final class HistoryFiles: Sendable {
     // MARK: Server behavior
 
     private static func obey(
-        _ order: ScriptedFTP.Order, _ visit: ScriptedFTP.Visit, _ name: String, _ state: Watched<State>,
+        _ order: ScriptedFTP.Command, _ visit: ScriptedFTP.Visit, _ name: String, _ state: Watched<State>,
         _ content: HistoryServers.Content
     ) throws -> Bool {
         let visitor = state.read { $0.visitors[name]?[visit.number] } ?? Visitor()

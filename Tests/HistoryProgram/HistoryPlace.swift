@@ -28,7 +28,7 @@ final class HistoryPlace: Sendable {
         self.certificates = certificates
         let name = String(UUID().uuidString.prefix(8)).lowercased()
         home = URL(fileURLWithPath: "/tmp/hi-\(name)")
-        let own = try OwnProcess.executable()
+        let own = try SeparateProcess.executable()
         bin = own.deletingLastPathComponent().appendingPathComponent("history-places/\(name)")
         let files = FileManager.default
         for folder in ["run", "state", "data", "cache", "tmp", "home", "orders"] {
@@ -65,7 +65,7 @@ final class HistoryPlace: Sendable {
         let reports = Watched(WorkerHandle.Said())
         keepDescriptors()
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [bin.path + "/HistoryProgram", "--worker"], environment: variables, input: fifo,
                 output: .pipe { data in reports.change { $0.take(data) } },
                 errors: .file(home.appendingPathComponent("orders/errors-\(life)"))))
@@ -84,7 +84,7 @@ final class HistoryPlace: Sendable {
     func runTool(_ arguments: [String]) async throws -> (code: Int32, output: String, errors: String) {
         let said = Watched((output: Data(), errors: Data(), open: 2))
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [bin.path + "/urlsession", "get", "--silent", "--show-error", "-w", "\\n%{http_code}"] + arguments,
                 environment: variables,
                 output: .pipe { data in

@@ -17,10 +17,10 @@ import Testing
 struct HistoryTests {
     @Test(arguments: [1, 2, 3, 4, 5]) func `every rule holds in a random history on one home folder`(seed: Int) async throws {
         let folder = try TemporaryDirectory()
-        let program = try OwnProcess.executable().deletingLastPathComponent().appendingPathComponent("HistoryProgram")
+        let program = try SeparateProcess.executable().deletingLastPathComponent().appendingPathComponent("HistoryProgram")
         // If a rule is broken, the program exits with 1, and this throws its output.
         let text = try await ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [program.path, "--seed", "\(seed)", "--steps", "80"], environment: SanitizerEnvironment.variables,
                 output: folder.file("output")))
         #expect(text.contains("1 histories"))

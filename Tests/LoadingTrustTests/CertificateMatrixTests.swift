@@ -36,7 +36,7 @@ import X509
             ("unknown authority", certificates.unknownAuthority, .serverCertificateHasUnknownRoot, .unknownRoot),
             ("missing intermediate", certificates.missingIntermediate, .serverCertificateUntrusted, .missingIssuer),
             ("impostor of the issuer", certificates.impostorIssuer, .serverCertificateHasUnknownRoot, .unknownRoot),
-            ("broken name constraint", certificates.nameConstraintBroken, .serverCertificateUntrusted, .rules),
+            ("broken name constraint", certificates.nameConstraintViolated, .serverCertificateUntrusted, .rules),
             ("weak key", certificates.weakKey, .serverCertificateUntrusted, .weakKey),
             ("for clients only", certificates.clientOnly, .serverCertificateUntrusted, .wrongUse),
         ]
@@ -51,7 +51,7 @@ import X509
     @Test func `good certificates are trusted, and the validated chain ends in the root`() async {
         for (identity, host) in [
             (certificates.valid, "localhost"), (certificates.valid, "127.0.0.1"), (certificates.valid, "[::1]"),
-            (certificates.nameConstraintKept, "localhost"), (certificates.nameConstraintKept, "127.0.0.1"),
+            (certificates.nameConstraintSatisfied, "localhost"), (certificates.nameConstraintSatisfied, "127.0.0.1"),
             (certificates.wildcard, "a.example.com"),
         ] {
             let judgement = await TrustCheck.judge(question(identity, host))

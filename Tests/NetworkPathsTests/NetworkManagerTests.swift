@@ -68,7 +68,7 @@ private final class ManagerMock: Sendable {
             bus.get_object("org.freedesktop.NetworkManager", "/org/freedesktop/NetworkManager").SetMetered(\
             dbus.UInt32(\(value)), dbus_interface="test.Control")
             """
-        _ = try await ServerProcess.run(ServerProcess.Order(["/usr/bin/python3", "-c", script], output: .nothing))
+        _ = try await ServerProcess.run(ServerProcess.Command(["/usr/bin/python3", "-c", script], output: .nothing))
     }
 }
 

@@ -15,17 +15,17 @@ import Testing
 
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct SystemPathMonitorTests {
     @Test func `the path is read again after lost messages`() async throws {
-        try await OwnProcess.run("LostMessageTests", environment: [:], wrapper: ["/usr/bin/env", "unshare", "-n"])
+        try await SeparateProcess.run("LostMessageTests", environment: [:], wrapper: ["/usr/bin/env", "unshare", "-n"])
     }
 }
 
 /// In a separate network namespace.
-@Suite(.enabled(if: OwnProcess.isHere("LostMessageTests")), .timeLimit(.minutes(1))) struct LostMessageTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("LostMessageTests")), .timeLimit(.minutes(1))) struct LostMessageTests {
     private func ip(_ batch: [String]) async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Data(batch.joined(separator: "\n").utf8 + [0x0A]), to: "batch")
         _ = try await ServerProcess.run(
-            ServerProcess.Order(["/usr/bin/env", "ip", "-batch", folder.path + "/batch"], output: .nothing))
+            ServerProcess.Command(["/usr/bin/env", "ip", "-batch", folder.path + "/batch"], output: .nothing))
     }
 
     /// The monitor's thread is blocked while more messages are sent than its socket buffers.

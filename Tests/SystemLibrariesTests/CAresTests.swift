@@ -20,7 +20,7 @@ import Glibc
 @Suite(.timeLimit(.minutes(2))) struct CAresTests {
     @Test func `a thread suspended for longer than the timeout gives up`() async throws {
         let library = try PreloadedLibrary(source: LeapingClock.source)
-        try await OwnProcess.run("LeapingClock", environment: library.environment.mapValues { $0 })
+        try await SeparateProcess.run("LeapingClock", environment: library.environment.mapValues { $0 })
     }
 
     @Test func `silent name servers are reported as such`() async throws {
@@ -42,7 +42,7 @@ import Glibc
 }
 
 /// On a thread that enables it, the clock advances by forty more seconds with each reading, as if the thread had been suspended.
-@Suite(.enabled(if: OwnProcess.isHere("LeapingClock")), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("LeapingClock")), .timeLimit(.minutes(1)))
 struct LeapingClock {
     static let source = #"""
         #define _GNU_SOURCE

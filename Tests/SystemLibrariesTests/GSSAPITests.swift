@@ -17,7 +17,7 @@ import Testing
     @Test func `a user without a ticket needs a password`() async throws {
         let realm = try KerberosRealm.start()
         defer { realm.stop() }
-        try await OwnProcess.run("WithoutTicketTests", environment: realm.environment)
+        try await SeparateProcess.run("WithoutTicketTests", environment: realm.environment)
     }
 
     @Test func `a user with a ticket authenticates`() async throws {
@@ -28,7 +28,7 @@ import Testing
         var environment = try realm.ticket(for: "ada", password: "lovelace")
         environment["KRB5_KTNAME"] = realm.keytab.path
         environment[Negotiation.variable] = apache.url("/negotiate/page.txt").absoluteString
-        try await OwnProcess.run("WithTicketTests", environment: environment)
+        try await SeparateProcess.run("WithTicketTests", environment: environment)
         #expect(realm.log.contains("HTTP/localhost@\(KerberosRealm.name)"))
     }
 
@@ -36,7 +36,7 @@ import Testing
         let realm = try KerberosRealm.start()
         let environment = try realm.ticket(for: "ada", password: "lovelace")
         realm.stop()
-        try await OwnProcess.run("WithoutKDCTests", environment: environment)
+        try await SeparateProcess.run("WithoutKDCTests", environment: environment)
     }
 
     @Test func `the library is available`() { #expect(GSSAPI.isAvailable) }
@@ -68,7 +68,7 @@ private enum Negotiation {
         let directory = try TemporaryDirectory()
         let url = try #require(ProcessInfo.processInfo.environment[variable])
         let text = try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [
                     ServerProcess.program("curl", package: "curl"), "-q", "-sS", "-4", "-o", directory.file("page").path,
                     "-H", "Authorization: Negotiate \(Data(token).base64EncodedString())",
@@ -83,7 +83,7 @@ private enum Negotiation {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("WithoutTicketTests"))) struct WithoutTicketTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("WithoutTicketTests"))) struct WithoutTicketTests {
     @Test func `without a password there is no credential`() {
         #expect(reason(context().step(nil)) == .hasNoCredential)
     }
@@ -103,7 +103,7 @@ private enum Negotiation {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("WithTicketTests"))) struct WithTicketTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("WithTicketTests"))) struct WithTicketTests {
     @Test func `a handshake begins, with and without a channel binding`() throws {
         for binding in [nil, Array("tls-server-end-point:".utf8) + [UInt8](repeating: 7, count: 32)] {
             let step = try context(binding: binding).step(nil).get()
@@ -176,7 +176,7 @@ private enum Negotiation {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("WithoutKDCTests"))) struct WithoutKDCTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("WithoutKDCTests"))) struct WithoutKDCTests {
     @Test func `a service ticket cannot be obtained`() {
         #expect(reason(context().step(nil)) == .kdcIsUnreachable)
         #expect(reason(context("HTTP@localhost", ("ada", "lovelace")).step(nil)) == .kdcIsUnreachable)

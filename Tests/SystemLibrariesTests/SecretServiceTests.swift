@@ -24,7 +24,7 @@ private let schema = "org.urlloading.Test"
         let home = try ServerDirectory()
         var environment = KeyringSession.environment(home)
         environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/nonexistent/bus"
-        try await OwnProcess.run("WithoutServiceTests", environment: environment)
+        try await SeparateProcess.run("WithoutServiceTests", environment: environment)
     }
 
     @Test func `with a bus but without the service all operations fail at once`() async throws {
@@ -40,14 +40,14 @@ private let schema = "org.urlloading.Test"
             </busconfig>
             """
         let file = try home.write(configuration.utf8, to: "bus.conf")
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "WithoutServiceTests", environment: KeyringSession.environment(home),
             wrapper: [dbus, "--config-file=\(file.path)", "--"]
         )
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("WithoutServiceTests")), .timeLimit(.minutes(1))) struct WithoutServiceTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("WithoutServiceTests")), .timeLimit(.minutes(1))) struct WithoutServiceTests {
     @Test func `the Secret Service is unavailable`() {
         #expect(!SecretService.isAvailable)
         func isAbsence(_ body: () throws(SecretService.Failure) -> Void) -> Bool {
@@ -68,7 +68,7 @@ private let schema = "org.urlloading.Test"
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("UnlockedKeyringTests")), .serialized, .timeLimit(.minutes(1)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("UnlockedKeyringTests")), .serialized, .timeLimit(.minutes(1)))
 struct UnlockedKeyringTests {
     @Test func `a secret is stored, found, replaced and removed`() throws {
         #expect(SecretService.isAvailable)

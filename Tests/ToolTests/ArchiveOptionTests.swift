@@ -51,7 +51,7 @@ struct ArchiveOptionTests {
         let output = Watched(Data())
         let ended = Watched(false)
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 ["/usr/bin/env", "python3", "-c", Self.check, file.path], environment: ProcessInfo.processInfo.environment,
                 in: file.deletingLastPathComponent(),
                 output: .pipe { data in

@@ -17,7 +17,7 @@ struct KeyringCommandTests {
     @Test func `with an unlocked keyring`() async throws { try await KeyringSession.run("CommandsWithKeyringTests") }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("CommandsWithKeyringTests")), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("CommandsWithKeyringTests")), .timeLimit(.minutes(2)))
 struct CommandsWithKeyringTests {
     /// Two homes, which share only the keyring.
     private let (folder, other): (TemporaryDirectory, TemporaryDirectory)

@@ -76,7 +76,7 @@ final class Tool: Sendable {
             }
         }
         process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 shell + [path] + arguments, environment: variables, in: folder.url, input: input,
                 output: gathered { $0.output += $1 }, errors: gathered { $0.errors += $1 }))
     }

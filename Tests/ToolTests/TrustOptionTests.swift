@@ -211,7 +211,7 @@ struct TrustOptionTests {
     }
 
     private func writeClients() throws {
-        let (client, strange) = (certificates.client, certificates.strangeClient)
+        let (client, strange) = (certificates.client, certificates.untrustedClient)
         try write(client.chainPEM, to: "client.pem")
         try write(client.keyPEM, to: "key.pem")
         try write(client.chainPEM + client.keyPEM, to: "both.pem")
@@ -224,7 +224,7 @@ struct TrustOptionTests {
             "pkcs8", "-topk8", "-in", "key.pem", "-out", "locked.pem", "-v2", "aes-256-cbc", "-passout", "pass:sesame",
         ]
         try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [ServerProcess.program("openssl", package: "openssl")] + locking, in: folder.url,
                 output: .file(folder.file("locking.log"))))
     }

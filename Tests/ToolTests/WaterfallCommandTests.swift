@@ -69,7 +69,7 @@ struct WaterfallCommandTests {
             "--user-data-dir=\(folder.path)/profile", "--virtual-time-budget=2000",
         ]
         let process = try ServerProcess.start(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [path] + options + arguments + [file.absoluteString],
                 environment: ProcessInfo.processInfo.environment.merging(["HOME": folder.path]) { $1 }, in: folder.url,
                 output: .pipe { data in

@@ -15,9 +15,9 @@ import URLLoadingArchive
 /// The archive's text is untrusted: it appears only as text, never as a link, a style or a name.
 struct ArchivePage {
     /// Limits on what the page shows.
-    private static let mostEntries = 5000
-    private static let longestText = 2000
-    private static let mostFields = 200
+    private static let maximumEntries = 5000
+    private static let maximumTextLength = 2000
+    private static let maximumFields = 200
 
     private let entries: [HTTPArchive.Entry]
     private let left: Int
@@ -32,7 +32,7 @@ struct ArchivePage {
         let sorted = archive.entries.enumerated()
             .sorted { ($0.element.startedDateTime, $0.offset) < ($1.element.startedDateTime, $1.offset) }.map(\.element)
         let begin = sorted.first?.startedDateTime ?? Date(timeIntervalSince1970: 0)
-        entries = Array(sorted.prefix(Self.mostEntries))
+        entries = Array(sorted.prefix(Self.maximumEntries))
         left = sorted.count - entries.count
         self.name = name
         self.begin = begin
@@ -160,7 +160,7 @@ struct ArchivePage {
     }
 
     private func list(_ facts: [(String, String)]) -> String {
-        let lines = facts.prefix(Self.mostFields).map { "<dt>\(Self.escaped($0))</dt><dd>\(Self.escaped($1))</dd>" }
+        let lines = facts.prefix(Self.maximumFields).map { "<dt>\(Self.escaped($0))</dt><dd>\(Self.escaped($1))</dd>" }
         return lines.isEmpty ? "<p>None</p>" : "<dl>\(lines.joined())</dl>"
     }
 
@@ -175,11 +175,11 @@ struct ArchivePage {
     /// Escapes text for use between tags and in attributes, and replaces invisible characters and those that change the text
     /// direction.
     static func escaped(_ text: String) -> String {
-        var cut = text.unicodeScalars.prefix(longestText + 1)
-        let isCut = cut.count > longestText
+        var cut = text.unicodeScalars.prefix(maximumTextLength + 1)
+        let isCut = cut.count > maximumTextLength
         if isCut { cut = cut.dropLast() }
         var result = ""
-        for scalar in TextTable.harmless(String(String.UnicodeScalarView(cut))).unicodeScalars {
+        for scalar in TextTable.sanitized(String(String.UnicodeScalarView(cut))).unicodeScalars {
             switch scalar {
             case "&": result += "&amp;"
             case "<": result += "&lt;"

@@ -128,12 +128,12 @@ final class LoadRecording: Sendable {
         }
         // A response that was not wanted is not a failure of the load.
         if failure?.code != 22, failure?.code != 0 {
-            particulars.error = failure?.message.map(Words.init) ?? error
+            particulars.error = failure?.message.map(ArchivedError.init) ?? error
         }
         recorder.append(metrics, particulars)
     }
 
-    private struct Words: LocalizedError {
+    private struct ArchivedError: LocalizedError {
         let errorDescription: String?
     }
 

@@ -34,7 +34,7 @@ struct WaterfallCommand: ParsableCommand {
         do {
             archive = try HTTPArchive(contentsOf: URL(fileURLWithPath: file == "-" ? "/dev/stdin" : file))
         } catch let error as HTTPArchive.ReadingError {
-            throw ToolFailure(26, TextTable.harmless("cannot read \(file): \(error.description)"))
+            throw ToolFailure(26, TextTable.sanitized("cannot read \(file): \(error.description)"))
         } catch {
             throw ToolFailure(26, "cannot read \(file): \(ToolFailure.reason(error))")
         }

@@ -29,13 +29,13 @@ final class ChallengeAnswers: Sendable {
         var trustsAnybody = false
     }
 
-    private let place: ServerPlace?
+    private let place: ServerOrigin?
     private let plan: Plan
     private let refusal = Mutex<ToolFailure?>(nil)
 
     init(_ plan: Plan, for url: URL) {
         self.plan = plan
-        place = ServerPlace(url)
+        place = ServerOrigin(url)
     }
 
     /// Why an answer to a challenge ended the load; nil if none did.
@@ -44,15 +44,15 @@ final class ChallengeAnswers: Sendable {
     func answer(_ challenge: URLAuthenticationChallenge) -> Answer {
         let space = challenge.protectionSpace
         switch space.authenticationMethod {
-        case NSURLAuthenticationMethodServerTrust: return judge(space)
+        case NSURLAuthenticationMethodServerTrust: return evaluateTrust(space)
         case NSURLAuthenticationMethodClientCertificate:
-            guard let identity = plan.identity, isMeant(space) else { return (.performDefaultHandling, nil) }
+            guard let identity = plan.identity, isForNamedServer(space) else { return (.performDefaultHandling, nil) }
             return (.useCredential, URLCredential(identity: identity, certificates: nil, persistence: .forSession))
         default: return authenticate(challenge, space)
         }
     }
 
-    private func judge(_ space: URLProtectionSpace) -> Answer {
+    private func evaluateTrust(_ space: URLProtectionSpace) -> Answer {
         guard let trust = space.serverTrust else { return (.performDefaultHandling, nil) }
         if let pins = plan.pins, !pins.accept(trust) {
             refusal.withLock { refusal in
@@ -71,7 +71,7 @@ final class ChallengeAnswers: Sendable {
             // Over TLS another scheme may succeed. In clear text it could reveal what the first one protected.
             return (space.protocol == NSURLProtectionSpaceHTTPS ? .rejectProtectionSpace : .performDefaultHandling, nil)
         }
-        if let login = plan.login, isMeant(space) {
+        if let login = plan.login, isForNamedServer(space) {
             return use(login.user, login.password)
         }
         if let login = netrcLogin(for: space) { return use(login.user, login.password) }
@@ -94,7 +94,7 @@ final class ChallengeAnswers: Sendable {
         (.useCredential, URLCredential(user: user, password: password, persistence: .forSession))
     }
 
-    private func isMeant(_ space: URLProtectionSpace) -> Bool {
+    private func isForNamedServer(_ space: URLProtectionSpace) -> Bool {
         place?.covers(host: space.host, port: space.port, scheme: space.protocol ?? "") ?? false
     }
 }

@@ -20,13 +20,13 @@ struct CredentialSelection {
         var name: String? { StoredCredentials.methods[rawValue] }
     }
 
-    let place: ServerPlace
+    let place: ServerOrigin
     /// Nil matches any, here and below.
     let realm: String?
     let method: Method?
 
     init(url: String, realm: String?, method: Method?) throws {
-        guard let place = ServerPlace(try RequestOptions.url(url)) else {
+        guard let place = ServerOrigin(try RequestOptions.url(url)) else {
             throw ToolFailure(3, "credentials can be stored only for http and https URLs")
         }
         self.place = place

@@ -46,7 +46,7 @@ struct Login: Sendable, CustomStringConvertible, CustomReflectable {
 
 extension URL {
     /// The URL without its user name and password.
-    var withoutUser: URL {
+    var withoutUserInfo: URL {
         guard user() != nil || password() != nil, var parts = URLComponents(url: self, resolvingAgainstBaseURL: true) else {
             return self
         }

@@ -43,13 +43,13 @@ enum PasswordPrompt {
             throw ToolFailure(2, "a password is missing, and there is no terminal to ask for it")
         }
         defer { close(terminal) }
-        var usual = termios()
-        guard tcgetattr(terminal, &usual) == 0 else {
+        var original = termios()
+        guard tcgetattr(terminal, &original) == 0 else {
             throw ToolFailure(2, "cannot turn off the terminal's echo to read a password")
         }
-        let ending = restoring(terminal, usual)
+        let ending = restoring(terminal, original)
         defer { ending.end() }
-        var hidden = usual
+        var hidden = original
         hidden.c_lflag &= ~tcflag_t(ECHO | ECHOE | ECHOK | ECHONL)
         guard tcsetattr(terminal, TCSAFLUSH, &hidden) == 0 else {
             throw ToolFailure(2, "cannot turn off the terminal's echo to read a password")
@@ -100,7 +100,7 @@ enum PasswordPrompt {
     // MARK: Signals
 
     /// Restores the terminal at the end, or when the user stops the program.
-    private struct Ending {
+    private struct TerminalRestorer {
         let restore: @Sendable () -> Void
 
         func end() {
@@ -112,10 +112,10 @@ enum PasswordPrompt {
 
     private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
 
-    private static func restoring(_ terminal: Int32, _ usual: termios) -> Ending {
+    private static func restoring(_ terminal: Int32, _ original: termios) -> TerminalRestorer {
         let restore: @Sendable () -> Void = {
-            var usual = usual
-            tcsetattr(terminal, TCSAFLUSH, &usual)
+            var original = original
+            tcsetattr(terminal, TCSAFLUSH, &original)
         }
         // If the program were suspended now, the terminal would not echo in the shell.
         signal(SIGTSTP, SIG_IGN)
@@ -126,6 +126,6 @@ enum PasswordPrompt {
                 exit(128 + number)
             }
         }
-        return Ending(restore: restore)
+        return TerminalRestorer(restore: restore)
     }
 }

@@ -20,14 +20,14 @@ struct BackgroundCollectCommand: AsyncParsableCommand {
     )
 
     func run() async throws {
-        let collector = TransferCollector(isAlone: true)
+        let collector = TransferCollector(isUnattended: true)
         var sessions: [URLSession] = []
-        let (told, tell) = AsyncStream.makeStream(of: Void.self)
+        let (deliveries, delivery) = AsyncStream.makeStream(of: Void.self)
         var failure: (any Error)?
         URLSession.handleEventsForBackgroundURLSession { identifier, completionHandler in
-            collector.whenToldOfAll(identifier) {
+            collector.whenAllEventsDelivered(identifier) {
                 completionHandler()
-                tell.yield()
+                delivery.yield()
             }
             do {
                 let configuration = try BackgroundOrders.configuration(identifier)
@@ -41,7 +41,7 @@ struct BackgroundCollectCommand: AsyncParsableCommand {
             throw ToolFailure(2, "urlsessiond starts this command when a transfer is complete")
         }
         var missing = sessions.count
-        for await _ in told {
+        for await _ in deliveries {
             missing -= 1
             if missing == 0 { break }
         }

@@ -40,7 +40,7 @@ struct BackgroundDownloadCommand: AsyncParsableCommand {
     @Flag(help: "Replace an existing file.")
     var force = false
 
-    @OptionGroup var options: BackgroundOrderOptions
+    @OptionGroup var options: BackgroundTransferOptions
 
     func validate() throws {
         if output != nil, urls.count > 1 { throw ValidationError("--output accepts only one URL; use --output-dir.") }
@@ -51,8 +51,8 @@ struct BackgroundDownloadCommand: AsyncParsableCommand {
         let folder = folder.map { URL(fileURLWithPath: $0, isDirectory: true, relativeTo: current) } ?? current
         // Check all URLs before the first transfer is created.
         let wanted = try urls.map { text in
-            let url = try BackgroundOrderOptions.url(text)
-            let name = try output ?? DownloadPlace(output: nil, url: url).path
+            let url = try BackgroundTransferOptions.url(text)
+            let name = try output ?? DownloadFiles(output: nil, url: url).path
             let target = URL(fileURLWithPath: name, relativeTo: folder).standardizedFileURL
             try Self.check(target)
             return (url, target.path)

@@ -48,10 +48,10 @@ struct BackgroundInstallCommand: AsyncParsableCommand {
         for command in [["daemon-reload"], ["enable"] + names, ["restart"] + names] where !ServiceUnits.systemctl(command) {
             throw ToolFailure(1, "systemctl --user \(command.joined(separator: " ")) failed")
         }
-        try await seeThatItAnswers()
+        try await verifyThatDaemonResponds()
     }
 
-    private func seeThatItAnswers() async throws {
+    private func verifyThatDaemonResponds() async throws {
         var reason = "nothing listens at \(DaemonPlace().socket)"
         do throws(LoadError) {
             if let manager = ManagerConnection.open() {
@@ -59,7 +59,7 @@ struct BackgroundInstallCommand: AsyncParsableCommand {
                 return
             }
         } catch {
-            reason = TextTable.harmless(error.message)
+            reason = TextTable.sanitized(error.message)
         }
         throw ToolFailure(
             7, "urlsessiond does not answer (\(reason)); see: journalctl --user -u \(ServiceUnits.service)")

@@ -29,14 +29,14 @@ final class BackgroundOrders {
         var number: Int64?
     }
 
-    private let options: BackgroundOrderOptions
+    private let options: BackgroundTransferOptions
     private let collector: TransferCollector
     private let screen: TransferScreen?
     private var orders: [Order] = []
 
-    init(_ options: BackgroundOrderOptions) {
+    init(_ options: BackgroundTransferOptions) {
         self.options = options
-        collector = TransferCollector(isAlone: !options.wait)
+        collector = TransferCollector(isUnattended: !options.wait)
         let screen = options.wait ? TransferScreen(.standardError, isWanted: !options.silent) : nil
         self.screen = screen
         guard let screen else { return }
@@ -73,7 +73,7 @@ final class BackgroundOrders {
         do throws(LoadError) {
             reports = try await manager?.list() ?? []
         } catch {
-            StandardError.print("urlsession: cannot determine the transfers' numbers: \(TextTable.harmless(error.message))")
+            StandardError.print("urlsession: cannot determine the transfers' numbers: \(TextTable.sanitized(error.message))")
         }
         var failure: Int32?
         var lines = ""
@@ -90,7 +90,7 @@ final class BackgroundOrders {
             let number = orders[index].number.map(String.init) ?? (ending == nil ? "?" : "done")
             let address = RequestOptions.hidingUser(order.url.absoluteString)
             let target = order.note.target.map { "  \($0)" } ?? ""
-            lines += TextTable.harmless("\(number)  \(address)\(target)") + "\n"
+            lines += TextTable.sanitized("\(number)  \(address)\(target)") + "\n"
         }
         if !options.silent { try StandardOutput.write(lines) }
         guard let screen else { collector.leave(failure ?? 0) }
@@ -129,7 +129,7 @@ extension ToolFailure {
         case .resourceUnavailable: code = 78
         default: code = 56
         }
-        self.init(code, TextTable.harmless(error.message))
+        self.init(code, TextTable.sanitized(error.message))
     }
 
     static var noDaemon: ToolFailure { ToolFailure(7, "urlsessiond is not running: there are no background transfers") }

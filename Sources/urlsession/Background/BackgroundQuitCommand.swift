@@ -49,6 +49,6 @@ struct BackgroundLogCommand: AsyncParsableCommand {
         } catch {
             throw ToolFailure(error)
         }
-        try StandardOutput.write(lines.map { TextTable.harmless($0) + "\n" }.joined())
+        try StandardOutput.write(lines.map { TextTable.sanitized($0) + "\n" }.joined())
     }
 }

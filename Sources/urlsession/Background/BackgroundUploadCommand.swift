@@ -37,14 +37,14 @@ struct BackgroundUploadCommand: AsyncParsableCommand {
     @Flag(help: "Replace an existing response file.")
     var force = false
 
-    @OptionGroup var options: BackgroundOrderOptions
+    @OptionGroup var options: BackgroundTransferOptions
 
     func run() async throws {
         guard access(file, R_OK) == 0 else {
             throw ToolFailure(26, "cannot read \(file): \(String(cString: strerror(errno)))")
         }
         let source = URL(fileURLWithPath: file).standardizedFileURL
-        var target = try BackgroundOrderOptions.url(url)
+        var target = try BackgroundTransferOptions.url(url)
         if target.absoluteString.hasSuffix("/") { target.appendPathComponent(source.lastPathComponent) }
         var request = options.request(for: target)
         request.httpMethod = method ?? "PUT"

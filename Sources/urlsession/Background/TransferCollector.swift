@@ -24,21 +24,21 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
     private struct State {
         var endings: [String: Ending] = [:]
         var bodies: [String: Data] = [:]
-        var toldOfAll: [String: @Sendable () -> Void] = [:]
+        var allEventsHandlers: [String: @Sendable () -> Void] = [:]
         var onEnd: (@Sendable (String, Bool) -> Void)?
         var waiters: [String: [CheckedContinuation<Ending, Never>]] = [:]
     }
 
     /// The maximum size of an upload's response body, which is kept in memory.
-    private static let largestResponse = 64 << 20
+    private static let maximumResponseSize = 64 << 20
 
     private let state = Mutex(State())
     /// Held while a file is moved, and permanently once the program exits.
     private let moving = Mutex(())
     /// Whether no user reads standard error, so that failures are also written to `.error` files.
-    private let isAlone: Bool
+    private let isUnattended: Bool
 
-    init(isAlone: Bool) { self.isAlone = isAlone }
+    init(isUnattended: Bool) { self.isUnattended = isUnattended }
 
     /// Sets a handler for each completion, which gets the message and whether it is a failure.
     ///
@@ -46,8 +46,8 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
     func whenEnded(_ handler: @escaping @Sendable (String, Bool) -> Void) { state.withLock { $0.onEnd = handler } }
 
     /// Sets a handler to call after all events that happened while the tool did not run.
-    func whenToldOfAll(_ identifier: String, _ handler: @escaping @Sendable () -> Void) {
-        state.withLock { $0.toldOfAll[identifier] = handler }
+    func whenAllEventsDelivered(_ identifier: String, _ handler: @escaping @Sendable () -> Void) {
+        state.withLock { $0.allEventsHandlers[identifier] = handler }
     }
 
     /// Returns how a session's transfer ended, once it has.
@@ -84,7 +84,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
                 return end(session, downloadTask, .failed(ToolFailure(23, "the destination of the file is unknown")))
             }
             do throws(ToolFailure) {
-                let name = DownloadPlace.suggestion(downloadTask.response)
+                let name = DownloadFiles.suggestion(downloadTask.response)
                 end(session, downloadTask, .saved(try note.take(location, named: name)))
             } catch {
                 keep(error, note, downloadTask)
@@ -95,7 +95,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         state.withLock { state in
             let body = state.bodies[Self.identifier(session), default: Data()]
-            guard body.count + data.count <= Self.largestResponse else { return }
+            guard body.count + data.count <= Self.maximumResponseSize else { return }
             state.bodies[Self.identifier(session), default: Data()].append(data)
         }
     }
@@ -123,7 +123,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
     }
 
     func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) {
-        state.withLock { $0.toldOfAll.removeValue(forKey: Self.identifier(session)) }?()
+        state.withLock { $0.allEventsHandlers.removeValue(forKey: Self.identifier(session)) }?()
     }
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
@@ -131,7 +131,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
             // No daemon runs, so the session has no task that could end.
             end(Self.identifier(session), nil, .failed(ToolFailure(error, answered: false, received: 0, expected: -1)))
         }
-        state.withLock { $0.toldOfAll.removeValue(forKey: Self.identifier(session)) }?()
+        state.withLock { $0.allEventsHandlers.removeValue(forKey: Self.identifier(session)) }?()
     }
 
     // MARK: Ends
@@ -156,7 +156,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
         switch ending {
         case .failed(let failure):
             let reason = "\(address)\(failure.message ?? "failed")"
-            if isAlone { note?.leave("(\(failure.code)) \(reason)") }
+            if isUnattended { note?.leave("(\(failure.code)) \(reason)") }
             let text = "urlsession: (\(failure.code)) \(reason)"
             if let handler { handler(text, true) } else { StandardError.print(text) }
         case .saved(let path): handler?("saved as \(path)", false)

@@ -52,14 +52,14 @@ final class TransferScreen: Sendable {
         let now = ContinuousClock.now
         return state.withLock { state in
             let news = state.table.take(reports, at: now)
-            if isTerminal { drawSoon(&state, now) } else { write(news.map { TransferText.line($0) + "\n" }.joined()) }
+            if isTerminal { scheduleRedraw(&state, now) } else { write(news.map { TransferText.line($0) + "\n" }.joined()) }
             return state.table.isDone(except: own)
         }
     }
 
     /// Writes a line above the bars; with `always`, even if nothing is to be shown.
     func say(_ line: String, always: Bool) {
-        let line = TextTable.harmless(line) + "\n"
+        let line = TextTable.sanitized(line) + "\n"
         guard isWanted else {
             if always { StandardError.write(line) }
             return
@@ -91,16 +91,16 @@ final class TransferScreen: Sendable {
     private func tick() {
         DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
             guard let self else { return }
-            let goesOn = state.withLock { state in
+            let continues = state.withLock { state in
                 guard !state.isFinished else { return false }
-                if state.table.isRunning { drawSoon(&state, .now) }
+                if state.table.isRunning { scheduleRedraw(&state, .now) }
                 return true
             }
-            if goesOn { tick() }
+            if continues { tick() }
         }
     }
 
-    private func drawSoon(_ state: inout State, _ now: ContinuousClock.Instant) {
+    private func scheduleRedraw(_ state: inout State, _ now: ContinuousClock.Instant) {
         guard !state.isAwaited else { return }
         guard let shown = state.shown, shown.duration(to: now) < Self.interval else { return draw(&state) }
         state.isAwaited = true

@@ -94,7 +94,7 @@ struct TransferTable {
     private static func name(_ report: BackgroundProtocol.TransferReport) -> String {
         let path = report.url.split(separator: "?").first.map(String.init) ?? report.url
         let last = path.split(separator: "/").last.map(String.init) ?? path
-        return TextTable.harmless(last.removingPercentEncoding ?? last)
+        return TextTable.sanitized(last.removingPercentEncoding ?? last)
     }
 
     private static func fit(_ text: String, _ width: Int) -> String {
@@ -116,14 +116,14 @@ struct TransferTable {
         parts.append(String(repeating: " ", count: max(0, 3 - percent.count)) + percent + " %")
         guard row.report.state == .running else {
             parts.append(
-                row.report.state.rawValue + (row.report.reason.isEmpty ? "" : ": " + TextTable.harmless(row.report.reason)))
+                row.report.state.rawValue + (row.report.reason.isEmpty ? "" : ": " + TextTable.sanitized(row.report.reason)))
             return parts.map { "  " + $0 }.joined()
         }
         parts.append(total > 0 ? "\(ByteText.size(done)) of \(ByteText.size(total))" : ByteText.size(done))
         let rate = row.rate(now)
         if rate > 0 { parts.append(ByteText.rate(rate)) }
         if rate > 0, total > done { parts.append(ByteText.duration(Double(total - done) / rate) + " left") }
-        if !row.report.reason.isEmpty { parts.append(TextTable.harmless(row.report.reason)) }
+        if !row.report.reason.isEmpty { parts.append(TextTable.sanitized(row.report.reason)) }
         return parts.map { "  " + $0 }.joined()
     }
 }

@@ -38,6 +38,6 @@ enum TransferText {
     /// A line that reports a change.
     static func line(_ report: BackgroundProtocol.TransferReport) -> String {
         let reason = report.reason.isEmpty || report.state == .gone ? "" : "  (\(report.reason))"
-        return TextTable.harmless("\(report.number)  \(report.state.rawValue)  \(progress(report))  \(report.url)\(reason)")
+        return TextTable.sanitized("\(report.number)  \(report.state.rawValue)  \(progress(report))  \(report.url)\(reason)")
     }
 }

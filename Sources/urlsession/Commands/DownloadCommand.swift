@@ -66,7 +66,7 @@ struct DownloadCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Common options") var result: Result
 
-    @OptionGroup(title: "File options") var file: PlaceOptions
+    @OptionGroup(title: "File options") var file: OutputFileOptions
 
     @OptionGroup var options: RequestOptions
 
@@ -80,7 +80,7 @@ struct DownloadCommand: AsyncParsableCommand {
         if result.timestamping, result.resume { throw ValidationError("--timestamping and --resume are mutually exclusive.") }
     }
 
-    func run() async throws { try await options.carryOut(downloadAll) }
+    func run() async throws { try await options.perform(downloadAll) }
 
     /// Downloads the files one after the other; if some fail, the last failure is the command's result.
     private func downloadAll() async throws {
@@ -88,7 +88,7 @@ struct DownloadCommand: AsyncParsableCommand {
         for list in result.lists { listed += try AddressOptions.addresses(in: list) }
         var last: ToolFailure?
         for url in urls + listed {
-            if let last { options.heard(last).show() }
+            if let last { options.reportable(last).show() }
             do {
                 try await FileDownload(url: url, result: result, file: file, options: options).run()
             } catch let failure as ToolFailure {

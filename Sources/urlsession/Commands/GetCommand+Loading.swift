@@ -14,10 +14,10 @@ import URLLoading
 /// Performs a load of `get`.
 extension GetCommand {
     func load(_ order: LoadOrder, cookies: HTTPCookieStorage?, heads: BodySink?) async throws {
-        let visit = try options.visit(order.address, cookies: cookies)
+        let prepared = try options.prepared(order.address, cookies: cookies)
         let source = try order.upload.map { path throws(ToolFailure) in try UploadSource(path, rate: options.pace.rate) }
         if source?.isPipe == true, options.retries.retry > 0 { throw ToolFailure(2, "--retry cannot send a pipe twice") }
-        var request = options.request(for: source?.target(visit.url) ?? visit.url)
+        var request = options.request(for: source?.target(prepared.url) ?? prepared.url)
         var content = try body.add(
             to: &request, keepsMethod: options.common.method != nil, omitting: options.common.omittedHeaders)
         if let source {
@@ -27,34 +27,34 @@ extension GetCommand {
         if result.head {
             request.httpMethod = "HEAD"
             // The question is about the file without content coding.
-            if !compressed { visit.configuration.omittedHeaders.insert("accept-encoding") }
+            if !compressed { prepared.configuration.omittedHeaders.insert("accept-encoding") }
         }
-        let condition = try addConditions(to: &request, visit)
+        let condition = try addConditions(to: &request, prepared)
         if offline {
             request.cachePolicy = .returnCacheDataDontLoad
         } else if !cached, !options.ignoresCache {
             RequestOptions.askServer(&request)
         }
         if let count = `repeat` {
-            let repetition = Repetition(
-                request: request, count: count, parallel: address.most ?? (address.parallel ? 50 : 1), visit: visit,
+            let repetition = RepeatedRequest(
+                request: request, count: count, parallel: address.most ?? (address.parallel ? 50 : 1), prepared: prepared,
                 redirects: options.redirects)
             try await repetition.run(isSilent: options.silent && !options.showsErrors)
             return
         }
         let file = try result.file(for: order, place)
-        if let file, file != "-", source == nil { try Continuation.claim(file, continues: result.continueAt != nil) }
-        let continuation = try continuation(of: &request, visit, file: file, isUpload: source != nil)
+        if let file, file != "-", source == nil { try ResumePosition.claim(file, continues: result.continueAt != nil) }
+        let continuation = try continuation(of: &request, prepared, file: file, isUpload: source != nil)
         content.slow(&request, to: options.pace.rate)
         let name = Mutex<String?>(nil)
         let written = Mutex<BodySink?>(nil)
         do {
-            try await options.transfer(visit, to: file, number: order.number) { [request, content] session, attempts in
+            try await options.transfer(prepared, to: file, number: order.number) { [request, content] session, attempts in
                 // A retry writes to the file of the first attempt.
                 let own = result.keepsFiles ? written.withLock { $0?.openedPath } : nil
                 let sink = BodySink(
-                    path: own ?? file, appends: continuation?.isFile == true, sparesTerminal: true,
-                    numbersNames: result.keepsFiles && own == nil)
+                    path: own ?? file, appends: continuation?.isFile == true, refusesBinaryOnTerminal: true,
+                    keepsExistingFiles: result.keepsFiles && own == nil)
                 written.withLock { $0 = sink }
                 var plan = options.plan(
                     showsHeaders: result.include || result.head, failsOnHTTPError: result.fail || result.failsWithBody,
@@ -69,7 +69,7 @@ extension GetCommand {
                 let meter = isShown ? ProgressMeter() : nil
                 if let continuation { meter?.begin(at: continuation.start) }
                 let observer = TransferObserver(
-                    plan: plan, answers: visit.answers, sink: sink, meter: meter,
+                    plan: plan, answers: prepared.answers, sink: sink, meter: meter,
                     bodyStream: { content.stream(rate: options.pace.rate) },
                     objection: { response in
                         if let continuation { return continuation.objection(to: response) }
@@ -102,21 +102,21 @@ extension GetCommand {
 
     /// Applies `--continue-at` to the request.
     private func continuation(
-        of request: inout URLRequest, _ visit: Visit, file: String?, isUpload: Bool
-    ) throws(ToolFailure) -> Continuation? {
+        of request: inout URLRequest, _ prepared: PreparedLoad, file: String?, isUpload: Bool
+    ) throws(ToolFailure) -> ResumePosition? {
         guard let argument = result.continueAt else { return nil }
         if isUpload {
-            guard argument == "-", FTPAddress.space(visit.url) != nil else {
+            guard argument == "-", FTPAddress.space(prepared.url) != nil else {
                 throw ToolFailure(2, "uploads support only '-C -', and only for ftp and ftps URLs")
             }
-            visit.configuration.resumesFTPUploads = true
+            prepared.configuration.resumesFTPUploads = true
             return nil
         }
-        guard let continuation = try Continuation(argument, file: file) else { return nil }
-        guard ServerPlace(visit.url) != nil else { throw ToolFailure(2, "--continue-at supports only http and https URLs") }
+        guard let continuation = try ResumePosition(argument, file: file) else { return nil }
+        guard ServerOrigin(prepared.url) != nil else { throw ToolFailure(2, "--continue-at supports only http and https URLs") }
         request.setValue("bytes=\(continuation.start)-", forHTTPHeaderField: "Range")
         request.cachePolicy = .reloadIgnoringLocalCacheData
-        visit.configuration.omittedHeaders.insert("accept-encoding")
+        prepared.configuration.omittedHeaders.insert("accept-encoding")
         return continuation
     }
 
@@ -129,7 +129,7 @@ extension GetCommand {
     /// - Returns: Why the file cannot be created; nil if it can.
     private func takeServerName(of response: URLResponse, _ sink: BodySink, own: inout String?) -> ToolFailure? {
         guard result.takesServerName, sink.path != nil, (response as? HTTPURLResponse)?.statusCode ?? 200 < 400,
-            let name = DownloadPlace.suggestion(response)
+            let name = DownloadFiles.suggestion(response)
         else { return nil }
         do throws(BodySink.Failure) {
             let path = (place.prefix ?? place.folder).map { "\($0)/\(name)" } ?? name
@@ -142,13 +142,13 @@ extension GetCommand {
     }
 
     /// Adds the header fields for `--range`, `--etag-compare` and `--time-cond`.
-    private func addConditions(to request: inout URLRequest, _ visit: Visit) throws -> TimeCondition? {
-        let isHTTP = ServerPlace(visit.url) != nil
+    private func addConditions(to request: inout URLRequest, _ prepared: PreparedLoad) throws -> TimeCondition? {
+        let isHTTP = ServerOrigin(prepared.url) != nil
         if let range = result.range {
             guard isHTTP else { throw ToolFailure(2, "--range supports only http and https URLs") }
             request.setValue("bytes=" + range, forHTTPHeaderField: "Range")
             // Ranges are of the file without content coding.
-            if !compressed { visit.configuration.omittedHeaders.insert("accept-encoding") }
+            if !compressed { prepared.configuration.omittedHeaders.insert("accept-encoding") }
         }
         if let tag = tags.condition {
             guard isHTTP else { throw ToolFailure(2, "--etag-compare supports only http and https URLs") }

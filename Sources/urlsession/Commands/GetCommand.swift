@@ -24,9 +24,9 @@ struct GetCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Common options") var result: ResultOptions
 
-    @OptionGroup(title: "File options") var place: PlaceOptions
+    @OptionGroup(title: "File options") var place: OutputFileOptions
 
-    @OptionGroup(title: "Options for saved data") var keeping: KeepingOptions
+    @OptionGroup(title: "Options for saved data") var keeping: SavedDataOptions
 
     @OptionGroup(title: "Options for several URLs") var address: AddressOptions
 
@@ -34,7 +34,7 @@ struct GetCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Request body options") var body: BodyOptions
 
-    @OptionGroup var needless: NeedlessOptions
+    @OptionGroup var needless: NoEffectOptions
 
     @OptionGroup var options: RequestOptions
 
@@ -95,7 +95,7 @@ struct GetCommand: AsyncParsableCommand {
         }
     }
 
-    func run() async throws { try await options.carryOut(loadAll) }
+    func run() async throws { try await options.perform(loadAll) }
 
     private func loadAll() async throws {
         let orders = try address.orders(addresses, uploads: body.uploads.map { $0 == "." ? "-" : $0 })
@@ -103,18 +103,19 @@ struct GetCommand: AsyncParsableCommand {
         let heads = try keeping.headSink()
         let last =
             address.parallel && `repeat` == nil
-            ? await loadAtOnce(orders, cookies, heads) : await loadInTurn(orders, cookies, heads)
+            ? await loadConcurrently(orders, cookies, heads) : await loadSequentially(orders, cookies, heads)
         try keeping.keep(cookies)
         if let last { throw last }
     }
 
     /// Loads the URLs one after the other; as with curl, the result of the last one is the command's result.
-    private func loadInTurn(_ orders: [LoadOrder], _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure? {
+    private func loadSequentially(_ orders: [LoadOrder], _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure?
+    {
         var last: ToolFailure?
         for order in orders {
             if let last {
                 if address.failsEarly { break }
-                options.heard(last).show()
+                options.reportable(last).show()
             }
             last = await failure(of: order, cookies, heads)
         }
@@ -122,7 +123,8 @@ struct GetCommand: AsyncParsableCommand {
     }
 
     /// Loads several URLs at once; if some fail, the last failed URL determines the command's result.
-    private func loadAtOnce(_ orders: [LoadOrder], _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure? {
+    private func loadConcurrently(_ orders: [LoadOrder], _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure?
+    {
         var failures: [Int: ToolFailure] = [:]
         await withTaskGroup(of: (Int, ToolFailure?).self) { group in
             var rest = orders[...]
@@ -133,7 +135,7 @@ struct GetCommand: AsyncParsableCommand {
             for _ in 0..<(address.most ?? 50) { begin() }
             for await (number, failure) in group {
                 if var failure {
-                    options.heard(failure).show()
+                    options.reportable(failure).show()
                     failure.message = nil
                     failures[number] = failure
                     if address.failsEarly { rest = [] }

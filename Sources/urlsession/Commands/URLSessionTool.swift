@@ -48,7 +48,7 @@ enum EntryPoint {
             // Check all command lines before the first is carried out.
             let commands = try CommandLineWords.read(Array(CommandLine.arguments.dropFirst()))
             if commands.count > 1 { for words in commands { _ = try URLSessionTool.parseAsRoot(words) } }
-            try await carryOut(commands)
+            try await perform(commands)
         } catch let failure as ToolFailure {
             failure.show()
             exit(failure.code)
@@ -62,8 +62,8 @@ enum EntryPoint {
     }
 
     /// Carries out the command lines; as with several URLs, the result of the last one is the program's result.
-    private static func carryOut(_ commands: [[String]]) async throws {
-        defer { SharedSessions.ofThisRun.end() }
+    private static func perform(_ commands: [[String]]) async throws {
+        defer { SharedSessions.current.end() }
         var last: ToolFailure?
         for words in commands {
             if last != nil, words.contains("--fail-early") { break }

@@ -54,31 +54,31 @@ struct UploadCommand: AsyncParsableCommand {
         }
     }
 
-    func run() async throws { try await options.carryOut(send) }
+    func run() async throws { try await options.perform(send) }
 
     private func send() async throws {
         let source = try UploadSource(file, rate: options.pace.rate)
         var options = options
         // Standard input and pipes can be read only once.
         if source.isStandardInput || source.isPipe { options.retries.retry = 0 }
-        let visit = try options.visit(url)
-        if result.resume, FTPAddress.space(visit.url) == nil {
+        let prepared = try options.prepared(url)
+        if result.resume, FTPAddress.space(prepared.url) == nil {
             throw ToolFailure(2, "upload supports --resume only for ftp and ftps URLs")
         }
-        visit.configuration.resumesFTPUploads = result.resume
-        var request = options.request(for: source.target(visit.url))
+        prepared.configuration.resumesFTPUploads = result.resume
+        var request = options.request(for: source.target(prepared.url))
         request.httpMethod = options.method ?? "PUT"
         if request.value(forHTTPHeaderField: "Content-Type") == nil, !options.common.omittedHeaders.contains("content-type") {
             request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
         }
         // A redirect may lead to a URL with a stored response.
         if !options.ignoresCache { RequestOptions.askServer(&request) }
-        try await options.transfer(visit, to: result.output) { [request, options] session, attempts in
+        try await options.transfer(prepared, to: result.output) { [request, options] session, attempts in
             let plan = options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts)
             if !source.isStandardInput { plan.recording?.sends(file: file) }
             let observer = TransferObserver(
                 plan: plan,
-                answers: visit.answers, sink: BodySink(path: result.output, sparesTerminal: true),
+                answers: prepared.answers, sink: BodySink(path: result.output, refusesBinaryOnTerminal: true),
                 meter: options.silent ? nil : ProgressMeter(), bodyStream: { source.stream() }
             )
             return (observer, source.task(in: session, with: request))

@@ -26,7 +26,7 @@ struct CookieExportCommand: ParsableCommand {
         let cookies = HTTPCookieStorage.shared.cookies ?? []
         let text = HTTPCookie.netscapeFile(cookies)
         if file == "-" {
-            try StandardOutput.write(StandardOutput.isTerminal ? TextTable.harmless(text, keeping: ["\n", "\t"]) : text)
+            try StandardOutput.write(StandardOutput.isTerminal ? TextTable.sanitized(text, keeping: ["\n", "\t"]) : text)
         } else {
             try CookieFile.write(text, to: file)
         }

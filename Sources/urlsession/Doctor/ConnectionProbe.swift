@@ -25,13 +25,13 @@ struct ConnectionProbe: Sendable {
     /// - Returns: A result for each address that was tried.
     static func run(_ addresses: [String], port: Int, limit: Double) async -> [ConnectionProbe] {
         let addresses = Array(addresses.prefix(most))
-        return await FirstAnswer<[ConnectionProbe]>().value(within: limit + 5) { tryAll(addresses, port: port, limit: limit) }
+        return await BlockingCall<[ConnectionProbe]>().value(within: limit + 5) { tryAll(addresses, port: port, limit: limit) }
             ?? []
     }
 
     private static func tryAll(_ addresses: [String], port: Int, limit: Double) -> [ConnectionProbe] {
         let begin = ContinuousClock.now
-        func passed() -> Double { begin.duration(to: .now) / .seconds(1) }
+        func elapsed() -> Double { begin.duration(to: .now) / .seconds(1) }
         var probes = addresses.map { ConnectionProbe(address: $0) }
         var sockets: [Int32: Int] = [:]
         defer { for descriptor in sockets.keys { close(descriptor) } }
@@ -47,7 +47,7 @@ struct ConnectionProbe: Sendable {
                 continue
             }
             if address.connect(descriptor) == 0 {
-                probes[index].seconds = passed()
+                probes[index].seconds = elapsed()
                 close(descriptor)
             } else if errno == EINPROGRESS {
                 sockets[descriptor] = index
@@ -56,15 +56,15 @@ struct ConnectionProbe: Sendable {
                 close(descriptor)
             }
         }
-        while !sockets.isEmpty, passed() < limit {
+        while !sockets.isEmpty, elapsed() < limit {
             var events = sockets.keys.map { pollfd(fd: $0, events: Int16(POLLOUT), revents: 0) }
-            guard poll(&events, nfds_t(events.count), Int32(min(1000, max(1, (limit - passed()) * 1000)))) > 0 else { continue }
+            guard poll(&events, nfds_t(events.count), Int32(min(1000, max(1, (limit - elapsed()) * 1000)))) > 0 else { continue }
             for event in events where event.revents != 0 {
                 guard let index = sockets.removeValue(forKey: event.fd) else { continue }
                 var code: Int32 = 0
                 var size = socklen_t(MemoryLayout<Int32>.size)
                 getsockopt(event.fd, SOL_SOCKET, SO_ERROR, &code, &size)
-                if code == 0 { probes[index].seconds = passed() } else { probes[index].failure = reason(code) }
+                if code == 0 { probes[index].seconds = elapsed() } else { probes[index].failure = reason(code) }
                 close(event.fd)
             }
         }

@@ -86,5 +86,5 @@ struct DoctorCommand: AsyncParsableCommand {
 
 extension ConnectionOptions {
     /// Whether options make connections go to another address than that of the URL's host and port.
-    var leadElsewhere: Bool { !resolve.isEmpty || !connectTo.isEmpty || unixSocket != nil || nameServers != nil }
+    var overrideDestination: Bool { !resolve.isEmpty || !connectTo.isEmpty || unixSocket != nil || nameServers != nil }
 }

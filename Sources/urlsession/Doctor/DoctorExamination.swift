@@ -49,7 +49,7 @@ struct DoctorExamination {
             return conclude(url, failure: proxyFailure ?? ToolFailure(7, proxy.lines.last), DoctorLoad.Outcome())
         }
 
-        var request = URLRequest(url: url.withoutUser)
+        var request = URLRequest(url: url.withoutUserInfo)
         request.cachePolicy = .reloadIgnoringLocalCacheData
         if let token = command.login.bearerToken { request.setValue("Bearer " + token, forHTTPHeaderField: "Authorization") }
         let load = try DoctorLoad(
@@ -63,8 +63,8 @@ struct DoctorExamination {
         add(DoctorTrust.step(url, outcome, failure, isChecked: !command.trust.insecure))
         await transportSecurity(url, outcome, configuration)
         add(Self.strictTransportStep(upgrade, outcome))
-        add(DoctorStores.cache(url, outcome.response, looks: command.stores))
-        add(DoctorStores.cookies(url, looks: command.stores))
+        add(DoctorStores.cache(url, outcome.response, isRequested: command.stores))
+        add(DoctorStores.cookies(url, isRequested: command.stores))
         add(Self.protocolStep(outcome))
         conclude(url, failure: failure, outcome)
     }
@@ -132,7 +132,7 @@ struct DoctorExamination {
     ///
     /// Nothing is sent: only a stored response is requested, and the upgrade happens before the lookup.
     private func strictTransport(_ url: URL, _ configuration: URLSessionConfiguration) async -> (URL, String?) {
-        guard var parts = URLComponents(url: url.withoutUser, resolvingAgainstBaseURL: true) else { return (url, nil) }
+        guard var parts = URLComponents(url: url.withoutUserInfo, resolvingAgainstBaseURL: true) else { return (url, nil) }
         let isSecure = parts.scheme?.lowercased() == "https"
         parts.scheme = "http"
         guard let plain = parts.url else { return (url, nil) }
@@ -176,7 +176,7 @@ struct DoctorExamination {
         defer { session.invalidateAndCancel() }
         let host = url.host(percentEncoded: false) ?? ""
         do {
-            let ways = try await session.proxies(for: url.withoutUser)
+            let ways = try await session.proxies(for: url.withoutUserInfo)
             let first = ways.first ?? nil
             step.facts = ["ways": ways.map { $0?.absoluteString ?? "direct" }]
             guard let first, let name = first.host(percentEncoded: false) else {
@@ -205,7 +205,7 @@ struct DoctorExamination {
     private mutating func network(to target: Target?, _ proxy: DoctorReport.Step) async {
         let limit = command.maximumTime
         guard let target else { return add(proxy) }
-        guard !command.connections.leadElsewhere else {
+        guard !command.connections.overrideDestination else {
             add(.init(.name, .none, ["not looked up: options set the destination of connections"]))
             add(proxy)
             return add(.init(.connection, .none, ["not tried separately"]))
@@ -273,7 +273,7 @@ struct DoctorExamination {
         }
         let strict = URLSessionConfiguration.ephemeral
         strict.appTransportSecurity = [:]
-        var request = URLRequest(url: url.withoutUser)
+        var request = URLRequest(url: url.withoutUserInfo)
         request.cachePolicy = .returnCacheDataDontLoad
         let refusal = await DoctorLoad.run(request, strict).error as? URLError
         guard refusal?.code == .appTransportSecurityRequiresSecureConnection else {

@@ -105,7 +105,7 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
             return state.outcome.redirects.count
         }
         do throws(ToolFailure) {
-            completionHandler(try redirects.admits(number, to: url) ? request : nil)
+            completionHandler(try redirects.allows(number, to: url) ? request : nil)
         } catch {
             state.withLock { $0.outcome.failure = error }
             task.cancel()

@@ -61,10 +61,10 @@ struct DoctorReport: Encodable, Sendable {
             let title = step.step.rawValue
             let start = "\(padded(step.result.rawValue, to: 6))\(padded(title, to: 12))"
             for (index, line) in (step.lines.isEmpty ? [""] : step.lines).enumerated() {
-                text += (index == 0 ? start : String(repeating: " ", count: start.count)) + TextTable.harmless(line) + "\n"
+                text += (index == 0 ? start : String(repeating: " ", count: start.count)) + TextTable.sanitized(line) + "\n"
             }
         }
-        return text + "\n" + TextTable.harmless(verdict) + "\n"
+        return text + "\n" + TextTable.sanitized(verdict) + "\n"
     }
 
     private func padded(_ text: String, to width: Int) -> String {

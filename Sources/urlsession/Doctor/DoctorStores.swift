@@ -12,18 +12,19 @@ import URLLoading
 
 /// Reports stored cookies and responses for a load, if the user requests it.
 enum DoctorStores {
-    static func cookies(_ url: URL, looks: Bool) -> DoctorReport.Step {
-        guard looks else { return .init(.cookies, .none, ["not examined without --stores"]) }
-        let names = (HTTPCookieStorage.shared.cookies(for: url.withoutUser) ?? []).map(\.name)
+    static func cookies(_ url: URL, isRequested: Bool) -> DoctorReport.Step {
+        guard isRequested else { return .init(.cookies, .none, ["not examined without --stores"]) }
+        let names = (HTTPCookieStorage.shared.cookies(for: url.withoutUserInfo) ?? []).map(\.name)
         let line =
             names.isEmpty
             ? "none would be sent" : "\"get\" would send these, the doctor does not: \(names.joined(separator: ", "))"
         return .init(.cookies, names.isEmpty ? .none : .good, [line], ["names": names])
     }
 
-    static func cache(_ url: URL, _ answer: HTTPURLResponse?, looks: Bool) -> DoctorReport.Step {
+    static func cache(_ url: URL, _ answer: HTTPURLResponse?, isRequested: Bool) -> DoctorReport.Step {
         let stored =
-            looks ? URLCache.shared.cachedResponse(for: URLRequest(url: url.withoutUser))?.response as? HTTPURLResponse : nil
+            isRequested
+            ? URLCache.shared.cachedResponse(for: URLRequest(url: url.withoutUserInfo))?.response as? HTTPURLResponse : nil
         var lines: [String] = []
         if let stored {
             let left = lifetime(stored).map { $0 - age(stored) }
@@ -31,14 +32,14 @@ enum DoctorStores {
                 "a response with status \(stored.statusCode) is stored, \(left.map { $0 > 0 ? "fresh for \($0) s more" : "stale for \(-$0) s" } ?? "without a freshness lifetime")"
             )
         } else {
-            lines.append(looks ? "nothing is stored" : "not examined without --stores")
+            lines.append(isRequested ? "nothing is stored" : "not examined without --stores")
         }
-        if let answer { lines.append(keeping(answer)) }
+        if let answer { lines.append(storabilityText(answer)) }
         return .init(
             .cache, stored == nil ? .none : .good, lines, ["stored": [stored.map { "\($0.statusCode)" }].compactMap { $0 }])
     }
 
-    private static func keeping(_ answer: HTTPURLResponse) -> String {
+    private static func storabilityText(_ answer: HTTPURLResponse) -> String {
         let field = (answer.value(forHTTPHeaderField: "Cache-Control") ?? "").lowercased()
         if field.contains("no-store") { return "the response must not be stored (no-store)" }
         if let lifetime = lifetime(answer) { return "the response may be stored, and is fresh for \(lifetime) s" }
@@ -53,19 +54,19 @@ enum DoctorStores {
         guard let end = response.value(forHTTPHeaderField: "Expires").flatMap(HTTPDate.date),
             let begin = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
         else { return nil }
-        return max(0, whole(end.timeIntervalSince(begin)))
+        return max(0, clampedSeconds(end.timeIntervalSince(begin)))
     }
 
     private static func age(_ response: HTTPURLResponse) -> Int64 {
         let said = response.value(forHTTPHeaderField: "Age").flatMap { Int64($0) } ?? 0
         let date = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
-        return min(max(said, date.map { whole(Date().timeIntervalSince($0)) } ?? 0), most)
+        return min(max(said, date.map { clampedSeconds(Date().timeIntervalSince($0)) } ?? 0), most)
     }
 
     /// A limit above all sensible values.
     private static let most: Int64 = 10_000_000_000
 
-    private static func whole(_ seconds: TimeInterval) -> Int64 {
+    private static func clampedSeconds(_ seconds: TimeInterval) -> Int64 {
         Int64(exactly: min(max(seconds, -1e10), 1e10).rounded(.towardZero)) ?? 0
     }
 

@@ -25,7 +25,7 @@ struct NameProbe: Sendable {
     static func run(_ host: String, limit: Double) async -> NameProbe {
         let begin = ContinuousClock.now
         var probe =
-            await FirstAnswer<NameProbe>().value(within: limit) { lookUp(host) }
+            await BlockingCall<NameProbe>().value(within: limit) { lookUp(host) }
             ?? NameProbe(failure: "no answer within \(ByteText.rounded(limit, digits: 1)) s")
         probe.seconds = begin.duration(to: .now) / .seconds(1)
         return probe
@@ -52,7 +52,7 @@ struct NameProbe: Sendable {
 }
 
 /// Waits for work that blocks a thread, up to a timeout.
-final class FirstAnswer<Value: Sendable>: Sendable {
+final class BlockingCall<Value: Sendable>: Sendable {
     private let continuation = OnceContinuation<Value?>()
 
     func value(within limit: Double, _ work: @escaping @Sendable () -> Value) async -> Value? {

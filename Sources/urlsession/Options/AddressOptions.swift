@@ -43,10 +43,10 @@ struct AddressOptions: ParsableArguments {
     @Option(
         name: .customLong("parallel-max"),
         help: ArgumentHelp("How many at once, at most 300; by default 50, with --repeat 1.", valueName: "count"))
-    var mostAtOnce: Int?
+    var maximumParallel: Int?
 
     /// The value, if curl would accept it; curl ignores others.
-    var most: Int? { mostAtOnce.flatMap { 1...300 ~= $0 || $0 > 300 && !parallel ? $0 : nil } }
+    var most: Int? { maximumParallel.flatMap { 1...300 ~= $0 || $0 > 300 && !parallel ? $0 : nil } }
 
     @Flag(name: .customLong("fail-early"), help: "Load no more URLs after one that failed.")
     var failsEarly = false

@@ -20,7 +20,7 @@ struct RedirectRule: Sendable {
     /// Whether to follow a load's redirect with this number, counted from 1.
     ///
     /// Throws if there are too many redirects, or the scheme is not permitted.
-    func admits(_ number: Int, to url: URL?) throws(ToolFailure) -> Bool {
+    func allows(_ number: Int, to url: URL?) throws(ToolFailure) -> Bool {
         guard follows else { return false }
         if let most, number > most { throw ToolFailure(47, "more than \(most) redirects") }
         try schemes?.check(url, option: "--proto")

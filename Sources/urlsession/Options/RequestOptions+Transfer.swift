@@ -36,20 +36,20 @@ extension RequestOptions {
     /// Performs a load with the retries of `--retry`, and writes the output of `--write-out`.
     ///
     /// - Parameters:
-    ///   - visit: The load's URL and configuration.
+    ///   - prepared: The load's URL and configuration.
     ///   - file: The file; nil for standard output.
     ///   - number: The index of the load.
     ///   - begin: Creates an observer, and a task in the session.
     ///   - finish: Called with the outcome and the file of a successful load.
     /// - Throws: Why the last attempt failed.
     func transfer(
-        _ visit: Visit, to file: String?, number: Int = 0,
+        _ prepared: PreparedLoad, to file: String?, number: Int = 0,
         _ begin: (URLSession, RetryOptions.Attempts) throws -> (TransferObserver, URLSessionTask),
         finish: (TransferObserver.State, String?) throws -> Void = { _, _ in }
     ) async throws {
-        try await reporting(visit, number: number) { report in
+        try await reporting(prepared, number: number) { report in
             try await retries.repeating(say: say) { attempts in
-                let (observer, task) = try SharedSessions.ofThisRun.make(for: visit) { try begin($0, attempts) }
+                let (observer, task) = try SharedSessions.current.make(for: prepared) { try begin($0, attempts) }
                 let outcome = await observer.load(task)
                 report.note(outcome, file: observer.sink.path ?? file)
                 try conclude(outcome)
@@ -65,7 +65,7 @@ extension RequestOptions {
     }
 
     /// Writes the output of `--write-out` at the end, whether or not the load succeeded.
-    func reporting(_ visit: Visit, number: Int = 0, _ load: (LoadReport) async throws -> Void) async throws {
+    func reporting(_ prepared: PreparedLoad, number: Int = 0, _ load: (LoadReport) async throws -> Void) async throws {
         let format = try common.writeOut.map { try WriteOut($0) }
         let report = LoadReport()
         var failure: ToolFailure?
@@ -75,7 +75,7 @@ extension RequestOptions {
             failure = error
         }
         if let format, let outcome = report.outcome {
-            let url = visit.url.absoluteString
+            let url = prepared.url.absoluteString
             try format.write(TransferReport(url: url, number: number, fileName: report.file, outcome: outcome, failure: failure))
         }
         if let failure { throw failure }

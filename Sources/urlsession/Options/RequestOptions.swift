@@ -18,7 +18,7 @@ struct RequestOptions: ParsableArguments {
 
     @OptionGroup(title: "Retry options") var retries: RetryOptions
 
-    @OptionGroup(title: "Speed options") var pace: PaceOptions
+    @OptionGroup(title: "Speed options") var pace: SpeedOptions
 
     @OptionGroup(title: "Connection options") var connections: ConnectionOptions
 
@@ -147,17 +147,17 @@ struct RequestOptions: ParsableArguments {
     }
 
     /// Runs a command's work; if it fails, `--silent` suppresses the message, and the cause is only shown with `--verbose`.
-    func carryOut(_ work: () async throws -> Void) async throws {
+    func perform(_ work: () async throws -> Void) async throws {
         do {
             if let file = common.errorFile { try StandardError.move(to: file) }
             try await archive.recording(work)
         } catch let failure as ToolFailure {
-            throw heard(failure)
+            throw reportable(failure)
         }
     }
 
     /// Returns the part of a failure that the user wants to see.
-    func heard(_ failure: ToolFailure) -> ToolFailure {
+    func reportable(_ failure: ToolFailure) -> ToolFailure {
         var failure = failure
         if common.silent, !common.showsErrors { failure.message = nil }
         if !common.verbose { failure.cause = nil }

@@ -79,10 +79,10 @@ struct ResultOptions: ParsableArguments {
     ///   - place: The options for files.
     /// - Throws: If the file is to have the URL's name, and the URL has none.
     /// - Returns: The path.
-    func file(for order: LoadOrder, _ place: PlaceOptions) throws(ToolFailure) -> String? {
+    func file(for order: LoadOrder, _ place: OutputFileOptions) throws(ToolFailure) -> String? {
         let index = order.argument
         if index < output.count { return output[index] == "-" ? "-" : try place.path(order.name(output[index])) }
-        return namesAll || index < names ? try place.path(DownloadPlace.name(of: order.address)) : nil
+        return namesAll || index < names ? try place.path(DownloadFiles.name(of: order.address)) : nil
     }
 
     func validate() throws {

@@ -88,8 +88,8 @@ struct RetryOptions: ParsableArguments {
         /// Failures on this machine are not temporary.
         fileprivate func wait(after failure: ToolFailure) -> Double? {
             if let wait = failure.retryWait { return wait }
-            let mayPass = options.all ? ![0, 2, 3, 23, 26, 130].contains(failure.code) : failure.mayPass
-            return mayPass || options.refused && failure.isRefusedConnection ? wait() : nil
+            let isTemporary = options.all ? ![0, 2, 3, 23, 26, 130].contains(failure.code) : failure.isTemporary
+            return isTemporary || options.refused && failure.isRefusedConnection ? wait() : nil
         }
     }
 

@@ -41,6 +41,6 @@ struct SchemeRule: Sendable, ExpressibleByArgument {
     func check(_ url: URL?, option: String) throws(ToolFailure) {
         let scheme = url?.scheme?.lowercased() ?? ""
         guard !allowed.contains(scheme) else { return }
-        throw ToolFailure(1, "\(TextTable.harmless(scheme)) is not among the protocols that \(option) allows")
+        throw ToolFailure(1, "\(TextTable.sanitized(scheme)) is not among the protocols that \(option) allows")
     }
 }

@@ -19,7 +19,7 @@ struct TimeCondition: Sendable {
     init?(_ text: String) {
         isForOlder = text.hasPrefix("-")
         let rest = isForOlder ? String(text.dropFirst()) : text
-        if let date = HTTPDate.ofUser(rest) {
+        if let date = HTTPDate.userDate(rest) {
             self.date = date
         } else if let changed = (try? FileManager.default.attributesOfItem(atPath: rest))?[.modificationDate] as? Date {
             date = Date(timeIntervalSince1970: changed.timeIntervalSince1970.rounded(.down))

@@ -35,6 +35,6 @@ enum HeadText {
 
     /// Escapes control characters in text for display; programs get it unchanged.
     private static func text(_ lines: [String], prefix: String, isForPeople: Bool = false) -> String {
-        (lines.map { prefix.isEmpty && !isForPeople ? $0 : TextTable.harmless($0) } + [""]).map { prefix + $0 + "\n" }.joined()
+        (lines.map { prefix.isEmpty && !isForPeople ? $0 : TextTable.sanitized($0) } + [""]).map { prefix + $0 + "\n" }.joined()
     }
 }

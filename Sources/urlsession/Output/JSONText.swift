@@ -14,18 +14,18 @@ enum JSONText {
     static func of(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return harmless(String(decoding: try encoder.encode(value), as: UTF8.self)) + "\n"
+        return sanitized(String(decoding: try encoder.encode(value), as: UTF8.self)) + "\n"
     }
 
     /// A string with its quotes.
     static func string(_ text: String) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes
-        return (try? encoder.encode(text)).map { harmless(String(decoding: $0, as: UTF8.self)) } ?? "\"\""
+        return (try? encoder.encode(text)).map { sanitized(String(decoding: $0, as: UTF8.self)) } ?? "\"\""
     }
 
     /// Escapes control characters: the JSON has the same meaning, and is harmless on a terminal.
-    private static func harmless(_ json: String) -> String {
+    private static func sanitized(_ json: String) -> String {
         TextTable.replacing(in: json, keeping: ["\n"]) { scalar in
             String(scalar).utf16.map { String(format: "\\u%04x", $0) }.joined()
         }

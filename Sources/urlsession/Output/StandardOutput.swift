@@ -24,7 +24,7 @@ enum StandardOutput {
     /// - Throws: If the data cannot be written, or is refused.
     static func write(_ data: Data, advice: String? = nil) throws(ToolFailure) {
         do {
-            try BodySink(path: nil, sparesTerminal: advice != nil, advice: advice ?? "").write(data)
+            try BodySink(path: nil, refusesBinaryOnTerminal: advice != nil, advice: advice ?? "").write(data)
         } catch {
             if error.isClosedPipe {
                 signal(SIGPIPE, SIG_DFL)

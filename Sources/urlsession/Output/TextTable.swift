@@ -18,7 +18,7 @@ enum TextTable {
     /// - Returns: The lines.
     static func text(_ rows: [[String]], titles: [String], columns: Int? = nil) -> String {
         guard !rows.isEmpty else { return "" }
-        var rows = [titles] + rows.map { $0.map { harmless($0) } }
+        var rows = [titles] + rows.map { $0.map { sanitized($0) } }
         if let columns { fit(&rows, columns) }
         var widths: [Int] = []
         var cells: [Int] = []
@@ -55,8 +55,8 @@ enum TextTable {
         }
         let room = columns - 2 * (widths.count - 1)
         var limit = widths.max() ?? 0
-        let areTitlesWhole = titles.reduce(0, +) <= room
-        func cut(_ column: Int) -> Int { min(widths[column], max(limit, areTitlesWhole ? titles[column] : 1)) }
+        let titlesFit = titles.reduce(0, +) <= room
+        func cut(_ column: Int) -> Int { min(widths[column], max(limit, titlesFit ? titles[column] : 1)) }
         while limit > 0, widths.indices.reduce(0, { $0 + cut($1) }) > room { limit -= 1 }
         guard limit < widths.max() ?? 0 else { return }
         for row in rows.indices {
@@ -72,7 +72,7 @@ enum TextTable {
     }
 
     /// Escapes control and format characters in a server's text, which could move the cursor or change the text direction.
-    static func harmless(_ text: String, keeping kept: Set<Unicode.Scalar> = []) -> String {
+    static func sanitized(_ text: String, keeping kept: Set<Unicode.Scalar> = []) -> String {
         replacing(in: text, keeping: kept) { $0.escaped(asASCII: true) }
     }
 

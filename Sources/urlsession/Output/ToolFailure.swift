@@ -17,7 +17,7 @@ struct ToolFailure: Error {
     /// The underlying error in the words of a library; shown only with `--verbose`.
     var cause: String?
     /// Whether a retry may succeed.
-    var mayPass = false
+    var isTemporary = false
     /// Whether the server's host refused the connection.
     var isRefusedConnection = false
     /// The seconds to wait before a retry, if that is already decided.
@@ -43,7 +43,7 @@ struct ToolFailure: Error {
         let ofFTP = FTPAddress.exitCode(error, text: text)
         self.init(ofFTP ?? Self.exitCode(error.code, text: text, answered: answered, partial: isPartial), text)
         cause = Self.cause(of: error)
-        mayPass = [5, 6, 28].contains(code)
+        isTemporary = [5, 6, 28].contains(code)
         isRefusedConnection = code == 7 && text.localizedCaseInsensitiveContains("refused")
     }
 
@@ -103,7 +103,7 @@ struct ToolFailure: Error {
     /// Returns the error's description, which may contain a server's text, with the names of command-line options instead of the
     /// API's properties.
     static func describe(_ error: any Error) -> String {
-        TextTable.harmless((error as NSError).localizedDescription)
+        TextTable.sanitized((error as NSError).localizedDescription)
             .replacingOccurrences(of: "(timeoutIntervalForResource)", with: "(--max-time)")
             .replacingOccurrences(of: "(the request's timeout)", with: "(--idle-time)")
     }
@@ -111,6 +111,6 @@ struct ToolFailure: Error {
     /// Returns the description of the underlying error, if there is one.
     private static func cause(of error: any Error) -> String? {
         let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-        return cause.map { TextTable.harmless($0.localizedDescription) }
+        return cause.map { TextTable.sanitized($0.localizedDescription) }
     }
 }

@@ -60,7 +60,7 @@ struct TransferReport: Sendable {
 
     private func amount(_ name: String) -> String? {
         switch name {
-        case "size_download": "\(outcome.isOfParts ? outcome.received : last?.countOfResponseBodyBytesReceived ?? 0)"
+        case "size_download": "\(outcome.isSegmented ? outcome.received : last?.countOfResponseBodyBytesReceived ?? 0)"
         case "size_upload": "\(last?.countOfRequestBodyBytesSent ?? 0)"
         case "size_header": "\(sum(\.countOfResponseHeaderBytesReceived))"
         case "size_request": "\(sum(\.countOfRequestHeaderBytesSent))"

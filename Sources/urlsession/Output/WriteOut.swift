@@ -33,7 +33,7 @@ struct WriteOut: Sendable {
         // Many values come from servers. The text of the format itself is written unchanged.
         func shown(_ value: String) -> String {
             (toErrors ? StandardError.isTerminal : StandardOutput.isTerminal)
-                ? TextTable.harmless(value, keeping: ["\n"]) : value
+                ? TextTable.sanitized(value, keeping: ["\n"]) : value
         }
         while let next = rest.popFirst() {
             switch next {

@@ -25,7 +25,7 @@ struct StartTLS {
     }
 
     private static let longestLine = 8192
-    private static let mostLines = 128
+    private static let maximumLines = 128
     /// The timeout for each of the server's lines, in seconds.
     private static let patience = 60.0
 
@@ -79,20 +79,20 @@ struct StartTLS {
         throw refused("a line is longer than \(Self.longestLine) bytes")
     }
 
-    private func expectLine(_ isMeant: (String) -> Bool) async throws {
+    private func expectLine(_ isExpected: (String) -> Bool) async throws {
         let line = try await line()
-        guard isMeant(line) else { throw refused(line) }
+        guard isExpected(line) else { throw refused(line) }
     }
 
     /// Reads an IMAP command's tagged response, and skips untagged ones.
     private func expectTagged(_ tag: String) async throws {
-        for _ in 0..<Self.mostLines {
+        for _ in 0..<Self.maximumLines {
             let line = try await line()
             guard line.hasPrefix(tag + " ") else { continue }
             guard line.dropFirst(tag.count + 1).uppercased().hasPrefix("OK") else { throw refused(line) }
             return
         }
-        throw refused("it sends more than \(Self.mostLines) lines")
+        throw refused("it sends more than \(Self.maximumLines) lines")
     }
 
     /// Reads a reply of one or more lines: the first begins with "250-", the last with "250 "; those between may be any text for
@@ -100,7 +100,7 @@ struct StartTLS {
     @discardableResult
     private func expectReply(_ code: String, marksEachLine: Bool = true) async throws -> [String] {
         var lines: [String] = []
-        while lines.count < Self.mostLines {
+        while lines.count < Self.maximumLines {
             let line = try await line()
             lines.append(line)
             guard line.hasPrefix(code) else {
@@ -109,10 +109,10 @@ struct StartTLS {
             }
             if line.dropFirst(3).first != "-" { return lines }
         }
-        throw refused("a reply has more than \(Self.mostLines) lines")
+        throw refused("a reply has more than \(Self.maximumLines) lines")
     }
 
     private func refused(_ reason: String) -> ToolFailure {
-        ToolFailure(64, TextTable.harmless("the server does not start TLS: \(reason)"))
+        ToolFailure(64, TextTable.sanitized("the server does not start TLS: \(reason)"))
     }
 }

@@ -42,13 +42,13 @@ struct StreamCommand: AsyncParsableCommand {
         try options.refuseRepetition(for: "stream")
     }
 
-    func run() async throws { try await options.carryOut(exchange) }
+    func run() async throws { try await options.perform(exchange) }
 
     private func exchange() async throws {
         let name = host.contains(":") ? "[\(host)]" : host
-        let visit = try options.visit("https://\(name):\(port)")
-        let observer = StreamObserver(answers: visit.answers, showsMetrics: options.metrics)
-        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
+        let prepared = try options.prepared("https://\(name):\(port)")
+        let observer = StreamObserver(answers: prepared.answers, showsMetrics: options.metrics)
+        let session = URLSession(configuration: prepared.configuration, delegate: observer, delegateQueue: nil)
         defer { session.finishTasksAndInvalidate() }
         let task = session.streamTask(withHostName: host, port: port)
         let interruption = Interruption { task.cancel() }

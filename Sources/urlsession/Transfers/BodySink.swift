@@ -35,7 +35,7 @@ final class BodySink: Sendable {
     private let offset: Int64?
     private let advice: String
     /// The number of bytes of the body that are still to be checked for binary data.
-    private let unseen: Mutex<Int>
+    private let uncheckedCount: Mutex<Int>
 
     /// Creates a sink for a file, or for standard output if `path` is nil or "-".
     ///
@@ -43,11 +43,12 @@ final class BodySink: Sendable {
     ///   - path: The file.
     ///   - appends: Whether to append to the file.
     ///   - offset: The position in an existing file at which to write.
-    ///   - sparesTerminal: Whether to refuse a binary body if standard output is a terminal, unless `path` is "-".
-    ///   - numbersNames: Whether to choose another name instead of replacing a file.
+    ///   - refusesBinaryOnTerminal: Whether to refuse a binary body if standard output is a terminal, unless `path` is "-".
+    ///   - keepsExistingFiles: Whether to choose another name instead of replacing a file.
     ///   - advice: The advice to the user when a binary body is refused.
     init(
-        path: String?, appends: Bool = false, offset: Int64? = nil, sparesTerminal: Bool = false, numbersNames: Bool = false,
+        path: String?, appends: Bool = false, offset: Int64? = nil, refusesBinaryOnTerminal: Bool = false,
+        keepsExistingFiles: Bool = false,
         advice: String = "write it to a file with '--output FILE', or use '--output -' to see it anyway"
     ) {
         self.advice = advice
@@ -56,9 +57,9 @@ final class BodySink: Sendable {
         let isFile = path != nil && path != "-"
         target = Mutex(
             Target(
-                path: isFile ? path : nil, isNew: isFile && numbersNames, tries: numbersNames ? 0 : nil,
+                path: isFile ? path : nil, isNew: isFile && keepsExistingFiles, tries: keepsExistingFiles ? 0 : nil,
                 handle: isFile ? nil : FileHandle.standardOutput))
-        unseen = Mutex(sparesTerminal && path == nil && StandardOutput.isTerminal ? 2000 : 0)
+        uncheckedCount = Mutex(refusesBinaryOnTerminal && path == nil && StandardOutput.isTerminal ? 2000 : 0)
     }
 
     /// The file; nil for standard output.
@@ -88,10 +89,10 @@ final class BodySink: Sendable {
     ///   - isHead: Whether it is a head, which is always text.
     /// - Throws: If the data cannot be written, or is refused for a terminal.
     func write(_ data: Data, isHead: Bool = false) throws(Failure) {
-        let isBinary = unseen.withLock { unseen in
-            guard !isHead, unseen > 0 else { return false }
-            defer { unseen = max(0, unseen - data.count) }
-            return data.prefix(unseen).contains(0)
+        let isBinary = uncheckedCount.withLock { uncheckedCount in
+            guard !isHead, uncheckedCount > 0 else { return false }
+            defer { uncheckedCount = max(0, uncheckedCount - data.count) }
+            return data.prefix(uncheckedCount).contains(0)
         }
         if isBinary {
             throw Failure(

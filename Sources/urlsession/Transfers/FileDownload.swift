@@ -15,37 +15,38 @@ import URLLoading
 struct FileDownload {
     let url: String
     let result: DownloadCommand.Result
-    let file: PlaceOptions
+    let file: OutputFileOptions
     let options: RequestOptions
 
     func run() async throws {
-        let visit = try options.visit(url)
-        let place = try DownloadPlace(output: result.output, url: visit.url, file)
-        try Continuation.claim(place.path, continues: result.resume)
+        let prepared = try options.prepared(url)
+        let place = try DownloadFiles(output: result.output, url: prepared.url, file)
+        try ResumePosition.claim(place.path, continues: result.resume)
         var mayBePartial = result.resume && place.resumeData() == nil
         if mayBePartial, PartialFile(place.path) == nil {
             options.say("nothing to resume; starting over")
             mayBePartial = false
         }
         var isFirst = true
-        try await options.reporting(visit) { report in
+        try await options.reporting(prepared) { report in
             try await options.retries.repeating(say: options.say) { attempts in
                 // A failed attempt may have left resume data, too.
                 let data = isFirst && !result.resume ? nil : place.resumeData()
                 isFirst = false
                 if mayBePartial, data == nil, let partial = PartialFile(place.path) {
-                    guard case .refused(let reason) = try await proceed(from: partial, visit, attempts, report) else { return }
+                    guard case .refused(let reason) = try await continuePartialFile(from: partial, prepared, attempts, report)
+                    else { return }
                     mayBePartial = false
                     options.say("starting over: \(reason)")
                 } else if let data {
-                    guard case .refused(let reason) = try await load(visit, to: place, resuming: data, attempts, report) else {
+                    guard case .refused(let reason) = try await load(prepared, to: place, resuming: data, attempts, report) else {
                         return
                     }
                     options.say("starting over: \(reason)")
                 }
                 place.removeRemains()
-                if result.segments > 1, try await loadParts(visit, to: place, attempts, report) { return }
-                _ = try await load(visit, to: place, resuming: nil, attempts, report)
+                if result.segments > 1, try await loadParts(prepared, to: place, attempts, report) { return }
+                _ = try await load(prepared, to: place, resuming: nil, attempts, report)
             }
         }
     }
@@ -64,12 +65,12 @@ struct FileDownload {
 
     /// Returns false if the file must be loaded over one connection.
     private func loadParts(
-        _ visit: Visit, to place: DownloadPlace, _ attempts: RetryOptions.Attempts, _ report: LoadReport
+        _ prepared: PreparedLoad, to place: DownloadFiles, _ attempts: RetryOptions.Attempts, _ report: LoadReport
     ) async throws -> Bool {
         try place.prepare()
         let whole = place.partFolder + "/complete"
         let parts = SegmentedDownload(
-            visit, request(visit, to: place), plan(attempts), to: whole, meter: options.silent ? nil : ProgressMeter())
+            prepared, request(prepared, to: place), plan(attempts), to: whole, meter: options.silent ? nil : ProgressMeter())
         let interruption = Interruption { parts.cancel() }
         do {
             let ending = try await parts.load(result.segments) { outcome in
@@ -79,7 +80,7 @@ struct FileDownload {
             _ = await interruption.end()
             guard case .done(let outcome) = ending else {
                 if case .refused(let reason) = ending { options.say("using one connection: \(reason)") }
-                visit.configuration.omittedHeaders = options.common.omittedHeaders
+                prepared.configuration.omittedHeaders = options.common.omittedHeaders
                 return false
             }
             try result.checksum?.check(whole)
@@ -96,8 +97,8 @@ struct FileDownload {
         }
     }
 
-    private func request(_ visit: Visit, to place: DownloadPlace) -> URLRequest {
-        var request = options.request(for: visit.url)
+    private func request(_ prepared: PreparedLoad, to place: DownloadFiles) -> URLRequest {
+        var request = options.request(for: prepared.url)
         if let field = condition(of: place)?.field {
             request.setValue(field.value, forHTTPHeaderField: field.name)
             request.cachePolicy = .reloadIgnoringLocalCacheData
@@ -105,23 +106,24 @@ struct FileDownload {
         return request
     }
 
-    private func condition(of place: DownloadPlace) -> TimeCondition? {
+    private func condition(of place: DownloadFiles) -> TimeCondition? {
         result.timestamping ? TimeCondition(changedAfter: place.path) : nil
     }
 
     private func load(
-        _ visit: Visit, to place: DownloadPlace, resuming data: Data?, _ attempts: RetryOptions.Attempts, _ report: LoadReport
+        _ prepared: PreparedLoad, to place: DownloadFiles, resuming data: Data?, _ attempts: RetryOptions.Attempts,
+        _ report: LoadReport
     ) async throws -> Ending {
         try place.prepare()
         let target = Mutex(place.path)
         let isUnchanged = Mutex(false)
         let condition = condition(of: place)
         let observer = TransferObserver(
-            plan: plan(attempts), answers: visit.answers, sink: BodySink(path: nil),
+            plan: plan(attempts), answers: prepared.answers, sink: BodySink(path: nil),
             meter: options.silent ? nil : ProgressMeter(),
             // Ignore errors: the data is needed only if the tool is killed.
-            noteBeginning: { data in try? place.keep(data) },
-            takeFile: { location, response in
+            saveResumeData: { data in try? place.keep(data) },
+            moveDownloadedFile: { location, response in
                 // A server may have ignored the field.
                 if let condition, let response = response as? HTTPURLResponse, !condition.isMet(by: response) {
                     return isUnchanged.withLock { $0 = true }
@@ -131,12 +133,12 @@ struct FileDownload {
                 target.withLock { $0 = path }
             }
         )
-        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
+        let session = URLSession(configuration: prepared.configuration, delegate: observer, delegateQueue: nil)
         let task =
             if let data {
-                session.downloadTask(with: options.request(for: visit.url), resumeFrom: data)
+                session.downloadTask(with: options.request(for: prepared.url), resumeFrom: data)
             } else {
-                session.downloadTask(with: request(visit, to: place))
+                session.downloadTask(with: request(prepared, to: place))
             }
         let interruption = Interruption { await task.cancelByProducingResumeData() }
         let outcome = await observer.load(task)
@@ -168,13 +170,13 @@ struct FileDownload {
     }
 
     /// Continues a file that another program has left under the file's name.
-    private func proceed(
-        from partial: PartialFile, _ visit: Visit, _ attempts: RetryOptions.Attempts, _ report: LoadReport
+    private func continuePartialFile(
+        from partial: PartialFile, _ prepared: PreparedLoad, _ attempts: RetryOptions.Attempts, _ report: LoadReport
     ) async throws -> Ending {
         let judgement = Mutex<PartialFile.Judgement?>(nil)
         let sink = BodySink(path: partial.path, appends: true)
         let observer = TransferObserver(
-            plan: plan(attempts), answers: visit.answers, sink: sink,
+            plan: plan(attempts), answers: prepared.answers, sink: sink,
             meter: options.silent ? nil : ProgressMeter(),
             objection: { response in
                 guard let response = response as? HTTPURLResponse else {
@@ -190,12 +192,12 @@ struct FileDownload {
                 }
                 let found = partial.judge(response)
                 judgement.withLock { $0 = found }
-                if case .goesOn = found { return nil }
+                if case .isRemainder = found { return nil }
                 return ToolFailure(0, nil)
             }
         )
-        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
-        var request = options.request(for: visit.url)
+        let session = URLSession(configuration: prepared.configuration, delegate: observer, delegateQueue: nil)
+        var request = options.request(for: prepared.url)
         request.setValue(partial.range, forHTTPHeaderField: "Range")
         request.cachePolicy = .reloadIgnoringLocalCacheData
         let outcome = await observer.load(session.dataTask(with: request))
@@ -208,7 +210,7 @@ struct FileDownload {
             try result.checksum?.check(partial.path)
             options.say("\(partial.path) is complete")
             return .done
-        case .goesOn, nil: break
+        case .isRemainder, nil: break
         }
         do {
             try options.conclude(outcome)
@@ -235,7 +237,7 @@ struct FileDownload {
         }
     }
 
-    private func interrupted(_ place: DownloadPlace, _ data: Data?) throws -> ToolFailure {
+    private func interrupted(_ place: DownloadFiles, _ data: Data?) throws -> ToolFailure {
         guard let data else {
             place.removeRemains()
             return ToolFailure(130, "interrupted; this download cannot be resumed")
@@ -246,7 +248,7 @@ struct FileDownload {
 
     /// Keeps the data of a lost connection if the server allows the download to be resumed, and earlier data if the server failed
     /// temporarily.
-    private func clean(_ place: DownloadPlace, after outcome: TransferObserver.State, wasResumed: Bool) throws {
+    private func clean(_ place: DownloadFiles, after outcome: TransferObserver.State, wasResumed: Bool) throws {
         if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
             status >= 400, ![404, 410, 416].contains(status)
         {

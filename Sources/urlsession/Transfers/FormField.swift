@@ -65,11 +65,11 @@ struct FormField: Sendable {
         var part = Part(source: source(word(&rest, until: end)))
         while rest.first == ";" {
             rest = rest.dropFirst().drop(while: \.isWhitespace)
-            if taken("type=", &rest) {
+            if skipPrefix("type=", &rest) {
                 part.type = type(&rest, until: end)
-            } else if taken("filename=", &rest) {
+            } else if skipPrefix("filename=", &rest) {
                 part.fileName = word(&rest, until: end)
-            } else if taken("headers=", &rest) {
+            } else if skipPrefix("headers=", &rest) {
                 part.headers.append(try header(&rest, until: end))
             } else if rest.hasPrefix("encoder=") {
                 throw ValidationError("'\(word(&rest, until: end))' in --form is not supported: content is sent unchanged.")
@@ -82,7 +82,7 @@ struct FormField: Sendable {
         return part
     }
 
-    private static func taken(_ key: String, _ rest: inout Substring) -> Bool {
+    private static func skipPrefix(_ key: String, _ rest: inout Substring) -> Bool {
         guard rest.hasPrefix(key) else { return false }
         rest = rest.dropFirst(key.count)
         return true

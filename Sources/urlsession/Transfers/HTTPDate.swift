@@ -27,7 +27,7 @@ enum HTTPDate {
     /// Parses a user's date, in GMT unless it has a zone: `2024-05-01 12:00:00`, `1 May 2024`, `Wed, 01 May 2024 12:00:00 GMT`.
     ///
     /// As with curl, its words may be in any order.
-    static func ofUser(_ text: String) -> Date? { UserDate(text)?.date }
+    static func userDate(_ text: String) -> Date? { UserDate(text)?.date }
 }
 
 /// The parts of a date, parsed word by word.

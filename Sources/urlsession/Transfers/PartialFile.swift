@@ -16,7 +16,7 @@ import URLLoading
 struct PartialFile {
     enum Judgement {
         /// The body is the rest of the file.
-        case goesOn
+        case isRemainder
         case isComplete
         /// The body is not the rest of the file, with the reason.
         case refused(String)
@@ -61,7 +61,7 @@ struct PartialFile {
         guard words.first == "bytes", words.count == 4, words[1] == "\(size)", codings.lowercased() == "identity" else {
             return .refused("the server sends a part that was not requested")
         }
-        return .goesOn
+        return .isRemainder
     }
 
     /// Returns the creation time of a file with statx(2), which Foundation does not use.

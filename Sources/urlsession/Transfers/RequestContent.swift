@@ -22,9 +22,9 @@ enum RequestContent: Sendable {
     func stream(rate: Int64?) -> InputStream? {
         switch self {
         case .none: nil
-        case .form(let form): rate.map { PacedStream(form.stream(), Pace($0)) } ?? form.stream()
+        case .form(let form): rate.map { RateLimitedStream(form.stream(), RateLimiter($0)) } ?? form.stream()
         case .upload(let source): source.stream()
-        case .slow(let data, let rate): PacedStream(InputStream(data: data), Pace(rate))
+        case .slow(let data, let rate): RateLimitedStream(InputStream(data: data), RateLimiter(rate))
         }
     }
 

@@ -31,9 +31,9 @@ final class SegmentedDownload: Sendable {
     }
 
     /// The minimum length of a part that is worth a connection.
-    private static let leastLength: Int64 = 65_536
+    private static let minimumPartLength: Int64 = 65_536
 
-    private let visit: Visit
+    private let prepared: PreparedLoad
     private let request: URLRequest
     private let plan: TransferObserver.Plan
     private let path: String
@@ -42,13 +42,13 @@ final class SegmentedDownload: Sendable {
     private let received = Mutex<Int64>(0)
 
     /// - Parameters:
-    ///   - visit: The load's URL and configuration.
+    ///   - prepared: The load's URL and configuration.
     ///   - request: The request for each part, without the range.
     ///   - plan: The relevant options.
     ///   - path: The file to write, which is not the destination.
     ///   - meter: Shows the progress of all parts.
-    init(_ visit: Visit, _ request: URLRequest, _ plan: TransferObserver.Plan, to path: String, meter: ProgressMeter?) {
-        self.visit = visit
+    init(_ prepared: PreparedLoad, _ request: URLRequest, _ plan: TransferObserver.Plan, to path: String, meter: ProgressMeter?) {
+        self.prepared = prepared
         self.plan = plan
         self.path = path
         self.meter = meter
@@ -56,7 +56,7 @@ final class SegmentedDownload: Sendable {
         request.cachePolicy = .reloadIgnoringLocalCacheData
         self.request = request
         // Ranges are of the file without content coding.
-        visit.configuration.omittedHeaders.insert("accept-encoding")
+        prepared.configuration.omittedHeaders.insert("accept-encoding")
     }
 
     /// Cancels all parts.
@@ -84,7 +84,8 @@ final class SegmentedDownload: Sendable {
             throw ToolFailure(63, "the body has more than \(most) bytes (--max-filesize)")
         }
         let count = min(
-            count, visit.configuration.httpMaximumConnectionsPerHost, Int(clamping: max(1, file.length / Self.leastLength)))
+            count, prepared.configuration.httpMaximumConnectionsPerHost,
+            Int(clamping: max(1, file.length / Self.minimumPartLength)))
         try create(file.length)
         let step = (file.length - 1) / Int64(count) + 1
         var outcomes: [(part: Range<Int64>, outcome: TransferObserver.State)] = []
@@ -113,7 +114,7 @@ final class SegmentedDownload: Sendable {
         else { throw ToolFailure(18, "the parts do not have the length of the file") }
         outcome.response = file.response
         outcome.received = file.length
-        outcome.isOfParts = true
+        outcome.isSegmented = true
         return .done(outcome)
     }
 
@@ -216,8 +217,8 @@ final class SegmentedDownload: Sendable {
                 meter?.update(all, of: total)
             }
         }
-        let observer = TransferObserver(plan: plan, answers: visit.answers, sink: sink, objection: objection)
-        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
+        let observer = TransferObserver(plan: plan, answers: prepared.answers, sink: sink, objection: objection)
+        let session = URLSession(configuration: prepared.configuration, delegate: observer, delegateQueue: nil)
         let task = session.dataTask(with: request)
         let isOver = tasks.withLock { tasks in
             tasks.all.append(task)

@@ -28,7 +28,7 @@ final class SharedSessions: Sendable {
         var useCount = 0
     }
 
-    static let ofThisRun = SharedSessions()
+    static let current = SharedSessions()
 
     /// The connections per host; the number of concurrent loads is limited elsewhere.
     private static let connectionLimit = 300
@@ -38,10 +38,10 @@ final class SharedSessions: Sendable {
     private let state = Mutex(State())
 
     /// Creates a task in the session of a load.
-    func make<Result>(for visit: Visit, _ create: (URLSession) throws -> Result) rethrows -> Result {
-        let configuration = visit.configuration
+    func make<Result>(for prepared: PreparedLoad, _ create: (URLSession) throws -> Result) rethrows -> Result {
+        let configuration = prepared.configuration
         let cookies = configuration.httpCookieStorage.map { "\(ObjectIdentifier($0))" } ?? ""
-        let key = visit.terms + [cookies, "\(configuration.resumesFTPUploads)"] + configuration.omittedHeaders.sorted()
+        let key = prepared.terms + [cookies, "\(configuration.resumesFTPUploads)"] + configuration.omittedHeaders.sorted()
         let session = state.withLock { state in
             state.useCount += 1
             var kept = state.sessions[key] ?? Kept(session: Self.makeSession(configuration))
@@ -85,7 +85,7 @@ final class SharedSessions: Sendable {
 extension RequestOptions {
     /// The values that two loads must have in common to share connections, as text: all options that affect a session, and the
     /// logins by server.
-    func sessionTerms(_ plan: ChallengeAnswers.Plan, at url: URL) -> [String] {
+    func sessionKey(_ plan: ChallengeAnswers.Plan, at url: URL) -> [String] {
         var options = ""
         dump(connections, to: &options)
         dump(login, to: &options)

@@ -29,7 +29,7 @@ extension TransferObserver {
         var maximumSize: Int64?
         /// The maximum number of bytes per second.
         var rate: Int64?
-        var slowest: SpeedWatch.Limit?
+        var slowest: SpeedMonitor.Limit?
         /// Called with the number of bytes received of a body.
         var count: (@Sendable (Int) -> Void)?
         /// Collects the events of the task for an archive.
@@ -49,14 +49,14 @@ extension TransferObserver {
         var received: Int64 = 0
         var offset: Int64?
         /// Whether the body was received in several loads; the metrics are those of the first.
-        var isOfParts = false
+        var isSegmented = false
         /// Whether a request was sent since the last response.
         var isSent = false
         /// Stops the load if it still waits for a connection when the time is over.
         var connectTimer: Task<Void, Never>?
         /// The response heads that `--verbose` has shown.
         var shownHeads: [String] = []
-        var speedWatch: SpeedWatch?
+        var speedMonitor: SpeedMonitor?
         /// The last server's certificates.
         var certificates: CertificateText?
     }

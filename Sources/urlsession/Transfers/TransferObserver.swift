@@ -17,11 +17,11 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     let answers: ChallengeAnswers
     let sink: BodySink
     let meter: ProgressMeter?
-    private let takeFile: (@Sendable (URL, URLResponse?) throws -> Void)?
-    private let noteBeginning: (@Sendable (Data) -> Void)?
+    private let moveDownloadedFile: (@Sendable (URL, URLResponse?) throws -> Void)?
+    private let saveResumeData: (@Sendable (Data) -> Void)?
     private let objection: (@Sendable (URLResponse) -> ToolFailure?)?
     private let bodyStream: (@Sendable () -> InputStream?)?
-    private let pace: Pace?
+    private let pace: RateLimiter?
     private let state = Mutex(State())
 
     /// - Parameters:
@@ -30,23 +30,23 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     ///   - sink: The destination of a data task's body.
     ///   - meter: Shows the progress.
     ///   - bodyStream: Returns the request body.
-    ///   - noteBeginning: Called with data for resuming a download in case the tool is killed.
+    ///   - saveResumeData: Called with data for resuming a download in case the tool is killed.
     ///   - objection: Returns why a response's body is not wanted; nil if it is.
-    ///   - takeFile: Moves the downloaded file to its place.
+    ///   - moveDownloadedFile: Moves the downloaded file to its place.
     init(
         plan: Plan, answers: ChallengeAnswers, sink: BodySink, meter: ProgressMeter? = nil,
-        bodyStream: (@Sendable () -> InputStream?)? = nil, noteBeginning: (@Sendable (Data) -> Void)? = nil,
+        bodyStream: (@Sendable () -> InputStream?)? = nil, saveResumeData: (@Sendable (Data) -> Void)? = nil,
         objection: (@Sendable (URLResponse) -> ToolFailure?)? = nil,
-        takeFile: (@Sendable (URL, URLResponse?) throws -> Void)? = nil
+        moveDownloadedFile: (@Sendable (URL, URLResponse?) throws -> Void)? = nil
     ) {
-        self.noteBeginning = noteBeginning
+        self.saveResumeData = saveResumeData
         self.objection = objection
         self.plan = plan
-        pace = plan.rate.map { Pace($0) }
+        pace = plan.rate.map { RateLimiter($0) }
         self.answers = answers
         self.sink = sink
         self.meter = meter
-        self.takeFile = takeFile
+        self.moveDownloadedFile = moveDownloadedFile
         self.bodyStream = bodyStream
     }
 
@@ -58,12 +58,12 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             state.withLock { $0.continuation = continuation }
             awaitConnection(task)
             if let slowest = plan.slowest {
-                let watch = SpeedWatch(slowest) { [weak self] in self?.stop(task, because: $0) }
-                state.withLock { $0.speedWatch = watch }
+                let watch = SpeedMonitor(slowest) { [weak self] in self?.stop(task, because: $0) }
+                state.withLock { $0.speedMonitor = watch }
             }
             task.resume()
         }
-        state.withLock { $0.speedWatch }?.end()
+        state.withLock { $0.speedMonitor }?.end()
         meter?.finish()
         return state.withLock { $0 }
     }
@@ -86,7 +86,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             if isOffline { await Self.networkReturns() }
             guard (try? await Task.sleep(for: .seconds(min(limit, 1e9)))) != nil, !Task.isCancelled else { return }
             var failure = ToolFailure(28, "connecting took longer than \(limit) s (--connect-timeout)")
-            failure.mayPass = true
+            failure.isTemporary = true
             stop(task, because: failure)
         }
         state.withLock { state in
@@ -157,7 +157,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             return state.redirects
         }
         do throws(ToolFailure) {
-            guard try plan.redirects.admits(number, to: request.url) else {
+            guard try plan.redirects.allows(number, to: request.url) else {
                 state.withLock { $0.redirects -= 1 }
                 return completionHandler(nil)
             }
@@ -181,7 +181,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) {
-        state.withLock { $0.speedWatch }?.note(bytesSent)
+        state.withLock { $0.speedMonitor }?.note(bytesSent)
         meter?.update(totalBytesSent, of: totalBytesExpectedToSend)
     }
 
@@ -226,7 +226,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     /// Accounts for received bytes in the speed, the count and the rate limit.
     private func take(_ count: Int, of task: URLSessionTask) {
-        state.withLock { $0.speedWatch }?.note(Int64(count))
+        state.withLock { $0.speedMonitor }?.note(Int64(count))
         plan.count?(count)
         pace?.hold(task, after: count)
     }
@@ -262,7 +262,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didBeginFileWithResumeData resumeData: Data
     ) {
-        noteBeginning?(resumeData)
+        saveResumeData?(resumeData)
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
@@ -272,7 +272,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             return state.withLock { $0.failure = failure }
         }
         do {
-            try takeFile?(location, downloadTask.response)
+            try moveDownloadedFile?(location, downloadTask.response)
         } catch {
             let failure = error as? ToolFailure ?? ToolFailure(23, ToolFailure.describe(error))
             state.withLock { $0.failure = failure }
@@ -290,12 +290,12 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
         state.withLock { $0.metrics = metrics }
         plan.recording?.measured(metrics)
-        if plan.isVerbose { showUntold(metrics) }
+        if plan.isVerbose { showUnreportedResponses(metrics) }
     }
 
     /// Shows the responses that the session handled without telling the delegate: a 304 to its own revalidation, or a 401 or 407
     /// for which it had the password.
-    private func showUntold(_ metrics: URLSessionTaskMetrics) {
+    private func showUnreportedResponses(_ metrics: URLSessionTaskMetrics) {
         var shown = state.withLock { $0.shownHeads }
         let last = metrics.transactionMetrics.last
         for transaction in metrics.transactionMetrics where transaction.resourceFetchType == .networkLoad {

@@ -19,7 +19,7 @@ final class UploadSource: Sendable {
     /// Whether the file has no length, and is thus sent as it is read, and only once.
     let isPipe: Bool
     private let wasOpened = Mutex(false)
-    private let pace: Pace?
+    private let pace: RateLimiter?
 
     /// - Parameters:
     ///   - path: The file.
@@ -28,7 +28,7 @@ final class UploadSource: Sendable {
     init(_ path: String, rate: Int64?) throws(ToolFailure) {
         self.path = path
         isStandardInput = path == "-" || path == "."
-        pace = rate.map { Pace($0) }
+        pace = rate.map { RateLimiter($0) }
         let real = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         let type = (try? FileManager.default.attributesOfItem(atPath: real))?[.type] as? FileAttributeType
         isPipe = !isStandardInput && type.map { ![.typeRegular, .typeDirectory].contains($0) } ?? false
@@ -58,7 +58,7 @@ final class UploadSource: Sendable {
             if isStandardInput, InputFile.hasReadStandardInput { return InputStream(data: Data()) }
         }
         guard let stream = InputStream(fileAtPath: isStandardInput ? "/dev/stdin" : path) else { return nil }
-        return pace.map { PacedStream(stream, $0) } ?? stream
+        return pace.map { RateLimitedStream(stream, $0) } ?? stream
     }
 
     func task(in session: URLSession, with request: URLRequest) -> URLSessionUploadTask {

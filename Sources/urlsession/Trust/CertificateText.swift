@@ -57,8 +57,8 @@ struct CertificateText: Sendable {
             start.upperBound <= end.lowerBound
         else { return ("unreadable", "unreadable") }
         return (
-            TextTable.harmless(String(text[start.upperBound..<end.lowerBound])),
-            TextTable.harmless(String(text[end.upperBound...].dropLast()))
+            TextTable.sanitized(String(text[start.upperBound..<end.lowerBound])),
+            TextTable.sanitized(String(text[end.upperBound...].dropLast()))
         )
     }
 
@@ -82,7 +82,7 @@ enum SecurityText {
     /// The output of `--verbose` about the connection of a request.
     static func connection(_ transaction: URLSessionTaskTransactionMetrics) -> String? {
         guard let address = transaction.remoteAddress, let port = transaction.remotePort else { return nil }
-        let host = TextTable.harmless(transaction.request.url?.host() ?? address)
+        let host = TextTable.sanitized(transaction.request.url?.host() ?? address)
         let way = transaction.isProxyConnection ? ", the proxy's" : ""
         let kind = transaction.isReusedConnection ? "Went over the connection" : "Connected"
         var text = "* \(kind) to \(host) (\(address)) port \(port)\(way)\n"

@@ -81,16 +81,16 @@ struct SecureHash {
         }
         for index in 16..<64 {
             let (old, new) = (schedule[index - 15], schedule[index - 2])
-            let small = turned(old, 7) ^ turned(old, 18) ^ old >> 3
-            let large = turned(new, 17) ^ turned(new, 19) ^ new >> 10
+            let small = rotatedRight(old, 7) ^ rotatedRight(old, 18) ^ old >> 3
+            let large = rotatedRight(new, 17) ^ rotatedRight(new, 19) ^ new >> 10
             schedule[index] = schedule[index - 16] &+ small &+ schedule[index - 7] &+ large
         }
         var (a, b, c, d) = (state[0], state[1], state[2], state[3])
         var (e, f, g, h) = (state[4], state[5], state[6], state[7])
         for index in 0..<64 {
-            let mixed = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)
+            let mixed = rotatedRight(e, 6) ^ rotatedRight(e, 11) ^ rotatedRight(e, 25)
             let first = h &+ mixed &+ (e & f ^ ~e & g) &+ constants[index] &+ schedule[index]
-            let second = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) &+ (a & b ^ a & c ^ b & c)
+            let second = (rotatedRight(a, 2) ^ rotatedRight(a, 13) ^ rotatedRight(a, 22)) &+ (a & b ^ a & c ^ b & c)
             (h, g, f, e) = (g, f, e, d &+ first)
             (d, c, b, a) = (c, b, a, first &+ second)
         }
@@ -104,7 +104,7 @@ struct SecureHash {
         state[7] &+= h
     }
 
-    private static func turned(_ word: UInt32, _ count: UInt32) -> UInt32 { word >> count | word << (32 - count) }
+    private static func rotatedRight(_ word: UInt32, _ count: UInt32) -> UInt32 { word >> count | word << (32 - count) }
 
     /// Section 4.2.2.
     private static let constants: [UInt32] = [

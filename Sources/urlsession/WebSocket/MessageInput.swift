@@ -38,16 +38,16 @@ final class MessageInput: Sendable {
     /// Returns the next message; nil at the end of the input.
     func next() async throws(ToolFailure) -> URLSessionWebSocketTask.Message? {
         while true {
-            if let message = try taken() { return message }
+            if let message = try bufferedMessage() { return message }
             guard let piece = try await read() else {
                 state.withLock { $0.isAtEnd = true }
-                return try taken()
+                return try bufferedMessage()
             }
             state.withLock { $0.buffer.append(piece) }
         }
     }
 
-    private func taken() throws(ToolFailure) -> URLSessionWebSocketTask.Message? {
+    private func bufferedMessage() throws(ToolFailure) -> URLSessionWebSocketTask.Message? {
         let (line, isTooLong) = state.withLock { $0.takeMessage(isBinary: isBinary, limit: Self.longestLine) }
         if isTooLong { throw fail("a line of standard input is longer than 64 MiB") }
         guard let line else { return nil }

@@ -49,15 +49,15 @@ struct WebSocketCommand: AsyncParsableCommand {
         try options.refuseRepetition(for: "ws")
     }
 
-    func run() async throws { try await options.carryOut(exchange) }
+    func run() async throws { try await options.perform(exchange) }
 
     private func exchange() async throws {
-        let visit = try options.visit(url.contains("://") ? url : "ws://" + url)
+        let prepared = try options.prepared(url.contains("://") ? url : "ws://" + url)
         let observer = WebSocketObserver(
-            answers: visit.answers, isVerbose: options.verbose, showsMetrics: options.metrics, redirects: options.redirects)
-        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
+            answers: prepared.answers, isVerbose: options.verbose, showsMetrics: options.metrics, redirects: options.redirects)
+        let session = URLSession(configuration: prepared.configuration, delegate: observer, delegateQueue: nil)
         defer { session.finishTasksAndInvalidate() }
-        let request = options.request(for: visit.url)
+        let request = options.request(for: prepared.url)
         let task = subprotocol.isEmpty ? session.webSocketTask(with: request) : offering(subprotocol, request, session)
         task.maximumMessageSize = maxMessage
         task.offersCompression = deflate
@@ -108,7 +108,7 @@ struct WebSocketCommand: AsyncParsableCommand {
         let reason = task.closeReason.map { String(decoding: $0, as: UTF8.self) } ?? ""
         guard ![.normalClosure, .goingAway, .noStatusReceived].contains(code) else { return }
         let text = "the server closed the WebSocket with code \(code.rawValue)" + (reason.isEmpty ? "" : ": \(reason)")
-        throw ToolFailure(22, TextTable.harmless(text))
+        throw ToolFailure(22, TextTable.sanitized(text))
     }
 
     private static func write(_ message: URLSessionWebSocketTask.Message, isBinary: Bool) throws(ToolFailure) {

@@ -68,7 +68,7 @@ final class WebSocketObserver: NSObject, ChallengeAnswering, URLSessionWebSocket
             state.redirectCount += 1
             return state.redirectCount
         }
-        completionHandler((try? redirects.admits(count, to: request.url)) == true ? request : nil)
+        completionHandler((try? redirects.allows(count, to: request.url)) == true ? request : nil)
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String]) {
@@ -90,7 +90,7 @@ final class WebSocketObserver: NSObject, ChallengeAnswering, URLSessionWebSocket
     ) {
         guard isVerbose else { return }
         let text = reason.map { String(decoding: $0, as: UTF8.self) } ?? ""
-        StandardError.print(TextTable.harmless("* closed with \(closeCode.rawValue)" + (text.isEmpty ? "" : ": \(text)")))
+        StandardError.print(TextTable.sanitized("* closed with \(closeCode.rawValue)" + (text.isEmpty ? "" : ": \(text)")))
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {

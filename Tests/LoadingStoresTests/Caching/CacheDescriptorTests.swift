@@ -15,11 +15,12 @@ import Testing
 /// Large bodies without a spare file descriptor; in a separate process, as the budget counts all open files.
 @Suite(.timeLimit(.minutes(1))) struct CacheDescriptorTests {
     @Test func `without a descriptor to spare large bodies are neither stored nor read`() async throws {
-        try await OwnProcess.run("NoSpareDescriptorScene", environment: [:])
+        try await SeparateProcess.run("NoSpareDescriptorScene", environment: [:])
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("NoSpareDescriptorScene")), .timeLimit(.minutes(1))) struct NoSpareDescriptorScene {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("NoSpareDescriptorScene")), .timeLimit(.minutes(1)))
+struct NoSpareDescriptorScene {
     /// Takes all descriptors that optional users may have.
     private func takeAll() -> [FileReservation] {
         var rooms: [FileReservation] = []

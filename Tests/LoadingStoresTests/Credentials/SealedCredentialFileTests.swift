@@ -215,7 +215,7 @@ import Testing
         let machine = "{'x86_64': 250, 'aarch64': 219}[__import__('platform').machine()]"
         let script = "import ctypes; print(ctypes.CDLL(None).syscall(\(machine), 22, -1, -2) >= 0)"
         let text = try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [ServerProcess.program("python3", package: "python3"), "-c", script], output: directory.file("output")))
         #expect(text == (KernelKeyring.isAvailable ? "True\n" : "False\n"))
     }

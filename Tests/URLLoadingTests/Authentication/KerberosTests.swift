@@ -37,7 +37,7 @@ struct KerberosTests {
         /// The tool's output, with its exit code if it failed.
         func run(_ arguments: [String], _ environment: [String: String]) -> String {
             let output = directory.file(UUID().uuidString)
-            let order = ServerProcess.Order(
+            let order = ServerProcess.Command(
                 [tool] + arguments, environment: SanitizerEnvironment.variables.merging(environment) { $1 }, output: output
             )
             do {

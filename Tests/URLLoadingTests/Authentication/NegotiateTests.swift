@@ -30,7 +30,7 @@ struct NegotiateTests {
             var environment = try realm.ticket(for: "ada", password: "lovelace")
             environment["KRB5_KTNAME"] = realm.keytab.path
             environment[NegotiatePlace.variable] = apache.url(NegotiatePlace.path).absoluteString
-            try await OwnProcess.run("LoadsWithTicketTests", environment: environment)
+            try await SeparateProcess.run("LoadsWithTicketTests", environment: environment)
         }
     }
 
@@ -38,7 +38,7 @@ struct NegotiateTests {
         try await withApache(["ada": "lovelace", "bob": "builder"]) { (realm, apache) async throws in
             var environment = realm.environment
             environment[NegotiatePlace.variable] = apache.url(NegotiatePlace.path).absoluteString
-            try await OwnProcess.run("LoadsWithPasswordsTests", environment: environment)
+            try await SeparateProcess.run("LoadsWithPasswordsTests", environment: environment)
         }
     }
 }
@@ -58,7 +58,7 @@ private enum NegotiatePlace {
         let directory = try TemporaryDirectory()
         let page = directory.file("page")
         let text = try ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [
                     ServerProcess.program("curl", package: "curl"), "-q", "-sS", "-4", "-o", page.path,
                     "-H", "Authorization: \(authorization)", "-w", "%{http_code} %header{www-authenticate}",
@@ -76,7 +76,7 @@ private enum NegotiatePlace {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("LoadsWithTicketTests")))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("LoadsWithTicketTests")))
 struct LoadsWithTicketTests {
     @Test func `over TLS each token is bound to the server's certificate`() async throws {
         let certificates = try TestCertificates.shared.get()
@@ -194,7 +194,7 @@ struct LoadsWithTicketTests {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("LoadsWithPasswordsTests")))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("LoadsWithPasswordsTests")))
 struct LoadsWithPasswordsTests {
     /// Reports the local port of a load's last request.
     private final class PortListener: NSObject, URLSessionTaskDelegate, Sendable {

@@ -47,7 +47,7 @@ struct ServersTests {
             ]
             // curl exits with an error if it cannot connect.
             let text = try ServerProcess.run(
-                ServerProcess.Order(fixed + arguments + [url.absoluteString], environment: environment, output: output)
+                ServerProcess.Command(fixed + arguments + [url.absoluteString], environment: environment, output: output)
             )
             let fields = text.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
             let status = fields[0] == "000" ? fields[1] : fields[0]

@@ -206,7 +206,7 @@ struct LibraryCodingLoadTests {
         let script = """
             for file in $(/sbin/ldconfig -p | awk '/\(libraries)/ {print $NF}'); do mount --bind /dev/null $file; done && exec "$@"
             """
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             suite, environment: [:], wrapper: ["/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", script, "sh"])
     }
 
@@ -219,7 +219,8 @@ struct LibraryCodingLoadTests {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("NoLibraryCodingTests")), .timeLimit(.minutes(1))) struct NoLibraryCodingTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("NoLibraryCodingTests")), .timeLimit(.minutes(1))) struct NoLibraryCodingTests
+{
     @Test(arguments: ["br", "zstd", "gzip, br"])
     func `a body in an unknown coding is delivered unchanged`(field: String) async throws {
         try await withScenario(reply: { _ in .ok("as it came", [("Content-Encoding", field)]) }) {
@@ -236,7 +237,8 @@ struct LibraryCodingLoadTests {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("OneLibraryCodingTests")), .timeLimit(.minutes(1))) struct OneLibraryCodingTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("OneLibraryCodingTests")), .timeLimit(.minutes(1)))
+struct OneLibraryCodingTests {
     @Test func `zstd is available, brotli is not`() async throws {
         let frame = ZstandardBytes.frame(windowExponent: 0, [ZstandardBytes.raw(Array("decoded".utf8), isLast: true)])
         try await withScenario(reply: { .ok(frame, [("Content-Encoding", String($0.path.dropFirst()))]) }) {

@@ -203,7 +203,8 @@ struct CacheTrustTests {
         }
         // The first connection reaches the server, all later ones another that the roots also trust.
         func changed() async throws -> ScriptedServer {
-            try await ScriptedServer.start(identity: certificates.valid, laterIdentities: [certificates.nameConstraintKept]) {
+            try await ScriptedServer.start(identity: certificates.valid, laterIdentities: [certificates.nameConstraintSatisfied])
+            {
                 let fields = [("ETag", "\"v\""), ("Connection", "close")]
                 let later = fields + [("Cache-Control", "max-age=31536000"), ("X-Server", "other")]
                 if $0.method == "HEAD" { return .raw(ScriptedReply.head(200, later + [("Content-Length", "5")])) }
@@ -219,7 +220,7 @@ struct CacheTrustTests {
             .ok("\($0.order)", $0.method == "GET" ? Fields.fresh : [])
         }
         let leaf = try #require(SecCertificateCreateWithData(nil, Data(certificates.valid.chain[0]) as CFData))
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "SharedTrustProbe",
             environment: [
                 "SSL_CERT_FILE": roots.path, "PROBED_VALID": valid.url("/", host: "localhost").absoluteString,
@@ -240,7 +241,7 @@ struct CacheTrustTests {
 }
 
 /// Runs in a process whose system trusts the test's root.
-@Suite(.enabled(if: OwnProcess.isHere("SharedTrustProbe")), .serialized, .timeLimit(.minutes(1)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("SharedTrustProbe")), .serialized, .timeLimit(.minutes(1)))
 struct SharedTrustProbe {
     private func url(_ name: String) throws -> URL {
         try #require(ProcessInfo.processInfo.environment[name].flatMap { URL(string: $0) })

@@ -59,7 +59,7 @@ struct ClosedConnectionTests {
             ) { (server, session) async throws in
                 #expect(try await session.text(server.url()) == "first")
                 let results = Delivered<Result<Data, URLError>>()
-                try await HeldLoops.during {
+                try await BlockedLoops.during {
                     server.open("end")
                     try await server.waitForClose(0)
                     session.dataTask(with: requests(server.url("/2"))[index]) { data, _, error in
@@ -80,7 +80,7 @@ struct ClosedConnectionTests {
             #expect(try await session.text(server.url()) == "first")
             let written = server.bytesWritten(on: 0)
             let texts = Delivered<String>()
-            try await HeldLoops.during {
+            try await BlockedLoops.during {
                 server.open("end")
                 try await server.waitForBytesWritten(written + timeout.utf8.count, on: 0)
                 session.dataTask(with: requests(server.url("/2"))[0]) { data, _, error in
@@ -108,7 +108,7 @@ struct ClosedConnectionTests {
             start(requests(server.url("/2"))[0])
             // Orders are processed in sequence: once this load is done, the POST is queued.
             _ = try await session.data(from: try #require(URL(string: "data:,x")))
-            try await HeldLoops.during {
+            try await BlockedLoops.during {
                 server.open("answer")
                 try await server.waitForClose(0)
             }

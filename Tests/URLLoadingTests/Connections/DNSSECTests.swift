@@ -41,7 +41,7 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
     try await server.close()
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("SignedNameTests")), .timeLimit(.minutes(1))) struct SignedNameTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("SignedNameTests")), .timeLimit(.minutes(1))) struct SignedNameTests {
     private func request(_ server: ScriptedServer, _ host: String, validated: Bool = true) -> URLRequest {
         var request = URLRequest(url: server.url("/", host: host))
         request.requiresDNSSECValidation = validated
@@ -88,7 +88,7 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("UnansweredNameTests")), .timeLimit(.minutes(1))) struct UnansweredNameTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("UnansweredNameTests")), .timeLimit(.minutes(1))) struct UnansweredNameTests {
     @Test func `a task waits if no name server answers, or fails if it does not wait`() async throws {
         for waits in [true, false] {
             let recorder = WaitingRecorder()
@@ -109,11 +109,11 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("MissingUnboundTests")), .timeLimit(.minutes(1))) struct MissingUnboundTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("MissingUnboundTests")), .timeLimit(.minutes(1))) struct MissingUnboundTests {
     @Test func `a missing libunbound fails the lookup`() async throws { try await expectLack("libunbound is not installed") }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("MissingRootKeyTests")), .timeLimit(.minutes(1))) struct MissingRootKeyTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("MissingRootKeyTests")), .timeLimit(.minutes(1))) struct MissingRootKeyTests {
     @Test func `a missing root key fails the lookup`() async throws { try await expectLack("the DNSSEC root key") }
 }
 

@@ -31,7 +31,7 @@ struct DescriptorBudgetTests {
 
     private func run(_ suite: String, descriptors: Int) async throws {
         let server = try Self.server.get()
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             suite,
             environment: [
                 DescriptorScene.variable: "\(server.port)",
@@ -122,7 +122,7 @@ enum DescriptorScene {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("ManyHostsScene")), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("ManyHostsScene")), .timeLimit(.minutes(1)))
 struct ManyHostsScene {
     @Test func `four hundred hosts with two sessions`() async throws {
         // The timeout would be far too short for queued loads if it counted for them.
@@ -140,7 +140,7 @@ struct ManyHostsScene {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("ManyFilesScene")), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("ManyFilesScene")), .timeLimit(.minutes(1)))
 struct ManyFilesScene {
     @Test func `a thousand downloads over four hundred hosts`() async throws {
         try await withSession { (session) async throws in
@@ -175,7 +175,7 @@ struct ManyFilesScene {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("ThousandsOfFilesScene")), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("ThousandsOfFilesScene")), .timeLimit(.minutes(2)))
 struct ThousandsOfFilesScene {
     @Test func `ten thousand downloads, some over separate connections`() async throws {
         try await withSession { (first) async throws in
@@ -191,7 +191,7 @@ struct ThousandsOfFilesScene {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("NoFileScene")), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("NoFileScene")), .timeLimit(.minutes(1)))
 struct NoFileScene {
     @Test func `a download waits for a file descriptor until it times out`() async throws {
         try await withSession({ $0.connectionOptions.httpVersions = .http2PriorKnowledge }) { (session) async throws in
@@ -219,7 +219,7 @@ struct NoFileScene {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("NoDescriptorScene")), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("NoDescriptorScene")), .timeLimit(.minutes(1)))
 struct NoDescriptorScene {
     @Test func `an idle connection is closed for a new one`() async throws {
         try await withSession { (session) async throws in

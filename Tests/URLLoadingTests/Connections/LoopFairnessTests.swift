@@ -116,7 +116,7 @@ import URLLoading
             session.dataTask(with: server.url("/flood")).resume()
             try await tally.counts.value { $0["/flood"] == 0x400000 ? () : nil }
             // The whole flood is in the socket when the client starts to read it, and the other response follows.
-            try await HeldLoops.during {
+            try await BlockedLoops.during {
                 server.open("flood")
                 try await server.reached("flood sent")
                 server.open("small")

@@ -19,7 +19,7 @@ import URLLoading
     @Test(arguments: ["SlowNameTests", "SlowDomainTests", "ManySlowNamesTests", "WaitingNameTests", "RememberedNameTests"])
     func `slow lookups do not delay others`(suite: String) async throws {
         let library = try PreloadedLibrary(source: SlowNames.source)
-        try await OwnProcess.run(suite, environment: SlowNames.environment(library))
+        try await SeparateProcess.run(suite, environment: SlowNames.environment(library))
     }
 }
 
@@ -34,7 +34,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
     urls.map { url in Task { try await session.text(url) } }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("SlowNameTests")), .timeLimit(.minutes(1))) struct SlowNameTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("SlowNameTests")), .timeLimit(.minutes(1))) struct SlowNameTests {
     @Test func `a slow name is looked up once, and other names and sessions are not delayed`() async throws {
         try await withSessions { (server, first, second) async throws in
             let slow = loads(first, (0..<40).map { server.url("/\($0)", host: "slow.test") })
@@ -50,7 +50,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("SlowDomainTests")), .timeLimit(.minutes(1))) struct SlowDomainTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("SlowDomainTests")), .timeLimit(.minutes(1))) struct SlowDomainTests {
     @Test func `a thousand names of a slow domain leave threads to other names, and cancelled ones are not looked up`()
         async throws
     {
@@ -71,7 +71,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("ManySlowNamesTests")), .timeLimit(.minutes(1))) struct ManySlowNamesTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("ManySlowNamesTests")), .timeLimit(.minutes(1))) struct ManySlowNamesTests {
     @Test func `hundreds of slow names of a session leave threads to other sessions, and finally resolve`()
         async throws
     {
@@ -88,7 +88,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("WaitingNameTests")), .timeLimit(.minutes(1))) struct WaitingNameTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("WaitingNameTests")), .timeLimit(.minutes(1))) struct WaitingNameTests {
     @Test func `a queued lookup does not count toward the request timeout`() async throws {
         try await withSessions { (server, first, _) async throws in
             let late = Watched(0)
@@ -114,7 +114,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("RememberedNameTests")), .timeLimit(.minutes(1))) struct RememberedNameTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("RememberedNameTests")), .timeLimit(.minutes(1))) struct RememberedNameTests {
     private final class Metrics: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
         // Sendable because it is set on the delegate queue before the load ends, and read after.
         var all: [URLSessionTaskTransactionMetrics] = []

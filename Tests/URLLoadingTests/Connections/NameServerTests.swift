@@ -93,7 +93,7 @@ import URLLoading
     @Test func `a late answer is accepted`() async throws {
         try await with({ _, _ in .addresses("127.0.0.1", gate: "late") }) { (server, names, session) async throws in
             async let text = session.text(server.url("/", host: "late.test"))
-            try await names.asked("late.test")
+            try await names.waitForQuestion("late.test")
             names.open("late")
             #expect(try await text == "there")
             try await server.waitForAllClosed()
@@ -136,7 +136,7 @@ import URLLoading
     func `an error reports that c-ares is missing`() async throws {
         let script =
             "for file in $(ldconfig -p | awk '/libcares.so.2/ {print $NF}'); do mount --bind /dev/null $file; done; exec \"$@\""
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "MissingAresTests", environment: ["NSAllowsArbitraryLoads": "YES"],
             wrapper: ["/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", script, "sh"]
         )
@@ -151,13 +151,13 @@ import URLLoading
             ip link set lo up && ip link add one type veth peer name other && ip addr add 10.9.0.1/24 dev one \
             && ip addr add fd09::1/64 dev one nodad && ip link set one up && ip link set other up && exec "$@"
             """
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "DeadAddressTests", environment: [:], wrapper: ["/usr/bin/env", "unshare", "-n", "/bin/sh", "-c", script, "sh"]
         )
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("MissingAresTests")), .timeLimit(.minutes(1))) struct MissingAresTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("MissingAresTests")), .timeLimit(.minutes(1))) struct MissingAresTests {
     @Test func `a missing c-ares fails the lookup`() async throws {
         try await withSession {
             $0.connectionOptions.nameServers = ["127.0.0.1:9"]
@@ -169,7 +169,7 @@ import URLLoading
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("DeadAddressTests")), .timeLimit(.minutes(1))) struct DeadAddressTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("DeadAddressTests")), .timeLimit(.minutes(1))) struct DeadAddressTests {
     @Test(arguments: ["fd09::2", "10.9.0.2"])
     func `the other address is connected to if one is unreachable`(_ dead: String) async throws {
         try await withScriptedServer(reply: { _ in .ok("there", [("Connection", "close")]) }) { (server) async throws in

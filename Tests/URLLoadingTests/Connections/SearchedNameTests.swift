@@ -20,14 +20,14 @@ import URLLoading
             ip link set lo up && cd '\(folder.path)' && printf 'search corp.test\\nnameserver 127.0.0.1\\n' > resolv.conf \
             && mount --bind resolv.conf /etc/resolv.conf && exec "$@"
             """
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "SearchDomainTests", environment: ["NSAllowsArbitraryLoads": "YES"],
             wrapper: ["/usr/bin/env", "unshare", "-n", "-m", "/bin/sh", "-c", script, "sh"]
         )
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("SearchDomainTests")), .timeLimit(.minutes(1))) struct SearchDomainTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("SearchDomainTests")), .timeLimit(.minutes(1))) struct SearchDomainTests {
     @Test(arguments: [[], ["127.0.0.1"]]) func `only a name without addresses is searched for`(
         _ nameServers: [String]
     ) async throws {

@@ -150,13 +150,13 @@ import URLLoading
     func `connections use plain TCP if the kernel has no multipath TCP`() async throws {
         // In a network namespace in which it is disabled.
         let script = #"ip link set lo up && echo 0 > /proc/sys/net/mptcp/enabled && exec "$@""#
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "NoMultipathTests", environment: [:], wrapper: ["/usr/bin/env", "unshare", "-n", "/bin/sh", "-c", script, "sh"]
         )
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("NoMultipathTests")), .timeLimit(.minutes(1))) struct NoMultipathTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("NoMultipathTests")), .timeLimit(.minutes(1))) struct NoMultipathTests {
     @Test func `plain TCP is used if the kernel refuses multipath TCP`() async throws {
         try await withScriptedServer(reply: { _ in .ok("there", [("Connection", "close")]) }) { (server) async throws in
             let metrics = TransactionKeeper()

@@ -20,7 +20,7 @@ enum SignedZone {
         try folder.write(Data(setUp.utf8), to: "setup.sh")
         let script = "cd '\(folder.path)' && . ./setup.sh && \(before) && exec \"$@\""
         // In a separate PID namespace the name server ends when the program does.
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             suite, environment: ["NSAllowsArbitraryLoads": "YES"],
             wrapper: ["/usr/bin/env", "unshare", "-n", "-m", "-p", "--fork", "--mount-proc", "/bin/sh", "-c", script, "sh"]
         )

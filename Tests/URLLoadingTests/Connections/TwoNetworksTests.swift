@@ -18,7 +18,7 @@ import URLLoading
         let folder = try TemporaryDirectory()
         try folder.write(Data(Self.setUp.utf8), to: "setup.sh")
         // In a separate PID namespace the server ends when the program does.
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "MobileFirstTests", environment: ["NSAllowsArbitraryLoads": "YES"],
             wrapper: [
                 "/usr/bin/env", "unshare", "-n", "-m", "-p", "--fork", "--mount-proc", "/bin/bash", "-c",
@@ -66,7 +66,7 @@ import URLLoading
         """#
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("MobileFirstTests")), .timeLimit(.minutes(1))) struct MobileFirstTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("MobileFirstTests")), .timeLimit(.minutes(1))) struct MobileFirstTests {
     private final class Listener: NSObject, URLSessionTaskDelegate, Sendable {
         let place = Delivered<[String]>()
 
@@ -102,7 +102,7 @@ import URLLoading
             #expect(error?.networkUnavailableReason == .cellular)
         }
         _ = try await ServerProcess.run(
-            ServerProcess.Order(["/usr/bin/env", "ip", "link", "set", "eth7", "down"], output: .nothing))
+            ServerProcess.Command(["/usr/bin/env", "ip", "link", "set", "eth7", "down"], output: .nothing))
         try await withSession {
             $0.allowsCellularAccess = false
         } test: { (session) async throws in
@@ -110,7 +110,7 @@ import URLLoading
             #expect(error?.networkUnavailableReason == .cellular)
         }
         _ = try await ServerProcess.run(
-            ServerProcess.Order(["/usr/bin/env", "sh", "-c", restoring], output: .nothing))
+            ServerProcess.Command(["/usr/bin/env", "sh", "-c", restoring], output: .nothing))
     }
 
     private let restoring = """

@@ -99,7 +99,7 @@ struct ResumeTrustTests {
             ),
             (rooted, party("a delegate", certificates.selfSigned), false),
             (party("other roots", certificates.unknownAuthority, roots: stranger), rooted, false),
-            (rooted, party("the same roots, another key", certificates.nameConstraintKept, roots: roots), true),
+            (rooted, party("the same roots, another key", certificates.nameConstraintSatisfied, roots: roots), true),
             (rooted, party("more roots", certificates.valid, roots: roots + stranger), false),
         ]
         for (first, second, continues) in rows { try await check(first, second, continues: continues) }
@@ -116,7 +116,7 @@ struct ResumeTrustTests {
     }
 
     @Test func `a session's TLS requirements apply to the bytes of a resumed download`() async throws {
-        let (valid, other, roots) = (certificates.valid, certificates.nameConstraintKept, [certificates.root])
+        let (valid, other, roots) = (certificates.valid, certificates.nameConstraintSatisfied, [certificates.root])
         func pinned(_ identity: TestCertificates.Identity) throws -> Party {
             let certificate = try #require(SecCertificateCreateWithData(nil, Data(identity.chain[0]) as CFData))
             let hash = try #require(PinningSamples.publicKeyHash(of: certificate))

@@ -82,12 +82,12 @@ struct FTPDownloadTests {
         try await resumed(stop) { server, _, task, record in
             #expect(record.error == nil)
             #expect(record.file == Data(content))
-            let offset = try #require(server.orders("REST").last.flatMap { Int64($0.dropFirst(5)) })
+            let offset = try #require(server.commands("REST").last.flatMap { Int64($0.dropFirst(5)) })
             #expect((1...Int64(cut)).contains(offset))
             #expect(record.events.contains(.resumed(offset: offset, expected: Int64(content.count))))
             #expect(task.countOfBytesExpectedToReceive > 0)
-            let type = try #require(server.orders.lastIndex(of: "TYPE I"))
-            #expect(type < (server.orders.lastIndex { $0.hasPrefix("REST") } ?? -1))
+            let type = try #require(server.commands.lastIndex(of: "TYPE I"))
+            #expect(type < (server.commands.lastIndex { $0.hasPrefix("REST") } ?? -1))
         }
     }
 
@@ -95,7 +95,7 @@ struct FTPDownloadTests {
     func `a download resumes after the last byte received`(stop: Stop) async throws {
         try await resumed(stop) { server, _, _, record in
             #expect(record.file == Data(content))
-            #expect(server.orders("REST").last == "REST \(cut)")
+            #expect(server.commands("REST").last == "REST \(cut)")
         }
     }
 
@@ -187,7 +187,7 @@ struct FTPDownloadTests {
             let third = session.downloadTask(withResumeData: try #require(again.downloadTaskResumeData))
             third.resume()
             #expect(try await recorder.completion(of: third).file == Data(content))
-            let offsets = server.orders("REST").compactMap { Int($0.dropFirst(5)) }
+            let offsets = server.commands("REST").compactMap { Int($0.dropFirst(5)) }
             #expect(offsets == offsets.sorted() && Set(offsets).count == offsets.count, "\(offsets)")
         }
     }
@@ -202,7 +202,7 @@ struct FTPDownloadTests {
             let second = session.downloadTask(withResumeData: try #require(lost.downloadTaskResumeData))
             second.resume()
             #expect(try await recorder.completion(of: second).file == Data(content))
-            #expect(server.orders("USER").allSatisfy { $0 == "USER ada" }, "\(server.orders)")
+            #expect(server.commands("USER").allSatisfy { $0 == "USER ada" }, "\(server.commands)")
         }
     }
 

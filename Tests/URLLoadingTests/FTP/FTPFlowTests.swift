@@ -102,7 +102,7 @@ struct FTPFlowTests {
             task.cancel()
             let record = try await recorder.completion(of: task)
             #expect((record.error as? URLError)?.code == .cancelled)
-            try await server.heard("ABOR")
+            try await server.waitForCommand("ABOR")
             try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
             try await server.waitForEnds()
         }
@@ -123,7 +123,7 @@ struct FTPFlowTests {
         } test: { (server, session) async throws in
             let task = session.uploadTask(with: URLRequest(url: try server.url("/b.bin")), from: Data(big))
             task.resume()
-            _ = try await server.noted("some")
+            _ = try await server.waitForNote("some")
             task.cancel()
             #expect((try await recorder.completion(of: task).error as? URLError)?.code == .cancelled)
             try await server.waitForEnds()
@@ -149,7 +149,7 @@ struct FTPFlowTests {
         ) { (server, session) async throws in
             let task = session.dataTask(with: try server.url("/a.bin"))
             task.resume()
-            _ = try await server.noted("held \(word)")
+            _ = try await server.waitForNote("held \(word)")
             task.cancel()
             #expect((try await recorder.completion(of: task).error as? URLError)?.code == .cancelled)
             try await server.waitForEnds()
@@ -186,7 +186,7 @@ struct FTPFlowTests {
             let url = try server.url("/a.bin")
             let task: URLSessionTask = isDownload ? session.downloadTask(with: url) : session.dataTask(with: url)
             task.resume()
-            let note = try await server.noted("stalled")
+            let note = try await server.waitForNote("stalled")
             let count = try #require(Int(note.dropFirst(8)))
             #expect(count < 20_000_000, "\(count)")
             #expect(task.state == .suspended)
@@ -216,7 +216,7 @@ struct FTPFlowTests {
         } test: { (server, session) async throws in
             let task = session.dataTask(with: try server.url("/a.bin"))
             task.resume()
-            _ = try await server.noted("later")
+            _ = try await server.waitForNote("later")
             while task.state == .suspended { task.resume() }
             let record = try await recorder.completion(of: task)
             #expect(record.error == nil)
@@ -265,7 +265,7 @@ struct FTPFlowTests {
         } test: { (server, session) async throws in
             let tasks = try (0..<5).map { _ in session.dataTask(with: try server.url("/a.bin")) }
             tasks[0].resume()
-            try await server.heard("USER")
+            try await server.waitForCommand("USER")
             for task in tasks.dropFirst() { task.resume() }
             for task in tasks[1...3] {
                 task.cancel()
@@ -305,7 +305,7 @@ struct FTPFlowTests {
         } test: { (server, session) async throws in
             let task = session.dataTask(with: try server.url("/a.bin"))
             task.resume()
-            try await server.heard("RETR")
+            try await server.waitForCommand("RETR")
             session.invalidateAndCancel()
             #expect((try await recorder.completion(of: task).error as? URLError)?.code == .cancelled)
             #expect(try await recorder.invalidation() == 1)

@@ -42,8 +42,8 @@ struct FTPLoginTests {
     @Test func `the user of the URL logs in`() async throws {
         try await withFTP(rule: Self.strict) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin", user: "ada:secret@")).0 == hello)
-            #expect(server.orders("USER") == ["USER ada"])
-            #expect(server.orders("PASS") == ["PASS secret"])
+            #expect(server.commands("USER") == ["USER ada"])
+            #expect(server.commands("PASS") == ["PASS secret"])
         }
     }
 
@@ -51,16 +51,16 @@ struct FTPLoginTests {
         try await withFTP { (server, session) async throws in
             let url = try server.url("/a.bin", user: "ada%40corp%3A%C3%BC:p%40s%3As%2F%25%20@")
             #expect(try await session.data(from: url).0 == hello)
-            #expect(server.orders("USER") == ["USER ada@corp:ü"])
-            #expect(server.orders("PASS") == ["PASS p@s:s/% "])
+            #expect(server.commands("USER") == ["USER ada@corp:ü"])
+            #expect(server.commands("PASS") == ["PASS p@s:s/% "])
         }
     }
 
     @Test func `an anonymous login does not reveal the local user`() async throws {
         try await withFTP { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin")).0 == hello)
-            #expect(server.orders("USER") == ["USER anonymous"])
-            let password = try #require(server.orders("PASS").first)
+            #expect(server.commands("USER") == ["USER anonymous"])
+            let password = try #require(server.commands("PASS").first)
             #expect(!password.contains(NSUserName()))
             #expect(!password.contains(ProcessInfo.processInfo.hostName))
         }
@@ -72,7 +72,7 @@ struct FTPLoginTests {
             storage.setDefaultCredential(
                 URLCredential(user: "ada", password: "secret", persistence: .forSession), for: space(server))
             #expect(try await session.data(from: try server.url("/a.bin")).0 == hello)
-            #expect(server.orders("USER").contains("USER ada"))
+            #expect(server.commands("USER").contains("USER ada"))
         }
     }
 
@@ -87,7 +87,7 @@ struct FTPLoginTests {
                         authenticationMethod: NSURLAuthenticationMethodDefault))
             }
             #expect(try await session.data(from: try server.url("/a.bin")).0 == hello)
-            #expect(server.orders("USER") == ["USER anonymous"])
+            #expect(server.commands("USER") == ["USER anonymous"])
         }
     }
 
@@ -104,10 +104,10 @@ struct FTPLoginTests {
             #expect(interview.failures == [0, 1, 2])
             #expect(interview.questions.allSatisfy { $0.host == "127.0.0.1" && $0.port == server.port && $0.kind == "ftp" })
             #expect(interview.questions.allSatisfy { $0.realm == nil && !$0.isProxy })
-            #expect(server.orders("PASS").suffix(3) == ["PASS wrong0", "PASS wrong1", "PASS secret"])
+            #expect(server.commands("PASS").suffix(3) == ["PASS wrong0", "PASS wrong1", "PASS secret"])
             #expect(try await session.data(from: try server.url("/a.bin")).0 == hello)
             #expect(interview.questions.count == 3)
-            #expect(server.orders("PASS").last == "PASS secret")
+            #expect(server.commands("PASS").last == "PASS secret")
         }
     }
 
@@ -165,8 +165,8 @@ struct FTPLoginTests {
                 rule: { _, _ in false })
             defer { other.stop() }
             _ = try await session.data(from: try other.url("/a.bin"))
-            #expect(other.orders("USER") == ["USER anonymous"])
-            #expect(other.orders("PASS").allSatisfy { !$0.contains("secret") })
+            #expect(other.commands("USER") == ["USER anonymous"])
+            #expect(other.commands("PASS").allSatisfy { !$0.contains("secret") })
         }
     }
 
@@ -175,7 +175,7 @@ struct FTPLoginTests {
             _ = try await session.data(from: try server.url("/a.bin", user: "ada:secret@"))
             _ = try await session.data(from: try server.url("/a.bin", user: "bob:other@"))
             _ = try await session.data(from: try server.url("/a.bin"))
-            let users = server.orders.filter { $0.hasPrefix("USER") || $0.hasPrefix("RETR") }
+            let users = server.commands.filter { $0.hasPrefix("USER") || $0.hasPrefix("RETR") }
             #expect(users.prefix(4) == ["USER ada", "RETR a.bin", "USER bob", "RETR a.bin"])
             #expect(users.last == "RETR a.bin" && users.count == 6, "\(users)")
         }
@@ -200,7 +200,7 @@ struct FTPLoginTests {
         } test: { (server, session) async throws in
             await expectFailure(.userAuthenticationRequired) { try await session.data(from: try server.url("/a.bin")) }
             #expect(interview.questions.count == 1)
-            #expect(server.orders("PASS") == [])
+            #expect(server.commands("PASS") == [])
         }
     }
 

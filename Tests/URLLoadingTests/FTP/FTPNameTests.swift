@@ -22,19 +22,19 @@ struct FTPNameTests {
         try await withFTP(["/home/one/two/a.txt": bytes]) { (server, session) async throws in
             let (data, response) = try await session.data(from: try server.url("/one/two/a.txt"))
             #expect(data == hello)
-            #expect(server.orders("CWD") == ["CWD one", "CWD two"])
-            #expect(server.orders("RETR") == ["RETR a.txt"])
+            #expect(server.commands("CWD") == ["CWD one", "CWD two"])
+            #expect(server.commands("RETR") == ["RETR a.txt"])
             #expect(response.mimeType == "text/plain")
-            let type = try #require(server.orders.firstIndex(of: "TYPE I"))
-            #expect(type < (server.orders.firstIndex { $0.hasPrefix("SIZE") } ?? -1))
+            let type = try #require(server.commands.firstIndex(of: "TYPE I"))
+            #expect(type < (server.commands.firstIndex { $0.hasPrefix("SIZE") } ?? -1))
         }
     }
 
     @Test func `an encoded slash at the start begins at the root`() async throws {
         try await withFTP(["/etc/motd": bytes]) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/%2Fetc/motd")).0 == hello)
-            #expect([["CWD /etc"], ["CWD /", "CWD etc"]].contains(server.orders("CWD")), "\(server.orders)")
-            #expect(server.orders("RETR") == ["RETR motd"])
+            #expect([["CWD /etc"], ["CWD /", "CWD etc"]].contains(server.commands("CWD")), "\(server.commands)")
+            #expect(server.commands("RETR") == ["RETR motd"])
         }
     }
 
@@ -55,8 +55,8 @@ struct FTPNameTests {
                 let encoded = try #require(last.addingPercentEncoding(withAllowedCharacters: .alphanumerics))
                 let url = try server.url("/s%20%C3%BC/" + encoded)
                 #expect(try await session.data(from: url).0 == hello)
-                #expect(server.orders("RETR").last == "RETR \(last)")
-                #expect(server.orders("CWD").last == "CWD s ü")
+                #expect(server.commands("RETR").last == "RETR \(last)")
+                #expect(server.commands("CWD").last == "CWD s ü")
             }
         }
     }
@@ -91,7 +91,7 @@ struct FTPNameTests {
             return true
         } test: { (server, session) async throws in
             await #expect(throws: URLError.self) { try await session.data(from: try server.url("/a.bin")) }
-            #expect(server.orders("DELE") == [])
+            #expect(server.commands("DELE") == [])
         }
     }
 
@@ -115,8 +115,8 @@ struct FTPNameTests {
                 #expect(response.mimeType == "text/ftp-dir-listing")
                 #expect(response.url == (try server.url(path)))
             }
-            #expect(server.orders("RETR") == [])
-            #expect(server.orders("CWD") == ["CWD sub"] || server.orders("CWD").first == "CWD sub")
+            #expect(server.commands("RETR") == [])
+            #expect(server.commands("CWD") == ["CWD sub"] || server.commands("CWD").first == "CWD sub")
         }
     }
 
@@ -137,12 +137,12 @@ struct FTPNameTests {
             let (names, response) = try await session.data(from: try server.url("/sub;type=d"))
             #expect(names == Data("/home/sub/b\r\n".utf8))
             #expect(response.mimeType == "text/plain")
-            #expect(server.orders("NLST").count == 1)
-            #expect(!server.orders.contains("TYPE A;type=a"))
+            #expect(server.commands("NLST").count == 1)
+            #expect(!server.commands.contains("TYPE A;type=a"))
             #expect(try await session.data(from: try server.url("/a.bin;type=a")).0 == Data([13, 10, 255, 0]))
-            #expect(server.orders("TYPE").last == "TYPE A")
+            #expect(server.commands("TYPE").last == "TYPE A")
             #expect(try await session.data(from: try server.url("/a.bin;type=i")).0 == Data([13, 10, 255, 0]))
-            #expect(server.orders("TYPE").last == "TYPE I")
+            #expect(server.commands("TYPE").last == "TYPE I")
             let count = server.connectionCount
             for bad in ["/a.bin;type=x", "/a.bin;type=", "/a.bin;type=ii"] {
                 await expectFailure(.badURL, in: bad) { try await session.data(from: try server.url(bad)) }

@@ -83,7 +83,7 @@ struct FTPOddServerTests {
             return true
         } test: { (server, session) async throws in
             await #expect(throws: URLError.self) { try await session.data(from: try server.url("/a.bin")) }
-            #expect(server.orders(word).count < 4)
+            #expect(server.commands(word).count < 4)
         }
     }
 
@@ -154,7 +154,7 @@ struct FTPOddServerTests {
             await expectFailure(.badURL, .fileDoesNotExist, .noPermissionsToReadFile, .unsupportedURL) {
                 try await session.upload(for: URLRequest(url: try server.url("/sub/")), from: Data([1]))
             }
-            #expect(server.orders("STOR").allSatisfy { $0.count > 5 })
+            #expect(server.commands("STOR").allSatisfy { $0.count > 5 })
         }
     }
 
@@ -167,8 +167,8 @@ struct FTPOddServerTests {
                 request.setValue("x\r\nDELE a.bin", forHTTPHeaderField: "X")
                 _ = try? await session.data(for: request)
             }
-            #expect(server.orders("DELE") == [])
-            #expect(server.orders("MKD") == [])
+            #expect(server.commands("DELE") == [])
+            #expect(server.commands("MKD") == [])
             #expect(server.content("/home/a.bin") == Array(hello))
         }
     }

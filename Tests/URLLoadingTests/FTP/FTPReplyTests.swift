@@ -83,7 +83,7 @@ struct FTPReplyTests {
                 try await session.data(from: try server.url("/a.bin"))
             }
             try await server.waitForEnds()
-            #expect(server.orders == [])
+            #expect(server.commands == [])
         }
     }
 
@@ -109,7 +109,7 @@ struct FTPReplyTests {
             }, rule: { _, _ in false }
         ) { (server, session) async throws in
             await expectFailure(.cannotConnectToHost) { try await session.data(from: try server.url("/a.bin")) }
-            #expect(server.orders("PASS") == [])
+            #expect(server.commands("PASS") == [])
         }
     }
 
@@ -231,7 +231,7 @@ struct FTPReplyTests {
             return true
         } test: { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin")).0 == hello)
-            #expect(server.orders("PASS") == [])
+            #expect(server.commands("PASS") == [])
         }
     }
 }

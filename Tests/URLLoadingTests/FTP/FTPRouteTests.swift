@@ -178,7 +178,7 @@ struct FTPRouteTests {
             #expect(server.connectionCount == count)
             request.cachePolicy = .returnCacheDataElseLoad
             _ = try await session.data(for: request)
-            #expect(server.orders("RETR").count == 2)
+            #expect(server.commands("RETR").count == 2)
         }
     }
 

@@ -98,9 +98,9 @@ struct FTPSecurityTests {
             await expectFailure(.secureConnectionFailed) {
                 try await session.data(from: try server.url("/a.bin", user: "ada:x@"))
             }
-            #expect(server.orders("USER") == [])
-            #expect(server.orders("PASS") == [])
-            #expect(server.orders.contains("AUTH TLS"))
+            #expect(server.commands("USER") == [])
+            #expect(server.commands("PASS") == [])
+            #expect(server.commands.contains("AUTH TLS"))
         }
     }
 
@@ -109,7 +109,7 @@ struct FTPSecurityTests {
             await expectFailure(.secureConnectionFailed) {
                 try await session.data(from: try server.url("/a.bin", user: "ada:x@", scheme: "ftps"))
             }
-            #expect(server.orders.allSatisfy { !$0.contains("USER") && !$0.contains("ada") })
+            #expect(server.commands.allSatisfy { !$0.contains("USER") && !$0.contains("ada") })
         }
     }
 

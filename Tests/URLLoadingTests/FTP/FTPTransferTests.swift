@@ -194,7 +194,7 @@ struct FTPTransferTests {
             return true
         } test: { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin")).0 == Data(content))
-            #expect(server.orders("PASV").count == 1)
+            #expect(server.commands("PASV").count == 1)
         }
     }
 
@@ -254,7 +254,7 @@ struct FTPTransferTests {
                 try await session.data(from: try server.url("/a.bin"))
             }
             try await server.waitForEnds()
-            #expect(server.orders("RETR") == [])
+            #expect(server.commands("RETR") == [])
         }
     }
 
@@ -305,8 +305,8 @@ struct FTPTransferTests {
             #expect(try await session.data(from: try server.url("/a.bin", host: "[::1]")).0 == Data(content))
             _ = try await session.upload(for: URLRequest(url: try server.url("/b", host: "[::1]")), from: Data(content))
             #expect(server.content("/home/b") == content)
-            #expect(server.orders("EPSV").count == 2)
-            #expect(server.orders("PASV") == [])
+            #expect(server.commands("EPSV").count == 2)
+            #expect(server.commands("PASV") == [])
         }
         try await withFTP(
             isIPv6: true, greeting: { try $0.say("220 ready") },

@@ -55,14 +55,14 @@ struct FTPUploadTests {
             let record = try await recorder.completion(of: task)
             if kind == .body {
                 // A PUT by a data task may store or fail; but it must not succeed without storing.
-                guard record.error == nil, !server.orders("STOR").isEmpty else { return }
+                guard record.error == nil, !server.commands("STOR").isEmpty else { return }
                 #expect(server.content("/home/new one.bin") == content)
                 return
             }
             #expect(record.error == nil)
             #expect(server.content("/home/new one.bin") == content)
-            #expect(server.orders("STOR") == ["STOR new one.bin"])
-            #expect(server.orders.contains("TYPE I"))
+            #expect(server.commands("STOR") == ["STOR new one.bin"])
+            #expect(server.commands.contains("TYPE I"))
             #expect(task.countOfBytesSent == 300_000)
             let sent = record.events.compactMap { if case .sent(let total, let expected) = $0 { (total, expected) } else { nil } }
             #expect(sent.last?.0 == 300_000)
@@ -84,7 +84,7 @@ struct FTPUploadTests {
         try await withFTP(["/home/a.bin": ScriptedFile.pattern(400_000, seed: 2)]) { (server, session) async throws in
             _ = try await session.upload(for: URLRequest(url: try server.url("/a.bin")), from: Data(content))
             #expect(server.content("/home/a.bin") == content)
-            #expect(server.orders("REST") == [])
+            #expect(server.commands("REST") == [])
         }
     }
 
@@ -127,7 +127,7 @@ struct FTPUploadTests {
                 try await session.upload(
                     for: URLRequest(url: try server.url("/b.bin")), fromFile: URL(fileURLWithPath: "/nonexistent/body"))
             }
-            #expect(server.orders("STOR") == [])
+            #expect(server.commands("STOR") == [])
         }
     }
 
@@ -182,11 +182,11 @@ struct FTPUploadTests {
         try await withPart(Array(content.prefix(120_000)), kind: kind) { server, task, record in
             #expect(record.error == nil)
             #expect(server.content("/home/a.bin") == content)
-            #expect(server.orders("REST") == ["REST 120000"])
-            #expect(server.orders("STOR") == ["STOR a.bin"])
+            #expect(server.commands("REST") == ["REST 120000"])
+            #expect(server.commands("STOR") == ["STOR a.bin"])
             #expect(task.countOfBytesSent == 180_000)
-            let type = try #require(server.orders.firstIndex(of: "TYPE I"))
-            #expect(type < (server.orders.firstIndex { $0.hasPrefix("SIZE") } ?? -1))
+            let type = try #require(server.commands.firstIndex(of: "TYPE I"))
+            #expect(type < (server.commands.firstIndex { $0.hasPrefix("SIZE") } ?? -1))
         }
     }
 
@@ -194,8 +194,8 @@ struct FTPUploadTests {
         try await withPart(Array(content.prefix(120_000)), Self.refuse(["REST"])) { server, task, record in
             #expect(record.error == nil)
             #expect(server.content("/home/a.bin") == content)
-            #expect(server.orders("APPE") == ["APPE a.bin"])
-            #expect(server.orders("STOR") == [])
+            #expect(server.commands("APPE") == ["APPE a.bin"])
+            #expect(server.commands("STOR") == [])
             #expect(task.countOfBytesSent == 180_000)
         }
     }
@@ -226,7 +226,7 @@ struct FTPUploadTests {
         ) { server, _, record in
             #expect(record.error == nil)
             #expect(server.content("/home/a.bin") == content)
-            #expect(server.orders("REST") == [])
+            #expect(server.commands("REST") == [])
         }
     }
 

@@ -42,7 +42,7 @@ struct HTTP2ServersTests {
                 "%{http_code}|%{http_version}",
             ]
             let text = try await ServerProcess.run(
-                ServerProcess.Order(fixed + arguments + [url.absoluteString], output: directory.file(UUID().uuidString)))
+                ServerProcess.Command(fixed + arguments + [url.absoluteString], output: directory.file(UUID().uuidString)))
             let fields = text.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
             let content = (try? String(contentsOf: page, encoding: .utf8)) ?? ""
             return Answer(status: fields.first ?? "", version: fields.last ?? "", page: content)

@@ -98,7 +98,7 @@ struct OddMessageTests {
 
     @Test func `without root certificates the error names the missing package instead of blaming the server`() async throws {
         for file in ["/dev/null", "/nonexistent/roots.pem"] {
-            try await OwnProcess.run("MissingRootTests", environment: ["SSL_CERT_FILE": file, "SSL_CERT_DIR": nil])
+            try await SeparateProcess.run("MissingRootTests", environment: ["SSL_CERT_FILE": file, "SSL_CERT_DIR": nil])
         }
     }
 
@@ -108,13 +108,13 @@ struct OddMessageTests {
             for file in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem /etc/ssl/cert.pem; do \
             [ ! -e $file ] || mount --bind /dev/null $file; done; exec "$@"
             """
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "MissingRootTests", environment: ["SSL_CERT_FILE": nil, "SSL_CERT_DIR": nil],
             wrapper: ["/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", script, "sh"])
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("MissingRootTests")), .timeLimit(.minutes(1))) struct MissingRootTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("MissingRootTests")), .timeLimit(.minutes(1))) struct MissingRootTests {
     @Test func `the error is the same whatever certificate the server has`() async throws {
         let certificates = try TestCertificates.shared.get()
         for identity in [certificates.valid, certificates.selfSigned, certificates.missingIntermediate] {

@@ -18,13 +18,14 @@ import URLLoading
 @Suite(.timeLimit(.minutes(5))) struct SilentForwarderProcessTests {
     @Test func `a silent proxy is bypassed if there is another way`() async throws {
         let library = try PreloadedLibrary(source: TestClock.source)
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "SilentForwarderTests", environment: library.environment.merging(["NSAllowsArbitraryLoads": "YES"]) { $1 })
     }
 }
 
 /// Forwarding proxies, used for `localhost` only.
-@Suite(.enabled(if: OwnProcess.isHere("SilentForwarderTests")), .timeLimit(.minutes(3))) struct SilentForwarderTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("SilentForwarderTests")), .timeLimit(.minutes(3))) struct SilentForwarderTests
+{
     /// More than the socket buffers hold.
     private static let large = Data(repeating: 7, count: 48_000_000)
 

@@ -18,7 +18,7 @@ import URLLoading
 @Suite(.timeLimit(.minutes(5))) struct SilentTunnelProcessTests {
     @Test func `a silent proxy is bypassed if there is another way`() async throws {
         let library = try PreloadedLibrary(source: TestClock.source)
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "SilentTunnelTests", environment: library.environment.merging(["NSAllowsArbitraryLoads": "YES"]) { $1 })
     }
 }
@@ -26,7 +26,7 @@ import URLLoading
 /// Proxies that make tunnels, used for `localhost` only.
 ///
 /// The time limits use the clock that the tests advance.
-@Suite(.enabled(if: OwnProcess.isHere("SilentTunnelTests")), .timeLimit(.minutes(12))) struct SilentTunnelTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("SilentTunnelTests")), .timeLimit(.minutes(12))) struct SilentTunnelTests {
     private static func port(_ number: Int) -> NWEndpoint {
         .hostPort(host: "127.0.0.1", port: NWEndpoint.Port(rawValue: UInt16(number)))
     }

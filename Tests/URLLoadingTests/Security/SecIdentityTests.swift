@@ -45,7 +45,7 @@ import URLLoading
             #expect(error?.code == Int(errSecAuthFailed))
             #expect(error?.localizedDescription.contains("password") == true)
         }
-        let strange = Data(certificates.strangeClient.keyPEM.utf8)
+        let strange = Data(certificates.untrustedClient.keyPEM.utf8)
         let error = #expect(throws: NSError.self) {
             try SecIdentity(pem: Data(certificates.client.chainPEM.utf8), key: strange)
         }

@@ -31,7 +31,7 @@ struct SecTrustTests {
             ("self-signed", certificates.selfSigned, errSecNotTrusted),
             ("unknown authority", certificates.unknownAuthority, errSecNotTrusted),
             ("missing intermediate", certificates.missingIntermediate, errSecCreateChainFailed),
-            ("broken name constraint", certificates.nameConstraintBroken, errSecNotTrusted),
+            ("broken name constraint", certificates.nameConstraintViolated, errSecNotTrusted),
             ("for clients only", certificates.clientOnly, errSecInvalidExtendedKeyUsage),
         ]
         for (name, identity, status) in rows {

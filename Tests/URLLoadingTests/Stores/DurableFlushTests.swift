@@ -84,7 +84,7 @@ private struct FlushTrace {
 }
 
 /// Loads that fill the stores, for ``DurableFlushTests``.
-@Suite(.enabled(if: OwnProcess.isHere("FlushedLoads"), "runs in its own process"))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("FlushedLoads"), "runs in its own process"))
 struct FlushedLoads {
     static let variable = "URL_LOADING_FLUSH_MARKS"
     /// Files created after the first flush, and after the flush that follows a reset.

@@ -67,7 +67,7 @@ struct EphemeralDiskTests {
 }
 
 /// Loads that fill the stores, for ``EphemeralDiskTests``.
-@Suite(.enabled(if: OwnProcess.isHere("TracedLoads"), "runs in its own process"))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("TracedLoads"), "runs in its own process"))
 struct TracedLoads {
     static let variable = "URL_LOADING_TRACED_SESSION"
     static let isDone = "the traced loads are done"
@@ -130,7 +130,7 @@ struct TracedLoads {
 }
 
 /// Calls that create and change files, for ``EphemeralDiskTests``.
-@Suite(.enabled(if: OwnProcess.isHere("TracedCalls"), "runs in its own process"))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("TracedCalls"), "runs in its own process"))
 struct TracedCalls {
     struct Call: Sendable {
         let name: String

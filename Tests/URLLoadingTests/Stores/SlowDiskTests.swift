@@ -23,7 +23,7 @@ struct SlowDiskTests {
         let folder = home.path + "/kept"
         try FileManager.default.createDirectory(atPath: folder + "/temporary", withIntermediateDirectories: true)
         let disk = try StalledDisk()
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "SlowDiskLoads",
             environment: [
                 "HOME": home.path, "TMPDIR": folder + "/temporary", "XDG_DATA_HOME": folder + "/data",
@@ -38,7 +38,7 @@ struct SlowDiskTests {
 }
 
 /// Loads beside a stalled disk, for ``SlowDiskTests``.
-@Suite(.enabled(if: OwnProcess.isHere("SlowDiskLoads"), "runs in its own process"), .serialized)
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("SlowDiskLoads"), "runs in its own process"), .serialized)
 struct SlowDiskLoads {
     static let variable = "URL_LOADING_SLOW_FOLDER"
     private static let lots = 200 << 20

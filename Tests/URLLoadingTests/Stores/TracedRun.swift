@@ -13,7 +13,7 @@ import Testing
 
 /// Runs a suite of this test program in its own process, with its own home, and traces its files.
 ///
-/// The suite is only enabled by ``OwnProcess/isHere(_:)``.
+/// The suite is only enabled by ``SeparateProcess/isCurrentSuite(_:)``.
 enum TracedRun {
     struct Result: Sendable {
         let output: String
@@ -35,7 +35,7 @@ enum TracedRun {
         ]
         .merging(trace.environment) { $1 }
         .merging(environment) { $1 }
-        let output = try await OwnProcess.run(suite, environment: variables)
+        let output = try await SeparateProcess.run(suite, environment: variables)
         return Result(output: output, lines: try trace.takeLines())
     }
 }

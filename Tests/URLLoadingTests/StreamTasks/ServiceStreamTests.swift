@@ -25,7 +25,7 @@ import URLLoading
             for file in $(/sbin/ldconfig -p | awk '/libavahi-client.so.3/ {print $NF}'); do mount --bind /dev/null $file; done
             exec "$@"
             """
-        try await OwnProcess.run(
+        try await SeparateProcess.run(
             "MissingAvahiTests", environment: [:], wrapper: ["/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", script, "sh"])
     }
 }
@@ -34,7 +34,7 @@ extension NetService {
     static func echo(_ name: String) -> NetService { NetService(domain: "local.", type: "_echo._tcp.", name: name) }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("FoundServiceTests")), .timeLimit(.minutes(2))) struct FoundServiceTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("FoundServiceTests")), .timeLimit(.minutes(2))) struct FoundServiceTests {
     /// Publishes an echo, which ends with the test.
     private func withService(
         _ name: String, text: [String] = [], delegate: (any URLSessionDelegate)? = nil,
@@ -266,7 +266,7 @@ extension NetService {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("MissingDaemonTests")), .timeLimit(.minutes(1))) struct MissingDaemonTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("MissingDaemonTests")), .timeLimit(.minutes(1))) struct MissingDaemonTests {
     @Test func `a task fails at once, and its service says what is missing`() async throws {
         try await withSession { (session) async throws in
             let tasks = (0..<100).map { session.streamTask(with: .echo("Any \($0)")) }
@@ -285,7 +285,7 @@ extension NetService {
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("MissingAvahiTests")), .timeLimit(.minutes(1))) struct MissingAvahiTests {
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("MissingAvahiTests")), .timeLimit(.minutes(1))) struct MissingAvahiTests {
     @Test func `a task fails at once and says which library is missing`() async throws {
         try await withSession { (session) async throws in
             let task = session.streamTask(with: .echo("Any"))

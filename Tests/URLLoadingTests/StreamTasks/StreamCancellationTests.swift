@@ -112,7 +112,7 @@ struct StreamCancellationTests {
         defer { mayEnd.open() }
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
-            connection.narrow()
+            connection.limitReceiveBuffer()
             mayEnd.wait()
         } test: { (task, _, session) async throws in
             let calls = StreamCalls()

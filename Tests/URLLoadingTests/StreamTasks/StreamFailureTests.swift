@@ -119,7 +119,7 @@ struct StreamFailureTests {
         defer { mayEnd.open() }
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
-            connection.narrow()
+            connection.limitReceiveBuffer()
             try connection.write("abc")
             mayEnd.wait()
             connection.reset()

@@ -73,7 +73,7 @@ struct StreamFlowTests {
         defer { mayRead.open() }
         let count = Delivered<Int>()
         try await withStream { connection in
-            connection.narrow()
+            connection.limitReceiveBuffer()
             mayRead.wait()
             count(connection.drain())
         } test: { (task, _, session) async throws in

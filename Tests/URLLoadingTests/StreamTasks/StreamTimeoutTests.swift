@@ -122,7 +122,7 @@ struct StreamTimeoutTests {
         defer { mayEnd.open() }
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
-            connection.narrow()
+            connection.limitReceiveBuffer()
             mayEnd.wait()
         } test: { (task, _, _) async throws in
             let calls = StreamCalls()
@@ -142,7 +142,7 @@ struct StreamTimeoutTests {
         defer { mayRead.open() }
         let seen = Delivered<[UInt8]>()
         try await withStream { connection in
-            connection.narrow()
+            connection.limitReceiveBuffer()
             mayRead.wait()
             seen(connection.rest())
         } test: { (task, _, _) async throws in

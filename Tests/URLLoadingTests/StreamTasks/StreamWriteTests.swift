@@ -92,7 +92,7 @@ struct StreamWriteTests {
         defer { mayRead.open() }
         let count = Delivered<Int>()
         try await withStream { connection in
-            connection.narrow()
+            connection.limitReceiveBuffer()
             for number in 0..<50 { try connection.write("line \(number)\n") }
             mayRead.wait()
             count(connection.drain())

@@ -130,7 +130,7 @@ struct SuspendedInLineTests {
                 suspended.resume()
                 ends.task(server.url("/c"), in: session).resume()
                 try await settle(session)
-                try await HeldLoops.during {
+                try await BlockedLoops.during {
                     server.open("a")
                     try await server.waitForBytesWritten(1, on: 0)
                     suspended.suspend()

@@ -14,7 +14,7 @@ enum TestClock {
     /// Puts it forward, and has every event loop find out what is due.
     static func leap(_ seconds: Int) async throws {
         typealias Leap = @convention(c) (Int) -> Void
-        try await HeldLoops.during { PreloadedLibrary.function("test_clock_leap", as: Leap.self)?(seconds) }
+        try await BlockedLoops.during { PreloadedLibrary.function("test_clock_leap", as: Leap.self)?(seconds) }
     }
 
     static let source = #"""

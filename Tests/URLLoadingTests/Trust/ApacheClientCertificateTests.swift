@@ -65,7 +65,8 @@ struct ApacheClientCertificateTests {
     }
 
     @Test func `an identity that the server does not know is rejected`() async throws {
-        let strange = try SecIdentity(pem: Data((certificates.strangeClient.chainPEM + certificates.strangeClient.keyPEM).utf8))
+        let strange = try SecIdentity(
+            pem: Data((certificates.untrustedClient.chainPEM + certificates.untrustedClient.keyPEM).utf8))
         try await withApache(.showing(strange), .requiredCertificate) { (url, session) async throws in
             await expectFailure(.clientCertificateRejected) { try await session.data(from: url) }
         }

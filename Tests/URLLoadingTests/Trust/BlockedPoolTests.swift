@@ -19,11 +19,11 @@ import URLLoading
 /// In a process of its own, where nobody else needs the pool.
 @Suite(.timeLimit(.minutes(2))) struct BlockedPoolTests {
     @Test func `loads do not need the threads of the cooperative pool`() async throws {
-        try await OwnProcess.run("WithBlockedPoolTests", environment: [:])
+        try await SeparateProcess.run("WithBlockedPoolTests", environment: [:])
     }
 }
 
-@Suite(.enabled(if: OwnProcess.isHere("WithBlockedPoolTests")), .serialized, .timeLimit(.minutes(1)))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("WithBlockedPoolTests")), .serialized, .timeLimit(.minutes(1)))
 struct WithBlockedPoolTests {
     private final class Answer: Sendable {
         let text = Mutex<String?>(nil)

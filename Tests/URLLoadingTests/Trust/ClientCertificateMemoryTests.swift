@@ -89,7 +89,7 @@ struct ClientCertificateMemoryTests {
     }
 
     @Test func `an identity that was rejected is not shown for ever`() async throws {
-        let (strange, known) = (try identity(certificates.strangeClient), try identity(certificates.client))
+        let (strange, known) = (try identity(certificates.untrustedClient), try identity(certificates.client))
         let asked = Watched(0)
         let judge = Judge { question in
             guard question.kind == NSURLAuthenticationMethodClientCertificate else {
@@ -226,7 +226,7 @@ struct ClientCertificateMemoryTests {
         } test: { (session) async throws in
             let delegates: [(TaskJudge?, String)] = [
                 (TaskJudge(.showing(try identity(certificates.client), .none)), "CN=Test Client"),
-                (TaskJudge(.showing(try identity(certificates.strangeClient), .none)), "CN=Strange Client"),
+                (TaskJudge(.showing(try identity(certificates.untrustedClient), .none)), "CN=Strange Client"),
                 (nil, ""),
             ]
             var connections: [String] = []
@@ -242,7 +242,7 @@ struct ClientCertificateMemoryTests {
 
     @Test func `what a task's own delegate shows is its own for the session, and no other task's`() async throws {
         let judges = [
-            Judge.showing(try identity(certificates.client)), Judge.showing(try identity(certificates.strangeClient)),
+            Judge.showing(try identity(certificates.client)), Judge.showing(try identity(certificates.untrustedClient)),
         ]
         try await withOpenSSL(certificates.valid, root: certificates.rootPEM, ["-verify", "3"]) { (server) async throws in
             try await withSession {

@@ -145,7 +145,7 @@ struct ClientCertificateTests {
 
     @Test func `an identity of whom the server knows nothing is rejected`() async throws {
         for version in Self.versions {
-            let judge = Judge.showing(try pem(certificates.strangeClient), .none)
+            let judge = Judge.showing(try pem(certificates.untrustedClient), .none)
             try await withAskingServer([version] + Self.required, SessionJudge(judge)) { (server, session) async throws in
                 await expectFailure(.clientCertificateRejected, in: version) { try await session.data(from: server.url()) }
             }

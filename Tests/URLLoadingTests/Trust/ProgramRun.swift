@@ -26,7 +26,7 @@ enum ProgramRun {
         _ urls: [String], proxy: Int, infoPropertyList: String?, environment: [String: String]
     ) async throws -> [String] {
         let folder = try TemporaryDirectory()
-        var executable = try OwnProcess.executable()
+        var executable = try SeparateProcess.executable()
         if let infoPropertyList {
             let copy = folder.file("program/" + executable.lastPathComponent)
             let list = try folder.write(infoPropertyList.utf8, to: "program/Info.plist")
@@ -48,7 +48,7 @@ enum ProgramRun {
         ]
         for key in ["NSAllowsArbitraryLoads", "SSL_CERT_FILE", "SSL_CERT_DIR", strict] { variables.updateValue(nil, forKey: key) }
         for (key, value) in environment { variables[key] = value }
-        try await OwnProcess.run("ProgramSecurityProbe", by: executable, environment: variables)
+        try await SeparateProcess.run("ProgramSecurityProbe", by: executable, environment: variables)
         return try String(contentsOf: folder.file("report"), encoding: .utf8).split(separator: "\n").map(String.init)
     }
 }

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Loads in a process of its own what the environment says, and writes down what came of it.
-@Suite(.enabled(if: OwnProcess.isHere("ProgramSecurityProbe")))
+@Suite(.enabled(if: SeparateProcess.isCurrentSuite("ProgramSecurityProbe")))
 struct ProgramSecurityProbe {
     @Test func `loads what it was told to`() async throws {
         let report = try #require(ProgramRun.report)

@@ -50,7 +50,7 @@ struct TransportSecurityTLSTests {
     ) async throws {
         let folder = try TemporaryDirectory()
         try await ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 [
                     ServerProcess.program("openssl", package: "openssl"), "req", "-x509", "-newkey", "rsa:\(bits)", "-nodes",
                     "-keyout", folder.file("key").path, "-out", folder.file("chain").path, "-subj", "/CN=RSA", "-days", "2",

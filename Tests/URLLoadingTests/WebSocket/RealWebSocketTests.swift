@@ -70,13 +70,13 @@ struct RealWebSocketTests {
         let isCompressed = offers && access != .clear && access != .secure
         #expect(end.extensions.isEmpty == !isCompressed, "\(end.extensions)")
         if isCompressed {
-            let words = ["remote", "local"].map { "\($0)_no_context_takeover=\(access == .forgetful ? "True" : "False")" }
+            let words = ["remote", "local"].map { "\($0)_no_context_takeover=\(access == .noContextTakeover ? "True" : "False")" }
             for word in words { #expect(end.extensions.contains(word), "\(end.extensions)") }
         }
         if isCompressed, access == .small { #expect(end.extensions.contains("local_max_window_bits=9"), "\(end.extensions)") }
     }
 
-    @Test(arguments: [WebSocketsServer.Access.compressed, .forgetful, .small])
+    @Test(arguments: [WebSocketsServer.Access.compressed, .noContextTakeover, .small])
     func `compression makes the bytes fewer`(access: WebSocketsServer.Access) async throws {
         let recorder = WebSocketRecorder()
         try await withServer(delegate: recorder) { (server, session) async throws in
@@ -163,7 +163,7 @@ struct RealWebSocketTests {
         }
     }
 
-    @Test(arguments: [WebSocketsServer.Access.compressed, .forgetful, .small])
+    @Test(arguments: [WebSocketsServer.Access.compressed, .noContextTakeover, .small])
     func `a bomb is bounded by the maximum, in decoded bytes`(access: WebSocketsServer.Access) async throws {
         let recorder = WebSocketRecorder()
         try await withServer(delegate: recorder) { (server, session) async throws in

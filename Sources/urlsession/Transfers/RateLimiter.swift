@@ -15,7 +15,7 @@ import URLLoading
 /// Limits one direction of a transfer to `--limit-rate`.
 ///
 /// Each transferred byte costs time: the caller is told how long to wait before the next bytes.
-final class Pace: Sendable {
+final class RateLimiter: Sendable {
     private struct State {
         var next = ContinuousClock.now
         var isHolding = false
@@ -66,11 +66,11 @@ final class Pace: Sendable {
 }
 
 /// A request body that is read no faster than `--limit-rate` permits.
-final class PacedStream: InputStream {
+final class RateLimitedStream: InputStream {
     private let source: InputStream
-    private let pace: Pace
+    private let pace: RateLimiter
 
-    init(_ source: InputStream, _ pace: Pace) {
+    init(_ source: InputStream, _ pace: RateLimiter) {
         self.source = source
         self.pace = pace
         super.init(data: Data())

@@ -10,11 +10,11 @@
 package import Foundation
 
 /// Runs a suite of this test program in a separate process: for values that a program reads once, and to trace its files.
-package enum OwnProcess {
+package enum SeparateProcess {
     private static let variable = "URL_LOADING_OWN_PROCESS"
 
     /// Whether this process was started for the suite; the suite is only enabled in such a process.
-    package static func isHere(_ suite: String) -> Bool { ProcessInfo.processInfo.environment[variable] == suite }
+    package static func isCurrentSuite(_ suite: String) -> Bool { ProcessInfo.processInfo.environment[variable] == suite }
 
     package static func executable() throws -> URL {
         URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
@@ -47,7 +47,7 @@ package enum OwnProcess {
         for (name, value) in environment { variables[name] = value }
         let command = command(suite, by: program)
         let text = try await ServerProcess.run(
-            ServerProcess.Order(
+            ServerProcess.Command(
                 wrapper + command.arguments, environment: variables.merging(command.variables) { $1 },
                 output: directory.file("output")))
         guard text.contains("Suite \(suite) passed") else {

@@ -15,14 +15,14 @@ import NIOPosix
 /// ends, the app's orders are processed first.
 ///
 /// The scripted server has its own loops.
-package final class HeldLoops: Sendable {
+package final class BlockedLoops: Sendable {
     private let held = Watched(0)
     private let gate = NSCondition()
     private let isOpen = Watched(false)
 
     /// Runs a test while all loops are blocked.
     package static func during(_ test: () async throws -> Void) async throws {
-        let loops = HeldLoops()
+        let loops = BlockedLoops()
         let count = loops.hold()
         defer { loops.release() }
         try await loops.held.value { $0 == count ? () : nil }

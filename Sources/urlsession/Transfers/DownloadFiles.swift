@@ -13,7 +13,7 @@ import URLLoading
 /// The files of a download: data is kept beside the destination until it is complete, and then renamed to it in one step.
 ///
 /// `NAME.part` is a folder that holds the received data; `NAME.resume` is the resume data for a later run.
-struct DownloadPlace: Sendable {
+struct DownloadFiles: Sendable {
     /// The path given with `--output`, or the URL's last path component: both are known without asking the server.
     let path: String
     /// Whether the server may suggest another name.
@@ -22,7 +22,7 @@ struct DownloadPlace: Sendable {
     /// The folder for a name that the server suggests.
     private let folder: String
 
-    init(output: String?, url: URL, _ place: PlaceOptions? = nil) throws(ToolFailure) {
+    init(output: String?, url: URL, _ place: OutputFileOptions? = nil) throws(ToolFailure) {
         takesSuggestion = output == nil
         let name = output ?? Self.safe(url.lastPathComponent) ?? "download"
         path = try place?.path(name) ?? name

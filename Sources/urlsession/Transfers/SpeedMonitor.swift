@@ -11,13 +11,13 @@ import Foundation
 import Synchronization
 
 /// `--speed-limit`: ends a load that stays too slow.
-final class SpeedWatch: Sendable {
+final class SpeedMonitor: Sendable {
     struct Limit: Sendable {
         let bytes: Int64
         let seconds: Double
     }
 
-    private let moved = Mutex<Int64>(0)
+    private let transferred = Mutex<Int64>(0)
     private let timer = Mutex<Task<Void, Never>?>(nil)
 
     /// - Parameters:
@@ -30,20 +30,20 @@ final class SpeedWatch: Sendable {
                 while slow < limit.seconds {
                     let pause = min(1, limit.seconds - slow)
                     guard (try? await Task.sleep(for: .seconds(pause))) != nil, let self else { return }
-                    let moved = self.moved.withLock { moved in
-                        defer { moved = 0 }
-                        return moved
+                    let transferred = self.transferred.withLock { transferred in
+                        defer { transferred = 0 }
+                        return transferred
                     }
-                    slow = Double(moved) < Double(limit.bytes) * pause ? slow + pause : 0
+                    slow = Double(transferred) < Double(limit.bytes) * pause ? slow + pause : 0
                 }
                 var failure = ToolFailure(28, "slower than \(limit.bytes) bytes/s for \(limit.seconds) s (--speed-limit)")
-                failure.mayPass = true
+                failure.isTemporary = true
                 isSlow(failure)
             }
         }
     }
 
-    func note(_ count: Int64) { moved.withLock { $0 += count } }
+    func note(_ count: Int64) { transferred.withLock { $0 += count } }
 
     func end() { timer.withLock { $0?.cancel() } }
 }

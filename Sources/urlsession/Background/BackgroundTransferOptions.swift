@@ -12,7 +12,7 @@ import Foundation
 import URLLoading
 
 /// The options of a background transfer.
-struct BackgroundOrderOptions: ParsableArguments {
+struct BackgroundTransferOptions: ParsableArguments {
     @Option(name: [.customShort("H"), .long], help: ArgumentHelp("A request header; may be repeated.", valueName: "name: value"))
     var header: [String] = []
 

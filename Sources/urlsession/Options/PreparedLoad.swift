@@ -11,7 +11,7 @@ import Foundation
 import URLLoading
 
 /// The data for a command's load, prepared in advance: passwords are asked for before anything is loaded.
-struct Visit {
+struct PreparedLoad {
     /// The URL without the login, which is in the answers.
     let url: URL
     let configuration: URLSessionConfiguration
@@ -28,7 +28,7 @@ extension RequestOptions {
     ///   - cookies: Replaces the stored cookies and those of files, if not nil.
     /// - Throws: If a file cannot be read, or a password is missing.
     /// - Returns: The data for the load.
-    func visit(_ address: String, cookies: HTTPCookieStorage? = nil) throws -> Visit {
+    func prepared(_ address: String, cookies: HTTPCookieStorage? = nil) throws -> PreparedLoad {
         let url = try Self.url(address)
         try connections.schemes?.check(url, option: "--proto")
         let configuration = try configuration(cookies: cookies)
@@ -58,8 +58,8 @@ extension RequestOptions {
         if trust.insecure, !common.silent {
             StandardError.print("warning: the server's certificate is not checked: anyone could have sent it (--insecure)")
         }
-        return Visit(
-            url: url.withoutUser, configuration: configuration, answers: ChallengeAnswers(plan, for: url),
-            terms: sessionTerms(plan, at: url))
+        return PreparedLoad(
+            url: url.withoutUserInfo, configuration: configuration, answers: ChallengeAnswers(plan, for: url),
+            terms: sessionKey(plan, at: url))
     }
 }

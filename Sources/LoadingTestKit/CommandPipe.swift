@@ -17,22 +17,22 @@ import Glibc
 /// Sends orders to the program behind a ``HTTP2ScriptedServer``, one per line.
 ///
 /// The program reads orders on a separate thread, so that callers do not block for long.
-final class OrderPipe: Sendable {
+final class CommandPipe: Sendable {
     private let descriptor: Mutex<Int32>
 
     private init(_ descriptor: Int32) { self.descriptor = Mutex(descriptor) }
 
     /// Makes a pipe, and the end that the program reads from, which the caller closes.
-    static func make() throws -> (OrderPipe, end: Int32) {
+    static func make() throws -> (CommandPipe, end: Int32) {
         var ends: [Int32] = [0, 0]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw ServerProcess.Failure(description: "socketpair: errno \(errno)")
         }
-        return (OrderPipe(ends[1]), ends[0])
+        return (CommandPipe(ends[1]), ends[0])
     }
 
     /// Sends an order; does nothing if the program has ended, which the server detects by itself.
-    func send(_ order: HTTP2Order) {
+    func send(_ order: HTTP2Command) {
         guard var line = try? JSONEncoder().encode(order) else { preconditionFailure("an order cannot be encoded as JSON") }
         line.append(0x0A)
         descriptor.withLock { descriptor in

@@ -12,7 +12,7 @@ import Foundation
 import URLLoading
 
 /// The options for saving response heads and cookies.
-struct KeepingOptions: ParsableArguments {
+struct SavedDataOptions: ParsableArguments {
     @Option(
         name: [.customShort("D"), .customLong("dump-header")],
         help: ArgumentHelp("Write the heads of all responses to this file, as received.", valueName: "file"),

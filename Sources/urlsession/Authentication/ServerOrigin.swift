@@ -10,7 +10,7 @@
 import Foundation
 
 /// The scheme, host and port of a URL's server.
-struct ServerPlace: Sendable, Equatable {
+struct ServerOrigin: Sendable, Equatable {
     let scheme: String
     let host: String
     let port: Int

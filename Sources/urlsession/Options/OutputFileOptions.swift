@@ -12,7 +12,7 @@ import Foundation
 import URLLoading
 
 /// The options for the file of a body: its folder, modification time and maximum size.
-struct PlaceOptions: ParsableArguments {
+struct OutputFileOptions: ParsableArguments {
     @Option(
         name: .customLong("output-dir"), help: ArgumentHelp("Put files into this folder.", valueName: "folder"),
         completion: .directory)

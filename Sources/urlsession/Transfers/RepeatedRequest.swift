@@ -12,7 +12,7 @@ import Synchronization
 import URLLoading
 
 /// `--repeat` and `--parallel-max`: sends a request many times, with a number of requests in flight, and prints a summary.
-final class Repetition: Sendable {
+final class RepeatedRequest: Sendable {
     private let request: URLRequest
     private let count: Int
     private let parallel: Int
@@ -63,7 +63,7 @@ final class Repetition: Sendable {
                 return loads[task.taskIdentifier]?.redirects ?? 1
             }
             do throws(ToolFailure) {
-                completionHandler(try redirects.admits(number, to: request.url) ? request : nil)
+                completionHandler(try redirects.allows(number, to: request.url) ? request : nil)
             } catch {
                 loads.withLock { $0[task.taskIdentifier]?.failure = error }
                 task.cancel()
@@ -75,12 +75,12 @@ final class Repetition: Sendable {
         func failure(of task: Int) -> ToolFailure? { loads.withLock { $0.removeValue(forKey: task) }?.failure }
     }
 
-    init(request: URLRequest, count: Int, parallel: Int, visit: Visit, redirects: RedirectRule) {
+    init(request: URLRequest, count: Int, parallel: Int, prepared: PreparedLoad, redirects: RedirectRule) {
         self.request = request
         self.count = count
         self.parallel = min(parallel, count)
-        observer = Observer(visit.answers, redirects)
-        let configuration = visit.configuration
+        observer = Observer(prepared.answers, redirects)
+        let configuration = prepared.configuration
         configuration.httpMaximumConnectionsPerHost = self.parallel
         session = URLSession(configuration: configuration, delegate: observer, delegateQueue: nil)
     }

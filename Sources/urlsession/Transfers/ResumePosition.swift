@@ -12,7 +12,7 @@ import Synchronization
 import URLLoading
 
 /// The position for `--continue-at`: the end of a file, or an offset if the body goes to standard output.
-enum Continuation: Sendable {
+enum ResumePosition: Sendable {
     case file(PartialFile)
     case offset(Int64)
 
@@ -73,7 +73,7 @@ enum Continuation: Sendable {
         switch self {
         case .file(let partial):
             switch partial.judge(response) {
-            case .goesOn: return nil
+            case .isRemainder: return nil
             case .isComplete: return ToolFailure(0, nil)
             case .refused(let reason): return ToolFailure(33, "cannot continue \(partial.path): \(reason)")
             }

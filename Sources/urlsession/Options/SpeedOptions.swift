@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 
 /// The options for the maximum and the minimum speed of a load.
-struct PaceOptions: ParsableArguments {
+struct SpeedOptions: ParsableArguments {
     @Option(
         name: .customLong("limit-rate"),
         help: ArgumentHelp("The maximum rate in each direction, in bytes per second; k, M or G may follow.", valueName: "bytes"))
@@ -36,8 +36,8 @@ struct PaceOptions: ParsableArguments {
     /// The limit in bytes per second; nil for no limit.
     var rate: Int64? { limit.flatMap { $0.bytes > 0 ? $0.bytes : nil } }
 
-    var slowest: SpeedWatch.Limit? {
+    var slowest: SpeedMonitor.Limit? {
         guard least != nil || leastTime != nil else { return nil }
-        return SpeedWatch.Limit(bytes: least?.bytes ?? 1, seconds: leastTime ?? 30)
+        return SpeedMonitor.Limit(bytes: least?.bytes ?? 1, seconds: leastTime ?? 30)
     }
 }
