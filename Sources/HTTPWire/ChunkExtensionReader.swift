@@ -33,11 +33,11 @@ struct ChunkExtensionReader: Sendable {
         case afterValue
     }
 
-    private var place = State.size
+    private var state = State.size
 
     /// Whether the line may end at the current position.
     var mayEndHere: Bool {
-        switch place {
+        switch state {
         case .size, .name, .value, .quotedEnd: true
         case .beforeName, .afterName, .beforeValue, .quoted, .quotedPair, .afterValue: false
         }
@@ -45,13 +45,13 @@ struct ChunkExtensionReader: Sendable {
 
     /// Processes a byte other than CR and returns whether the grammar allows it here.
     mutating func take(_ byte: UInt8) -> Bool {
-        guard let next = Self.place(after: place, byte) else { return false }
-        place = next
+        guard let next = Self.state(after: state, byte) else { return false }
+        state = next
         return true
     }
 
-    private static func place(after place: State, _ byte: UInt8) -> State? {
-        switch place {
+    private static func state(after state: State, _ byte: UInt8) -> State? {
+        switch state {
         case .quoted:
             switch byte {
             case UInt8(ascii: "\""): return .quotedEnd
@@ -63,31 +63,31 @@ struct ChunkExtensionReader: Sendable {
         case .size, .beforeName, .name, .afterName, .beforeValue, .value, .quotedEnd, .afterValue: break
         }
         switch byte {
-        case 0x20, 0x09: return afterWhitespace(place)
+        case 0x20, 0x09: return afterWhitespace(state)
         case UInt8(ascii: ";"):
-            switch place {
+            switch state {
             case .size, .name, .afterName, .value, .quotedEnd, .afterValue: return .beforeName
             case .beforeName, .beforeValue, .quoted, .quotedPair: return nil
             }
         case UInt8(ascii: "="):
-            switch place {
+            switch state {
             case .name, .afterName: return .beforeValue
             case .size, .beforeName, .beforeValue, .value, .quoted, .quotedPair, .quotedEnd, .afterValue: return nil
             }
-        default: return ASCII.isTokenCharacter(byte) ? afterTokenByte(place) : nil
+        default: return ASCII.isTokenCharacter(byte) ? afterTokenByte(state) : nil
         }
     }
 
-    private static func afterWhitespace(_ place: State) -> State {
-        switch place {
+    private static func afterWhitespace(_ state: State) -> State {
+        switch state {
         case .name: .afterName
         case .value, .quotedEnd: .afterValue
-        case .size, .beforeName, .afterName, .beforeValue, .quoted, .quotedPair, .afterValue: place
+        case .size, .beforeName, .afterName, .beforeValue, .quoted, .quotedPair, .afterValue: state
         }
     }
 
-    private static func afterTokenByte(_ place: State) -> State? {
-        switch place {
+    private static func afterTokenByte(_ state: State) -> State? {
+        switch state {
         case .beforeName, .name: .name
         case .beforeValue, .value: .value
         case .size, .afterName, .quoted, .quotedPair, .quotedEnd, .afterValue: nil

@@ -27,7 +27,7 @@ package struct FieldName: Sendable, Hashable {
     var bit: UInt64 { (1 &<< UInt64(number)) & (1 << 63 - 1) }
 
     /// Whether the field is one of ``ofConnection``.
-    package var isOfConnection: Bool { Self.bitsOfConnection & bit != 0 }
+    package var isConnectionSpecific: Bool { Self.bitsOfConnection & bit != 0 }
 
     /// Looks up a name, ignoring case.
     package init(_ bytes: UnsafeRawBufferPointer) { self.init(bytes, 0, bytes.count) }

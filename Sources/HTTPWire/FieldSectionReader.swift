@@ -67,7 +67,7 @@ struct FieldSectionReader: Sendable {
             case .blank:
                 offset = line.next
                 received = line.next - start
-                return handOver(Self.copy(bytes, start, position))
+                return makeBlock(Self.copy(bytes, start, position))
             case .invalid(let failure): throw failure
             case .fold, .incomplete:
                 // The rest is collected from here: unfolding needs a mutable buffer.
@@ -99,7 +99,7 @@ struct FieldSectionReader: Sendable {
             guard received <= byteLimit else { throw .headTooLarge }
             guard isComplete else { return nil }
             if try takeGatheredLine(lineLimit) {
-                return handOver(pending)
+                return makeBlock(pending)
             }
         }
         return nil
@@ -138,8 +138,8 @@ struct FieldSectionReader: Sendable {
     // MARK: Lines
 
     /// Creates the block and keeps no reference to its storage, so that the new owner can modify it in place.
-    private mutating func handOver(_ bytes: [UInt8]) -> HeaderBlock {
-        let block = HeaderBlock(bytes: bytes, recognised: lines, names: names)
+    private mutating func makeBlock(_ bytes: [UInt8]) -> HeaderBlock {
+        let block = HeaderBlock(bytes: bytes, recognized: lines, names: names)
         lines = []
         pending = []
         return block

@@ -47,8 +47,8 @@ package struct HeaderBlock: Sendable {
     @usableFromInline
     private(set) var names: UInt64
     /// The range of the lines that were validated before they were appended and need no validation when they are written.
-    private var judgedStart: UInt32 = 0
-    private var judgedEnd: UInt32 = 0
+    private var validatedStart: UInt32 = 0
+    private var validatedEnd: UInt32 = 0
     private static let laidOut: UInt64 = 1 << 63
 
     package init() {
@@ -61,7 +61,7 @@ package struct HeaderBlock: Sendable {
     ///
     /// Every line must lie within the buffer.
     package init(bytes: [UInt8], lines: [Line]) {
-        self.init(bytes: bytes, recognised: lines, names: 0)
+        self.init(bytes: bytes, recognized: lines, names: 0)
         bytes.withUnsafeBytes { bytes in
             for (index, line) in lines.enumerated() {
                 let field = FieldName(bytes, Int(line.nameStart), Int(line.nameLength))
@@ -72,7 +72,7 @@ package struct HeaderBlock: Sendable {
     }
 
     /// As ``init(bytes:lines:)``, with lines whose names have already been looked up.
-    init(bytes: [UInt8], recognised lines: [Line], names: UInt64) {
+    init(bytes: [UInt8], recognized lines: [Line], names: UInt64) {
         self.bytes = bytes
         self.lines = lines
         self.names = names
@@ -90,14 +90,14 @@ package struct HeaderBlock: Sendable {
     var isLaidOut: Bool { names & Self.laidOut != 0 }
 
     /// The indices of the lines that have been validated.
-    var judged: Range<Int> { Int(judgedStart)..<Int(max(judgedStart, judgedEnd)) }
+    var validated: Range<Int> { Int(validatedStart)..<Int(max(validatedStart, validatedEnd)) }
 
     /// Marks all lines as validated: every name is a token, and every value may be written.
     ///
     /// A block that this one is appended to keeps the mark for the appended lines.
-    package mutating func markAsJudged() {
-        judgedStart = 0
-        judgedEnd = UInt32(truncatingIfNeeded: count)
+    package mutating func markAsValidated() {
+        validatedStart = 0
+        validatedEnd = UInt32(truncatingIfNeeded: count)
     }
 
     /// Returns the same fields, validated and laid out as HTTP/1 writes them.
@@ -118,14 +118,14 @@ package struct HeaderBlock: Sendable {
             block.lines.append(moved)
         }
         block.names = names | Self.laidOut
-        block.markAsJudged()
+        block.markAsValidated()
         return block
     }
 
-    private mutating func forgetJudged() {
+    private mutating func forgetValidation() {
         names &= ~Self.laidOut
-        judgedStart = 0
-        judgedEnd = 0
+        validatedStart = 0
+        validatedEnd = 0
     }
 
     // MARK: Reading
@@ -217,9 +217,9 @@ package struct HeaderBlock: Sendable {
 
     package mutating func append(contentsOf other: HeaderBlock) {
         names = (names | other.names) & ~Self.laidOut
-        if judged.isEmpty, other.judged == 0..<other.count {
-            judgedStart = UInt32(truncatingIfNeeded: count)
-            judgedEnd = judgedStart + UInt32(truncatingIfNeeded: other.count)
+        if validated.isEmpty, other.validated == 0..<other.count {
+            validatedStart = UInt32(truncatingIfNeeded: count)
+            validatedEnd = validatedStart + UInt32(truncatingIfNeeded: other.count)
         }
         let offset = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: other.bytes)
@@ -234,7 +234,7 @@ package struct HeaderBlock: Sendable {
     /// Replaces all lines of a field by one line at the position of the first.
     package mutating func set(_ name: String, _ value: String) {
         guard let index = index(of: name) else { return append(name, value) }
-        forgetJudged()
+        forgetValidation()
         var added = HeaderBlock()
         added.append(name, value)
         let tail = lines[(index + 1)...].filter { !matches($0, name) }
@@ -245,7 +245,7 @@ package struct HeaderBlock: Sendable {
 
     package mutating func remove(_ name: String) {
         guard contains(name) else { return }
-        forgetJudged()
+        forgetValidation()
         lines = lines.filter { !matches($0, name) }
         names = lines.reduce(0) { $0 | $1.field.bit }
     }
@@ -256,7 +256,7 @@ package struct HeaderBlock: Sendable {
     package mutating func remove(all names: Set<String>) {
         let kept = lines.filter { !names.contains(Self.text(bytes[$0.name]).lowercased()) }
         guard kept.count < lines.count else { return }
-        forgetJudged()
+        forgetValidation()
         lines = kept
         self.names = lines.reduce(0) { $0 | $1.field.bit }
     }

@@ -34,9 +34,9 @@ package enum RequestSerializer {
 
     /// Validates the fields of a header or trailer section.
     package static func validate(_ headers: HeaderBlock) throws(InvalidRequest) {
-        let judged = headers.judged
-        guard judged != 0..<headers.count else { return }
-        for (index, line) in headers.lines.enumerated() where !judged.contains(index) {
+        let validated = headers.validated
+        guard validated != 0..<headers.count else { return }
+        for (index, line) in headers.lines.enumerated() where !validated.contains(index) {
             let (isName, isValue) = headers.bytes.withUnsafeBytes { bytes in
                 (isToken(bytes, line.name), isFieldValue(bytes, line.value))
             }

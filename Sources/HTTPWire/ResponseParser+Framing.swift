@@ -36,7 +36,7 @@ extension ResponseParser {
             return .untilClose
         }
         guard hasContent else {
-            try checkIdleLength(headers)
+            try checkUnusedLength(headers)
             return .none
         }
         if let length = try Self.contentLength(headers) { return .length(length) }
@@ -49,7 +49,7 @@ extension ResponseParser {
     ///
     /// A number that is too large is accepted here. A value that is not a number, or two different numbers, is an error in any
     /// response.
-    private func checkIdleLength(_ headers: HeaderBlock) throws(Failure) {
+    private func checkUnusedLength(_ headers: HeaderBlock) throws(Failure) {
         do throws(Failure) {
             _ = try Self.contentLength(headers)
         } catch {
@@ -66,14 +66,14 @@ extension ResponseParser {
         try headers.bytes.span.bytes.withUnsafeBytes { bytes throws(Failure) in
             for line in headers.lines where line.field == .contentLength { try readLengths(bytes, line.value, &agreed) }
         }
-        guard agreed != beyondCounting else { throw .contentLengthTooLarge }
+        guard agreed != overflowedLength else { throw .contentLengthTooLarge }
         return agreed
     }
 
     /// Represents a number that does not fit.
     ///
     /// The text after it is still validated.
-    private static let beyondCounting = Int64.min
+    private static let overflowedLength = Int64.min
 
     private static func readLengths(
         _ bytes: UnsafeRawBufferPointer,
@@ -104,10 +104,10 @@ extension ResponseParser {
             let digit = bytes[position] &- UInt8(ascii: "0")
             guard digit <= 9 else { break }
             position += 1
-            guard length != beyondCounting else { continue }
+            guard length != overflowedLength else { continue }
             let (tens, overflow) = length.multipliedReportingOverflow(by: 10)
             let (sum, overflowAgain) = tens.addingReportingOverflow(Int64(digit))
-            length = overflow || overflowAgain ? beyondCounting : sum
+            length = overflow || overflowAgain ? overflowedLength : sum
         }
         guard position > start else { throw .malformedContentLength }
         return length

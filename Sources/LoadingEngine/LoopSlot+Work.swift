@@ -26,11 +26,11 @@ extension LoopSlot {
     ///
     /// Returns nil after that.
     func waitForDisk(
-        in control: LoadControl, timeout: Double, isMoving: () -> Bool = { false }
+        in control: LoadControl, timeout: Double, isMakingProgress: () -> Bool = { false }
     ) async throws(LoadError) -> Value? {
         let patience = timeout > 0 ? min(DiskQueue.patience, timeout / 2) : DiskQueue.patience
         control.hold(now: .now())
         defer { control.endHold(now: .now()) }
-        return try await wait(patience: .nanoseconds(Int64(patience * 1e9)), isMoving: isMoving)
+        return try await wait(patience: .nanoseconds(Int64(patience * 1e9)), isMakingProgress: isMakingProgress)
     }
 }

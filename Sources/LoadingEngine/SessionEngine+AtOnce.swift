@@ -24,7 +24,7 @@ extension SessionEngine {
         guard mayRespondImmediately, let cache = stores.cache, request.method == "GET" else { return nil }
         let now = stores.clock?.seconds ?? WallClock.now()
         let touchingDisk = !Self.isOnLoop
-        guard cache.mayHaveAny(now: now, touchingDisk: touchingDisk), case .none = request.body, let url = request.url,
+        guard cache.mayHaveEntries(now: now, touchingDisk: touchingDisk), case .none = request.body, let url = request.url,
             !request.hasField(.range), !request.hasField(.authorization), OutgoingHeaders.ownHost(request.headers) == nil,
             let target = try? RequestTarget(url), !target.isWebSocket, !mustUpgrade(target.origin, now)
         else { return nil }

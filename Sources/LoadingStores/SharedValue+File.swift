@@ -30,23 +30,23 @@ extension SharedValue {
     /// Merges what other processes have written since the last read.
     func refresh(onlyIfNew: Bool = false) {
         guard let file else { return }
-        let (hasChanged, isDamaged) = turn.withLock { turn -> (Bool, Bool) in
+        let (hasChanged, isDamaged) = fileState.withLock { fileState -> (Bool, Bool) in
             let isLoaded = state.withLock { $0.isLoaded }
             if onlyIfNew, isLoaded { return (false, false) }
             state.withLock { $0.isReloadScheduled = false }
             let look = file.look()
-            state.withLock { $0.wasJustSeen = true }
+            state.withLock { $0.wasJustChecked = true }
             if isLoaded, state.withLock({ $0.isMemoryOnly || $0.seen == look }) { return (false, false) }
             do throws(StoreFailure) {
-                let found = try found(try file.read(), &turn)
+                let found = try found(try file.read(), &fileState)
                 let isDamaged = if case .damaged = found { true } else { false }
-                return (take(found, &turn), isDamaged)
+                return (take(found, &fileState), isDamaged)
             } catch {
                 if error.isPermanent {
-                    giveUp(error, &turn)
+                    giveUp(error, &fileState)
                 } else {
                     // The next lookup or write retries, and merges the file's content then.
-                    warn("\(error.reason); it will be retried", &turn)
+                    warn("\(error.reason); it will be retried", &fileState)
                     if !isLoaded { _ = markLoaded(.unknown) }
                 }
                 return (false, false)
@@ -61,7 +61,7 @@ extension SharedValue {
         for hook in state.withLock({ $0.hooks }) { hook() }
     }
 
-    private func found(_ content: SharedFile.Content, _ turn: inout Turn) throws(StoreFailure) -> Found {
+    private func found(_ content: SharedFile.Content, _ fileState: inout FileState) throws(StoreFailure) -> Found {
         switch content {
         case .missing: return .missing
         case .unusable(let reason): return .damaged(reason)
@@ -70,7 +70,7 @@ extension SharedValue {
             case .newer: return .newer
             case .damaged: return .damaged("it is damaged")
             case .whole(let header, let start):
-                if header == turn.base { return .unchanged(stamp) }
+                if header == fileState.base { return .unchanged(stamp) }
                 guard let content = Content.decoded(bytes, from: start) else { return .damaged("it is damaged") }
                 return .other(content, header, stamp)
             }
@@ -80,25 +80,25 @@ extension SharedValue {
     /// Combines the content that was found with the pending changes.
     ///
     /// Returns whether the value changed.
-    private func take(_ found: Found, _ turn: inout Turn) -> Bool {
+    private func take(_ found: Found, _ fileState: inout FileState) -> Bool {
         switch found {
         case .missing:
             // The file was deleted, so the content that came from it is removed.
-            let wasThere = turn.base != nil
-            turn.base = nil
+            let wasThere = fileState.base != nil
+            fileState.base = nil
             return wasThere ? install(Content(), .missing) : markLoaded(.missing)
         case .unchanged(let stamp): return markLoaded(.present(stamp))
         case .other(let content, let header, let stamp):
-            turn.base = header
+            fileState.base = header
             return install(content, .present(stamp))
         case .damaged(let reason):
             // The content in memory stays. The caller has the file set aside.
-            warn("\(reason); it is set aside", &turn)
+            warn("\(reason); it is set aside", &fileState)
             _ = markLoaded(file?.look() ?? .missing)
-            turn.base = nil
+            fileState.base = nil
             return false
         case .newer:
-            giveUp(.refused("it was written by a newer version"), &turn)
+            giveUp(.refused("it was written by a newer version"), &fileState)
             return false
         }
     }
@@ -114,13 +114,13 @@ extension SharedValue {
     private func install(_ disk: Content, _ seen: SharedFile.Look) -> Bool {
         // Lookups continue during the merge, and changes made in the meantime are applied afterwards.
         let (memory, pending, isFirst) = state.withLock { state in
-            state.settledCount = state.pending.count
+            state.frozenCount = state.pending.count
             return (state.content, state.pending, !state.isLoaded)
         }
         var merged = Content.merged(disk: disk, memory: memory, pending: pending)
         let hasChanged = !isFirst && !merged.isSame(as: memory)
         state.withLock { state in
-            state.settledCount = 0
+            state.frozenCount = 0
             merged.apply(Array(state.pending.dropFirst(pending.count)))
             state.content = merged
             state.isLoaded = true
@@ -129,14 +129,14 @@ extension SharedValue {
         return hasChanged
     }
 
-    private func warn(_ reason: String, _ turn: inout Turn) {
-        guard turn.warned.insert(reason).inserted, let file else { return }
+    private func warn(_ reason: String, _ fileState: inout FileState) {
+        guard fileState.warned.insert(reason).inserted, let file else { return }
         StoreWarnings.warn("\(Content.title) in \(file.path): \(reason)")
     }
 
     /// Continues in memory only.
-    private func giveUp(_ failure: StoreFailure, _ turn: inout Turn) {
-        if failure != .killed { warn("\(failure.reason); they are kept in memory only", &turn) }
+    private func giveUp(_ failure: StoreFailure, _ fileState: inout FileState) {
+        if failure != .killed { warn("\(failure.reason); they are kept in memory only", &fileState) }
         state.withLock { state in
             state.isLoaded = true
             state.isMemoryOnly = true
@@ -160,70 +160,70 @@ extension SharedValue {
             if !state.pending.isEmpty { state.nextSave = Monitor.clock + pause }
         }
         guard let file, state.withLock({ $0.isLoaded && !$0.isMemoryOnly }) else { return }
-        guard turn.withLock({ hasToWrite($0) }) else { return }
+        guard fileState.withLock({ hasToWrite($0) }) else { return }
         do throws(StoreFailure) {
-            // Takes the file's lock before `turn`, so that readers do not wait for another process that holds the file's lock.
+            // Takes the file's lock before `fileState`, so that readers do not wait for another process that holds the file's lock.
             let locked = try file.lock()
-            let hasChanged = try turn.withLock { (turn) throws(StoreFailure) in try write(locked, &turn) }
+            let hasChanged = try fileState.withLock { (fileState) throws(StoreFailure) in try write(locked, &fileState) }
             if hasChanged { callHooks() }
         } catch {
-            let retry = turn.withLock { failed(error, &$0) }
+            let retry = fileState.withLock { failed(error, &$0) }
             if let retry { scheduleSave(after: retry) }
         }
     }
 
-    private func hasToWrite(_ turn: Turn) -> Bool {
-        state.withLock { !$0.pending.isEmpty || turn.base == nil && $0.seen != .missing }
+    private func hasToWrite(_ fileState: FileState) -> Bool {
+        state.withLock { !$0.pending.isEmpty || fileState.base == nil && $0.seen != .missing }
     }
 
     /// The number of seconds after which to retry; nil for no retry.
-    private func failed(_ error: StoreFailure, _ turn: inout Turn) -> Double? {
-        state.withLock { $0.settledCount = 0 }
+    private func failed(_ error: StoreFailure, _ fileState: inout FileState) -> Double? {
+        state.withLock { $0.frozenCount = 0 }
         if error.isPermanent {
-            giveUp(error, &turn)
+            giveUp(error, &fileState)
             return nil
         }
-        warn("\(error.reason); it will be retried", &turn)
-        turn.failures += 1
-        return min(5 * Double(turn.failures), 60)
+        warn("\(error.reason); it will be retried", &fileState)
+        fileState.failures += 1
+        return min(5 * Double(fileState.failures), 60)
     }
 
     /// Returns whether changes by another process were found.
-    private func write(_ locked: borrowing LockedFile, _ turn: inout Turn) throws(StoreFailure) -> Bool {
-        guard hasToWrite(turn), state.withLock({ !$0.isMemoryOnly }) else { return false }
-        if !turn.hasTidied {
-            turn.hasTidied = true
+    private func write(_ locked: borrowing LockedFile, _ fileState: inout FileState) throws(StoreFailure) -> Bool {
+        guard hasToWrite(fileState), state.withLock({ !$0.isMemoryOnly }) else { return false }
+        if !fileState.hasRemovedLeftovers {
+            fileState.hasRemovedLeftovers = true
             locked.removeLeftovers()
         }
-        let found = try found(try locked.read(), &turn)
+        let found = try found(try locked.read(), &fileState)
         if case .damaged(let reason) = found {
-            warn("\(reason); it is set aside", &turn)
+            warn("\(reason); it is set aside", &fileState)
             try locked.setAside()
-            turn.base = nil
+            fileState.base = nil
             _ = markLoaded(.missing)
         } else if case .newer = found {
             throw .refused("it was written by a newer version")
         }
-        let hasChanged = if case .damaged = found { false } else { take(found, &turn) }
-        try replace(locked, &turn)
-        turn.failures = 0
+        let hasChanged = if case .damaged = found { false } else { take(found, &fileState) }
+        try replace(locked, &fileState)
+        fileState.failures = 0
         return hasChanged
     }
 
-    private func replace(_ locked: borrowing LockedFile, _ turn: inout Turn) throws(StoreFailure) {
+    private func replace(_ locked: borrowing LockedFile, _ fileState: inout FileState) throws(StoreFailure) {
         let (content, count, now) = state.withLock { state in
-            state.settledCount = state.pending.count
+            state.frozenCount = state.pending.count
             return (state.content, state.pending.count, state.now)
         }
         let body = content.encoded(now: now)
         let header = Content.envelope.header(of: body)
         // Session cookies do not change the file.
-        guard turn.base.map({ !$0.hasSameBody(as: header) }) ?? (body.count > Content().encoded(now: now).count) else {
+        guard fileState.base.map({ !$0.hasSameBody(as: header) }) ?? (body.count > Content().encoded(now: now).count) else {
             state.withLock { $0.wrote(count) }
             return
         }
         let stamp = try locked.replace(with: Content.envelope.seal(body, header))
-        turn.base = header
+        fileState.base = header
         state.withLock { state in
             state.wrote(count)
             state.seen = .present(stamp)

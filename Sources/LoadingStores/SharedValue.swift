@@ -19,7 +19,7 @@ import SystemThreads
 /// ms, and read again if it has changed. Problems with the file never fail a caller: a damaged file is set aside, and if no file
 /// can be written, the value is kept in memory only.
 ///
-/// The lock of `turn` is held while the file is read or written, that of `state` during a lookup or change. The second may be
+/// The lock of `fileState` is held while the file is read or written, that of `state` during a lookup or change. The second may be
 /// taken while the first is held. Neither is held while waiting for another process to release the file's lock. No hook is called
 /// while a lock is held.
 final class SharedValue<Content: SharedContent>: Sendable {
@@ -28,7 +28,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
         /// Changes that are not in the file yet, oldest first.
         var pending: [Content.Change] = []
         /// The number of oldest changes that are being merged or written and must not be condensed.
-        var settledCount = 0
+        var frozenCount = 0
         /// When there are this many other changes, those that later ones override are dropped.
         var condensedAt = SharedValue.pendingLimit
         /// Whether the file was read; never reset.
@@ -41,29 +41,29 @@ final class SharedValue<Content: SharedContent>: Sendable {
         var isReloadScheduled = false
         /// The file as last read or written.
         var seen = SharedFile.Look.missing
-        var lastLook = -Double.infinity
+        var lastCheck = -Double.infinity
         /// The file was just checked, so the next lookup that is due to check it need not.
-        var wasJustSeen = false
+        var wasJustChecked = false
         /// The latest time passed by a caller.
         var now = -Double.infinity
         var hooks: [@Sendable () -> Void] = []
     }
 
     /// State that only the reader or writer of the file uses.
-    struct Turn {
+    struct FileState {
         /// The write that `State.content` is based on; nil if there was no file.
         var base: StoreEnvelope.Header?
         var failures = 0
-        var hasTidied = false
+        var hasRemovedLeftovers = false
         var warned: Set<String> = []
     }
 
     let file: SharedFile?
     let state: Mutex<State>
-    let turn = Mutex(Turn())
+    let fileState = Mutex(FileState())
     let queue: DiskQueue
     let pause: Double
-    private let lookInterval = 0.25
+    private let checkInterval = 0.25
     /// The limit on pending changes, in case the disk does not respond.
     fileprivate static var pendingLimit: Int { 10_000 }
 
@@ -98,11 +98,11 @@ final class SharedValue<Content: SharedContent>: Sendable {
                 guard state.isLoaded else { return nil }
                 state.now = now
                 // `abs`: the clock may have been set back.
-                if !state.isMemoryOnly, !state.isReloadScheduled, abs(now - state.lastLook) >= lookInterval {
-                    state.lastLook = now
-                    mayHaveChanged = !state.wasJustSeen
+                if !state.isMemoryOnly, !state.isReloadScheduled, abs(now - state.lastCheck) >= checkInterval {
+                    state.lastCheck = now
+                    mayHaveChanged = !state.wasJustChecked
                     state.isReloadScheduled = mayHaveChanged
-                    state.wasJustSeen = false
+                    state.wasJustChecked = false
                 }
                 return work(&state.content)
             }
@@ -123,7 +123,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
             let changes = work(&state.content)
             if !state.isMemoryOnly, !changes.isEmpty {
                 state.pending += changes
-                state.boundPending()
+                state.condensePending()
                 if !state.isSaveScheduled { saveDelay = max(state.nextSave - Monitor.clock, 0) }
                 state.isSaveScheduled = true
             }
@@ -143,10 +143,10 @@ final class SharedValue<Content: SharedContent>: Sendable {
     /// Calls back on another thread when earlier changes are durable, have failed, or the disk does not respond.
     func flush(completion: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.isMemoryOnly }) {
-            queue.run(on: .values, queue.orWhenStuck(on: [.values], completion))
+            queue.run(on: .values, queue.calledEvenIfStuck(on: [.values], completion))
             return
         }
-        let completion = queue.orWhenStuck(on: [.values], completion)
+        let completion = queue.calledEvenIfStuck(on: [.values], completion)
         queue.run(on: .values) {
             self.save()
             completion()
@@ -164,15 +164,15 @@ extension SharedValue.State {
     /// Removes the first `count` changes, which were written or have no effect on the file.
     mutating func wrote(_ count: Int) {
         pending.removeFirst(count)
-        settledCount = 0
+        frozenCount = 0
         condensedAt = SharedValue.pendingLimit
     }
 
     /// If there are too many changes, drops those that later ones override.
-    mutating func boundPending() {
-        guard pending.count - settledCount >= condensedAt else { return }
-        let condensed = Content.condensed(Array(pending[settledCount...])).suffix(50_000)
-        pending.replaceSubrange(settledCount..., with: condensed)
+    mutating func condensePending() {
+        guard pending.count - frozenCount >= condensedAt else { return }
+        let condensed = Content.condensed(Array(pending[frozenCount...])).suffix(50_000)
+        pending.replaceSubrange(frozenCount..., with: condensed)
         condensedAt = max(SharedValue.pendingLimit, 2 * condensed.count)
     }
 }

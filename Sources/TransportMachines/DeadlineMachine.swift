@@ -44,7 +44,7 @@ package struct DeadlineMachine: Sendable {
     }
 
     /// The number of loads that expire in one batch; the others follow after ``pause``.
-    package static let expiriesAtOnce = 128
+    package static let batchSize = 128
     /// The pause between batches, in nanoseconds.
     package static let pause: Int64 = 100_000
 
@@ -99,7 +99,7 @@ package struct DeadlineMachine: Sendable {
         for slot in watches.indices {
             guard var watch = watches[slot], watch.due < .max else { continue }
             if watch.due <= now {
-                guard actions.count < Self.expiriesAtOnce else {
+                guard actions.count < Self.batchSize else {
                     timerAt = now.addingSaturating(Self.pause)
                     return actions + [.startTimer(at: now.addingSaturating(Self.pause))]
                 }

@@ -13,7 +13,7 @@
 package struct FileSinkMachine: Sendable {
     package enum Event: Hashable, Sendable {
         /// This many bytes were queued for writing.
-        case brought(Int)
+        case queued(Int)
         /// Queued bytes must be written even if they are fewer than ``batchSize``.
         case flush
         /// The caller completes the file, or keeps it with the bytes written so far.
@@ -56,7 +56,7 @@ package struct FileSinkMachine: Sendable {
         case leave
     }
 
-    private enum Life: Hashable {
+    private enum Phase: Hashable {
         case gathering
         case flushing
         /// Nothing more is written.
@@ -67,7 +67,7 @@ package struct FileSinkMachine: Sendable {
     }
 
     private enum Occupant: Hashable {
-        case nobody
+        case none
         case thread
         /// `besideThread`: a thread was using the file when the pump entered, and may not have left yet.
         case pump(besideThread: Bool)
@@ -76,88 +76,88 @@ package struct FileSinkMachine: Sendable {
     /// Smaller batches are gathered instead of written.
     package static let batchSize = 160 << 10
 
-    private var life = Life.gathering
-    private var occupant = Occupant.nobody
+    private var phase = Phase.gathering
+    private var occupant = Occupant.none
     /// The requested end, until the thread performs it.
     private var end: End?
     /// The bytes written so far are kept if the disk is full.
-    private var staysWhenFull = false
+    private var keepsWhenFull = false
     /// Bytes that are queued or being written; meaningless after a failure.
     package private(set) var outstanding = 0
     package private(set) var written: Int64
 
     package init(written: Int64) { self.written = written }
 
-    package var isOpen: Bool { ![.aborting(isOpen: false), .closed, .gone].contains(life) }
-    package var isGone: Bool { life == .gone }
-    private var takesBytes: Bool { life == .gathering || life == .flushing }
+    package var isOpen: Bool { ![.aborting(isOpen: false), .closed, .gone].contains(phase) }
+    package var isGone: Bool { phase == .gone }
+    private var acceptsBytes: Bool { phase == .gathering || phase == .flushing }
 
-    package mutating func keepWhenFull() { staysWhenFull = true }
+    package mutating func keepWhenFull() { keepsWhenFull = true }
 
     package mutating func handle(_ event: Event) -> Step {
         switch event {
-        case .brought(let count):
-            guard takesBytes else { break }
+        case .queued(let count):
+            guard acceptsBytes else { break }
             outstanding += count
             if outstanding >= Self.batchSize { return start() }
         case .flush:
-            guard takesBytes, outstanding > 0 else { break }
-            life = .flushing
+            guard acceptsBytes, outstanding > 0 else { break }
+            phase = .flushing
             return start()
         case .end(let end):
             self.end = end
             return start()
         case .abort:
-            if life != .gone { life = .aborting(isOpen: isOpen) }
+            if phase != .gone { phase = .aborting(isOpen: isOpen) }
             return start()
         case .pumpEntered: occupant = .pump(besideThread: occupant == .thread)
         case .pumpLeft:
-            occupant = occupant == .pump(besideThread: true) ? .thread : .nobody
-            if end != nil || life == .aborting(isOpen: true) { return start() }
+            occupant = occupant == .pump(besideThread: true) ? .thread : .none
+            if end != nil || phase == .aborting(isOpen: true) { return start() }
         case .moved(let count): written += count
         case .wrote(let count, let size):
             outstanding -= size
             written += count
         case .failed(let isFull):
-            if takesBytes { life = .failed(isFull: isFull) } else if life == .closed { life = .gone }
-            if !stays { return .unlink }
+            if acceptsBytes { phase = .failed(isFull: isFull) } else if phase == .closed { phase = .gone }
+            if !keepsFile { return .unlink }
         case .threadIsFree: return nextStep()
         }
         return .nothing
     }
 
     private mutating func start() -> Step {
-        guard occupant == .nobody else { return .nothing }
+        guard occupant == .none else { return .nothing }
         occupant = .thread
         return .start
     }
 
-    private var stays: Bool { staysWhenFull && life == .failed(isFull: true) }
+    private var keepsFile: Bool { keepsWhenFull && phase == .failed(isFull: true) }
 
     private mutating func nextStep() -> Step {
         if case .pump = occupant {
             occupant = .pump(besideThread: false)
             return .leave
         }
-        switch life {
+        switch phase {
         case .aborting(let isOpen):
-            life = .gone
+            phase = .gone
             return .discard(isOpen: isOpen)
-        case .failed where end != nil && !stays:
-            life = .gone
+        case .failed where end != nil && !keepsFile:
+            phase = .gone
             return .discard(isOpen: true)
         case .gathering where end == nil && outstanding < Self.batchSize: break
         case .gathering, .flushing: if outstanding > 0 { return .write }
         case .failed, .closed, .gone: break
         }
         guard let end else {
-            occupant = .nobody
-            if life == .flushing { life = .gathering }
+            occupant = .none
+            if phase == .flushing { phase = .gathering }
             return .leave
         }
         self.end = nil
-        guard takesBytes || stays && end == .keep else { return .tell }
-        defer { life = .closed }
-        return .close(isFull: !takesBytes)
+        guard acceptsBytes || keepsFile && end == .keep else { return .tell }
+        defer { phase = .closed }
+        return .close(isFull: !acceptsBytes)
     }
 }

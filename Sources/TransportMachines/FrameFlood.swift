@@ -17,17 +17,17 @@ package struct FrameFlood: Sendable, Hashable {
     package static let limit = 2_000
     private static let perSecond: Int64 = 50
     /// A cap above the windows of servers, so that content that was sent long ago does not excuse a flood.
-    private static let mostUnansweredContent = 67_108_864
+    private static let maximumUnacknowledgedContent = 67_108_864
     /// The maximum number of replies that may be queued for a server that does not read.
-    package static let mostUnreadAnswers = 10_000
+    package static let maximumUnreadReplies = 10_000
 
     private var tokens = Self.limit
     /// When the bucket was last refilled, in nanoseconds.
     private var filled: Int64
     /// The content sent that no WINDOW_UPDATE has covered yet, counted twice: for its stream and for the connection.
-    private var unansweredContent = 0
+    private var unacknowledgedContent = 0
     /// Replies to PING and SETTINGS that were written while the server read nothing.
-    private var unreadAnswers = 0
+    private var unreadReplies = 0
 
     package init(now: Int64) { filled = now }
 
@@ -51,26 +51,26 @@ package struct FrameFlood: Sendable, Hashable {
 
     package mutating func sentContent(_ count: Int) {
         earn()
-        unansweredContent = min(unansweredContent + 2 * count, Self.mostUnansweredContent)
+        unacknowledgedContent = min(unacknowledgedContent + 2 * count, Self.maximumUnacknowledgedContent)
     }
 
     /// Counts a WINDOW_UPDATE that unblocks no content.
     ///
     /// Servers may acknowledge sent content in pieces, which costs no token.
     package mutating func spend(onUpdate increment: Int, now: Int64) throws(HTTP2Failure) {
-        guard increment >= 256, increment <= unansweredContent else { return try spend(now: now) }
-        unansweredContent -= increment
+        guard increment >= 256, increment <= unacknowledgedContent else { return try spend(now: now) }
+        unacknowledgedContent -= increment
     }
 
     /// Counts a reply to a frame that carries nothing; the reply is queued if the server does not read.
     package mutating func answer(isRead: Bool) throws(HTTP2Failure) {
         guard !isRead else { return }
-        unreadAnswers += 1
-        guard unreadAnswers <= Self.mostUnreadAnswers else {
+        unreadReplies += 1
+        guard unreadReplies <= Self.maximumUnreadReplies else {
             throw HTTP2Failure(code: .enhanceYourCalm, message: "the server does not read the replies to its frames")
         }
     }
 
     /// The server reads again.
-    package mutating func answersAreRead() { unreadAnswers = 0 }
+    package mutating func repliesWereRead() { unreadReplies = 0 }
 }

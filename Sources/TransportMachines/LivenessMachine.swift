@@ -15,7 +15,7 @@ package struct LivenessMachine: Sendable {
     package enum Event: Hashable, Sendable {
         case requestBegan
         /// A request that began at this instant timed out.
-        case requestWasLate(began: Int64)
+        case requestTimedOut(began: Int64)
         /// The timer of a PING fired.
         case timerFired(UInt64)
         case ended
@@ -36,11 +36,11 @@ package struct LivenessMachine: Sendable {
     /// If the server has been silent for longer than this, a new request is accompanied by a PING.
     private static let silence: Int64 = 10_000_000_000
     /// If the PING is unanswered for longer than this, new requests use another connection.
-    private static let doubtfulAfter: Int64 = 1_000_000_000
+    private static let doubtTimeout: Int64 = 1_000_000_000
     /// The time within which the server must answer the PING.
-    private static let patience: Int64 = 5_000_000_000
+    private static let replyTimeout: Int64 = 5_000_000_000
 
-    private struct Question {
+    private struct PendingPing {
         var asked: Int64
         var isDoubtful = false
     }
@@ -50,8 +50,8 @@ package struct LivenessMachine: Sendable {
     package private(set) var lastRead: Int64
     /// When the socket last accepted content.
     private var lastSent: Int64 = 0
-    private var question: Question?
-    private var questionCount: UInt64 = 0
+    private var pendingPing: PendingPing?
+    private var pingCount: UInt64 = 0
     /// No new requests start on this connection until the server sends something.
     package private(set) var isBarred = false
     /// How long the server took to acknowledge SETTINGS.
@@ -72,32 +72,32 @@ package struct LivenessMachine: Sendable {
     /// Any frame proves that the server is alive, even if it is busy with other streams.
     package mutating func read(now: Int64) -> [Action] {
         lastRead = now
-        guard question != nil else { return [] }
-        question = nil
+        guard pendingPing != nil else { return [] }
+        pendingPing = nil
         return [.stopTimer] + bar(false)
     }
 
     package mutating func handle(_ event: Event, now: Int64) -> [Action] {
         switch event {
         case .requestBegan: return now - lastRead > Self.silence ? ask(now) : []
-        case .requestWasLate(let began):
+        case .requestTimedOut(let began):
             // If nothing has arrived since the request began, the connection may be dead.
             guard lastRead <= began else { return [] }
             return bar(true) + ask(now)
         case .timerFired(let number):
             // A timer that was already due when it was stopped still fires.
-            guard number == questionCount, let question else { return [] }
-            let isAnswerable = lastSent > question.asked
-            guard question.isDoubtful else {
-                self.question?.isDoubtful = true
-                let timer = Action.startTimer(number, after: Self.patience - Self.doubtfulAfter)
+            guard number == pingCount, let pendingPing else { return [] }
+            let isAnswerable = lastSent > pendingPing.asked
+            guard pendingPing.isDoubtful else {
+                self.pendingPing?.isDoubtful = true
+                let timer = Action.startTimer(number, after: Self.replyTimeout - Self.doubtTimeout)
                 return isAnswerable ? [timer] : bar(true) + [.doubt, timer]
             }
-            self.question = nil
+            self.pendingPing = nil
             return isAnswerable ? ask(now) : [.giveUp]
         case .ended:
-            defer { question = nil }
-            return question == nil ? [] : [.stopTimer]
+            defer { pendingPing = nil }
+            return pendingPing == nil ? [] : [.stopTimer]
         }
     }
 
@@ -107,9 +107,9 @@ package struct LivenessMachine: Sendable {
     }
 
     private mutating func ask(_ now: Int64) -> [Action] {
-        guard question == nil else { return [] }
-        question = Question(asked: now)
-        questionCount += 1
-        return [.ask(questionCount), .startTimer(questionCount, after: Self.doubtfulAfter)]
+        guard pendingPing == nil else { return [] }
+        pendingPing = PendingPing(asked: now)
+        pingCount += 1
+        return [.ask(pingCount), .startTimer(pingCount, after: Self.doubtTimeout)]
     }
 }

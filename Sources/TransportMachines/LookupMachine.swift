@@ -42,7 +42,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         /// A caller no longer needs an answer.
         case left(Caller)
         /// The result of a lookup, and how long to cache it, in nanoseconds.
-        case answered(Question, Answer, keptFor: Int64)
+        case answered(Question, Answer, timeToLive: Int64)
         /// All earlier results are invalid.
         case forgotten
     }

@@ -26,9 +26,9 @@ extension PoolMachine {
     mutating func withdraw(_ lease: LeaseID, isLate: Bool) -> [Action] {
         guard let waiter = waiters.removeValue(forKey: lease) else { return [] }
         let origin = waiter.origin
-        origins[origin]?.line.didStrikeOut(waiters: waiters)
+        origins[origin]?.queue.didRemove(waiters: waiters)
         _ = left(lease, origin)
-        guard let entry = origins[origin], entry.dials.count > entry.line.count, let dial = entry.dials.last else {
+        guard let entry = origins[origin], entry.dials.count > entry.queue.count, let dial = entry.dials.last else {
             forgetIfEmpty(origin)
             // The only dial, which was to serve all leases, may never end: the remaining leases get dials of their own.
             guard isLate, origins[origin]?.mayBeShared == true, origins[origin]?.dials.isEmpty == false else { return [] }
@@ -39,30 +39,30 @@ extension PoolMachine {
         return [.cancelDial(dial)]
     }
 
-    mutating func reprioritise(_ lease: LeaseID, _ priority: Float) -> [Action] {
+    mutating func reprioritize(_ lease: LeaseID, _ priority: Float) -> [Action] {
         let priority = Self.sortable(priority)
         guard let waiter = waiters[lease], waiter.priority != priority else { return [] }
         let isSuspended = origins[waiter.origin]?.suspended.contains(lease) ?? false
         waiters.removeValue(forKey: lease)
-        origins[waiter.origin]?.line.didStrikeOut(waiters: waiters)
+        origins[waiter.origin]?.queue.didRemove(waiters: waiters)
         let wasConnecting = left(lease, waiter.origin)
         join(lease, waiter.origin, priority, onlyNew: waiter.onlyNew)
         if isSuspended { origins[waiter.origin]?.suspended.insert(lease) }
-        return wasConnecting ? [.heldUp(lease)] : []
+        return wasConnecting ? [.paused(lease)] : []
     }
 
     private mutating func join(_ lease: LeaseID, _ origin: OriginID, _ priority: Float, onlyNew: Bool) {
         nextTicket += 1
-        let waiter = WaitingLine.Waiter(origin: origin, priority: priority, onlyNew: onlyNew, ticket: nextTicket)
+        let waiter = LeaseQueue.Waiter(origin: origin, priority: priority, onlyNew: onlyNew, ticket: nextTicket)
         waiters[lease] = waiter
-        origins[origin, default: Origin()].line.append(lease, waiter)
+        origins[origin, default: Origin()].queue.append(lease, waiter)
         joined(lease, origin)
     }
 
     /// Removes the first lease from the queue.
     mutating func popFirst(_ origin: OriginID) -> LeaseID? {
-        guard let place = origins.index(forKey: origin), !origins.values[place].line.isEmpty,
-            let lease = origins.values[place].line.popFirst(from: &waiters)
+        guard let place = origins.index(forKey: origin), !origins.values[place].queue.isEmpty,
+            let lease = origins.values[place].queue.popFirst(from: &waiters)
         else { return nil }
         _ = left(lease, origin)
         return lease

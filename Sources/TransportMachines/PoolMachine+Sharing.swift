@@ -49,7 +49,7 @@ extension PoolMachine {
             origins.values[place].sharedGrants &+= 1
             if case .idle = connections.values[slot].stage {
                 connections.values[slot].stage = .leased
-                idledNoMore()
+                stoppedIdling()
             }
             return connection
         }
@@ -57,11 +57,11 @@ extension PoolMachine {
     }
 
     mutating func openShared(_ connection: ConnectionID, _ capacity: Int) -> [Action] {
-        guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
+        guard let entry = connections[connection], case .dialing = entry.stage else { return [] }
         dialEnded(connection, entry)
         connections[connection]?.sharing = Sharing(capacity: max(0, capacity))
         connections[connection]?.stage = .idle(since: 0, until: nil)
-        idles(since: 0)
+        startedIdling(since: 0)
         origins[entry.origin]?.mayBeShared = true
         origins[entry.origin]?.mayHaveSecond = false
         origins[entry.origin]?.shared.append(connection)
@@ -119,7 +119,7 @@ extension PoolMachine {
         // Any lease that still waits is blocked by the peer.
         unsettled.append(entry.origin)
         connections[connection]?.stage = .idle(since: now, until: now + Self.idleLimit)
-        idles(since: now)
+        startedIdling(since: now)
         return actions + startSweep(at: now + Self.idleLimit, now: now)
     }
 
@@ -127,7 +127,7 @@ extension PoolMachine {
 
     /// Whether queued leases wait for the origin's only connection, a shared one without capacity.
     private func isQueuedBehindOne(_ entry: Origin) -> Bool {
-        guard entry.total == 1, !entry.line.isEmpty, let only = entry.shared.first, let sharing = connections[only]?.sharing
+        guard entry.total == 1, !entry.queue.isEmpty, let only = entry.shared.first, let sharing = connections[only]?.sharing
         else {
             return false
         }
@@ -141,11 +141,11 @@ extension PoolMachine {
     mutating func watch(_ origin: OriginID) -> [Action] {
         guard let entry = origins[origin], entry.watchedGrants == nil, isQueuedBehindOne(entry) else { return [] }
         origins[origin]?.watchedGrants = entry.sharedGrants
-        return [.lineStands(origin)]
+        return [.queueIsBlocked(origin)]
     }
 
     /// Allows the origin a second connection if no lease was granted meanwhile.
-    mutating func look(atLineOf origin: OriginID) -> [Action] {
+    mutating func check(blockedQueueOf origin: OriginID) -> [Action] {
         guard let entry = origins[origin], let grants = entry.watchedGrants else { return [] }
         origins[origin]?.watchedGrants = nil
         unsettled.append(origin)
@@ -173,7 +173,7 @@ extension PoolMachine {
         connections[connection]?.sharing = sharing
         if wasIdle, !actions.isEmpty, case .idle = entry.stage {
             connections[connection]?.stage = .leased
-            idledNoMore()
+            stoppedIdling()
         }
         return actions
     }

@@ -23,7 +23,7 @@
 /// A connection carries one lease at a time, or as many as its peer allows, which may change (`PoolMachine+Sharing.swift`).
 ///
 /// If the process has a budget for connections, a dial waits for a place in it. Origins that need a place take turns
-/// (`PoolMachine+Room.swift`).
+/// (`PoolMachine+Capacity.swift`).
 ///
 /// Every `wanted` lease ends exactly once: it is granted, refused, or withdrawn by the shell. After `shutdown`, queued leases are
 /// refused, dials are cancelled, idle connections are closed, and leased connections are closed as they are released. From then on
@@ -35,14 +35,14 @@ package struct PoolMachine: Sendable {
         case wanted(LeaseID, OriginID, priority: Float, onlyNew: Bool = false, mayBeShared: Bool = false)
         /// A queued lease is no longer wanted, because of a timeout or for another reason. (A granted one is `released`.)
         case withdrawn(LeaseID, isLate: Bool = false)
-        case reprioritised(LeaseID, Float)
+        case reprioritized(LeaseID, Float)
         /// A queued lease is suspended and keeps its position, or is resumed. Meanwhile the leases behind it count as connecting
         /// instead.
         case suspended(LeaseID, Bool)
         /// A dial succeeded. `capacity` is nil for one lease at a time; a shared connection keeps it until the peer changes it.
         case opened(ConnectionID, capacity: Int? = nil)
         /// The peer of a shared connection changed the number of leases it allows at a time; leases beyond it continue.
-        case capacityChanged(ConnectionID, Int)
+        case leaseLimitChanged(ConnectionID, Int)
         /// A shared connection takes no more leases; it is closed after its last one.
         case drains(ConnectionID)
         case dialFailed(ConnectionID)
@@ -59,18 +59,18 @@ package struct PoolMachine: Sendable {
         /// A dial to the origin waits for something other than its server, or no longer does: the app is asked about it, or its
         /// host name lookup is queued behind others.
         case appIsAsked(OriginID, Bool)
-        /// The time that `lineStands` asked for has passed.
-        case lineWasWatched(OriginID)
+        /// The time that `queueIsBlocked` asked for has passed.
+        case queueCheckIsDue(OriginID)
         /// The peer of a shared connection may be gone: new requests may use another connection.
         case isDoubtful(ConnectionID)
         /// The process had no file descriptor for the dial: the dial ended, and its origin queues for a place again.
-        case dialHadNoRoom(ConnectionID)
+        case dialHadNoDescriptor(ConnectionID)
         /// A place for the requested dial is granted.
-        case roomMade
-        /// No place is free; `roomMade` follows later.
-        case roomAwaited
+        case capacityGranted
+        /// No place is free; `capacityGranted` follows later.
+        case capacityPending
         /// Others need places: close the connections that have been idle longest.
-        case roomNeeded
+        case capacityNeeded
         /// From now on requests start on new connections: idle connections are closed, and leased ones when they are released.
         case closeIdle
         case shutdown
@@ -92,13 +92,13 @@ package struct PoolMachine: Sendable {
         /// A running dial is expected to serve a queued lease: from now on, its waiting time counts toward the request timeout.
         case connecting(LeaseID)
         /// The lease waits for other loads again, so its waiting time does not count as idle. (All leases start in this state.)
-        case heldUp(LeaseID)
+        case paused(LeaseID)
         /// All queued leases of the origin wait for one shared connection without capacity; check after a while whether that lasts.
-        case lineStands(OriginID)
-        /// Asks for a place for one dial; the next event is `roomMade`, or `roomAwaited` if the place is granted later.
-        case askForRoom
+        case queueIsBlocked(OriginID)
+        /// Asks for a place for one dial; the next event is `capacityGranted`, or `capacityPending` if the place is granted later.
+        case requestCapacity
         /// The place is no longer needed.
-        case giveRoomBack
+        case returnCapacity
     }
 
     /// The maximum idle time of a connection: 60 seconds, in nanoseconds.
@@ -111,7 +111,7 @@ package struct PoolMachine: Sendable {
 
     enum Stage {
         /// Being connected; not leased.
-        case dialling
+        case dialing
         case leased
         /// Not leased. `until` is when to close it; nil if it has been idle since it opened, until the next sweep sets the time.
         case idle(since: Int64, until: Int64?)
@@ -155,12 +155,12 @@ package struct PoolMachine: Sendable {
         var total = 0
         /// The draining shared connections among them.
         var drainingCount = 0
-        var takersCount: Int { total - drainingCount }
-        var line = WaitingLine()
+        var countTowardLimit: Int { total - drainingCount }
+        var queue = LeaseQueue()
 
         /// Keeps a connection idle, unless a lease waits for one.
         mutating func keepIdle(_ connection: ConnectionID) -> Bool {
-            guard line.isEmpty else { return false }
+            guard queue.isEmpty else { return false }
             idle.append(connection)
             return true
         }
@@ -168,10 +168,10 @@ package struct PoolMachine: Sendable {
 
     private let maximumPerHost: Int
     /// Whether a dial needs a place in the budget.
-    let asksForRoom: Bool
+    let requestsCapacity: Bool
     var connections: [ConnectionID: Connection] = [:]
     var origins: [OriginID: Origin] = [:]
-    var waiters: [LeaseID: WaitingLine.Waiter] = [:]
+    var waiters: [LeaseID: LeaseQueue.Waiter] = [:]
     private var nextConnection = 0
     var nextTicket = 0
     /// When the sweep is due; `Int64.max` if its timer was started without knowing the time, nil if it is not running.
@@ -179,16 +179,16 @@ package struct PoolMachine: Sendable {
     var isShutDown = false
     /// The origins that wait for a place, in order.
     var starved = OriginQueue()
-    var isAskingForRoom = false
+    var isRequestingCapacity = false
     /// The origins whose connecting leases must be determined.
     var unsettled: [OriginID] = []
     private var idleCount = 0
     /// A lower bound for the instant at which the longest idle connection became idle; nil if none is idle.
     package internal(set) var idleSince: Int64?
 
-    package init(maximumPerHost: Int, asksForRoom: Bool = false) {
+    package init(maximumPerHost: Int, requestsCapacity: Bool = false) {
         self.maximumPerHost = max(1, maximumPerHost)
-        self.asksForRoom = asksForRoom
+        self.requestsCapacity = requestsCapacity
     }
 
     /// The running dials to the origin.
@@ -198,7 +198,7 @@ package struct PoolMachine: Sendable {
     package func shared(_ origin: OriginID) -> [ConnectionID] { origins[origin]?.shared ?? [] }
 
     /// The lease that the next connection to the origin is for.
-    package mutating func firstInLine(_ origin: OriginID) -> LeaseID? { origins[origin]?.line.first(of: waiters) }
+    package mutating func firstQueued(_ origin: OriginID) -> LeaseID? { origins[origin]?.queue.first(of: waiters) }
 
     package func hasIdle(_ origin: OriginID) -> Bool { !(origins[origin]?.idle.isEmpty ?? true) }
 
@@ -219,14 +219,14 @@ package struct PoolMachine: Sendable {
         guard let connection = origins.values[place].idle.popLast() else { return takeShared(place) }
         guard let slot = connections.index(forKey: connection) else { return nil }
         connections.values[slot].stage = .leased
-        idledNoMore()
+        stoppedIdling()
         return connection
     }
 
     package mutating func handle(_ event: Event) -> [Action] {
         let actions = decide(event)
         // If the next event may start a dial, it also determines the connecting leases, so that this is done only once.
-        return unsettled.isEmpty || actions.last == .askForRoom ? actions : actions + settle()
+        return unsettled.isEmpty || actions.last == .requestCapacity ? actions : actions + settle()
     }
 
     private mutating func decide(_ event: Event) -> [Action] {
@@ -234,11 +234,11 @@ package struct PoolMachine: Sendable {
         case .wanted(let lease, let origin, let priority, let onlyNew, let mayBeShared):
             want(lease, origin, priority, onlyNew: onlyNew, mayBeShared: mayBeShared)
         case .withdrawn(let lease, let isLate): withdraw(lease, isLate: isLate)
-        case .reprioritised(let lease, let priority): reprioritise(lease, priority)
+        case .reprioritized(let lease, let priority): reprioritize(lease, priority)
         case .suspended(let lease, let isSuspended): suspend(lease, isSuspended)
         case .opened(let connection, nil): open(connection)
         case .opened(let connection, let capacity?): openShared(connection, capacity)
-        case .capacityChanged(let connection, let capacity): changeCapacity(connection, capacity)
+        case .leaseLimitChanged(let connection, let capacity): changeCapacity(connection, capacity)
         case .drains(let connection): drain(connection)
         case .dialFailed(let connection): fail(connection)
         case .released(let connection, let reusable, let now, let keepAlive):
@@ -248,12 +248,12 @@ package struct PoolMachine: Sendable {
         case .wentStale(let origin): closeIdle(of: origin) + dialIfNeeded(origin)
         case .timer(let now): sweep(now)
         case .appIsAsked(let origin, let isAsked): ask(origin, isAsked)
-        case .lineWasWatched(let origin): look(atLineOf: origin)
+        case .queueCheckIsDue(let origin): check(blockedQueueOf: origin)
         case .isDoubtful(let connection): doubt(connection)
-        case .dialHadNoRoom(let connection): starve(connection)
-        case .roomMade: useRoom()
-        case .roomAwaited: []
-        case .roomNeeded: makeRoom()
+        case .dialHadNoDescriptor(let connection): starve(connection)
+        case .capacityGranted: useCapacity()
+        case .capacityPending: []
+        case .capacityNeeded: closeLongestIdle()
         case .closeIdle: closeIdle()
         case .shutdown: shutDown()
         }
@@ -264,7 +264,7 @@ package struct PoolMachine: Sendable {
 
 extension PoolMachine {
     private mutating func open(_ connection: ConnectionID) -> [Action] {
-        guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
+        guard let entry = connections[connection], case .dialing = entry.stage else { return [] }
         dialEnded(connection, entry)
         origins[entry.origin]?.mayBeShared = false
         if let lease = popFirst(entry.origin) {
@@ -273,7 +273,7 @@ extension PoolMachine {
         }
         connections[connection]?.stage = .idle(since: 0, until: nil)
         origins[entry.origin]?.idle.append(connection)
-        idles(since: 0)
+        startedIdling(since: 0)
         return startFirstSweep()
     }
 
@@ -294,7 +294,7 @@ extension PoolMachine {
         let isKept = reusable && !entry.isRetired && !isShutDown && idleTime > 0
         if isKept, origins.values[place].keepIdle(connection) {
             connections.values[slot].stage = .idle(since: now, until: now + idleTime)
-            idles(since: now)
+            startedIdling(since: now)
             return startSweep(at: now + idleTime, now: now)
         }
         if isKept, !firstWantsNew(entry.origin), let lease = popFirst(entry.origin) {
@@ -307,7 +307,7 @@ extension PoolMachine {
     private mutating func move(_ connection: ConnectionID, _ origin: OriginID) -> [Action] {
         // A shared connection cannot be bound to one holder.
         guard let entry = connections[connection], entry.origin != origin, entry.sharing == nil else { return [] }
-        if case .dialling = entry.stage { return [] }
+        if case .dialing = entry.stage { return [] }
         connections[connection]?.origin = origin
         origins[origin, default: Origin()].total += 1
         origins[entry.origin]?.total -= 1
@@ -319,7 +319,7 @@ extension PoolMachine {
                 actions += [.close(connection)] + dialIfNeeded(origin)
             } else if let lease = popFirst(origin) {
                 connections[connection]?.stage = .leased
-                idledNoMore()
+                stoppedIdling()
                 actions.append(.grant(lease, connection, reused: true))
             } else {
                 origins[origin]?.idle.append(connection)
@@ -330,28 +330,28 @@ extension PoolMachine {
     }
 
     private mutating func firstWantsNew(_ origin: OriginID) -> Bool {
-        firstInLine(origin).flatMap { waiters[$0] }?.onlyNew ?? false
+        firstQueued(origin).flatMap { waiters[$0] }?.onlyNew ?? false
     }
 
     mutating func dialIfNeeded(_ origin: OriginID) -> [Action] {
         guard needsDial(origin) else { return [] }
-        if asksForRoom { return waitForRoom(origin) }
+        if requestsCapacity { return waitForCapacity(origin) }
         var actions: [Action] = []
         while needsDial(origin) { actions.append(dial(origin)) }
         return actions
     }
 
     func needsDial(_ origin: OriginID) -> Bool {
-        guard let entry = origins[origin], entry.takersCount < maximumPerHost else { return false }
+        guard let entry = origins[origin], entry.countTowardLimit < maximumPerHost else { return false }
         guard entry.shared.isEmpty else { return needsSecond(entry) }
         // One dial serves all leases as long as its connection may be shared.
-        return entry.line.count > (entry.mayBeShared && !entry.dials.isEmpty ? .max : entry.dials.count)
+        return entry.queue.count > (entry.mayBeShared && !entry.dials.isEmpty ? .max : entry.dials.count)
     }
 
     mutating func dial(_ origin: OriginID) -> Action {
         let connection = ConnectionID(nextConnection)
         nextConnection += 1
-        connections[connection] = Connection(origin: origin, stage: .dialling)
+        connections[connection] = Connection(origin: origin, stage: .dialing)
         origins[origin]?.dials.append(connection)
         origins[origin]?.total += 1
         unsettled.append(origin)
@@ -367,10 +367,10 @@ extension PoolMachine {
     mutating func remove(_ connection: ConnectionID) {
         guard let entry = connections.removeValue(forKey: connection) else { return }
         switch entry.stage {
-        case .dialling: dialEnded(connection, entry)
+        case .dialing: dialEnded(connection, entry)
         case .idle:
             origins[entry.origin]?.idle.removeAll { $0 == connection }
-            idledNoMore()
+            stoppedIdling()
         case .leased: break
         }
         if entry.sharing != nil {
@@ -382,17 +382,17 @@ extension PoolMachine {
     }
 
     mutating func forgetIfEmpty(_ origin: OriginID) {
-        guard let entry = origins[origin], entry.total == 0, entry.line.isEmpty else { return }
+        guard let entry = origins[origin], entry.total == 0, entry.queue.isEmpty else { return }
         if entry.isStarved { starved.remove(origin) }
         origins.removeValue(forKey: origin)
     }
 
-    mutating func idles(since instant: Int64) {
+    mutating func startedIdling(since instant: Int64) {
         idleCount += 1
         if idleCount == 1 { idleSince = instant }
     }
 
-    mutating func idledNoMore() {
+    mutating func stoppedIdling() {
         idleCount -= 1
         if idleCount == 0 { idleSince = nil }
     }

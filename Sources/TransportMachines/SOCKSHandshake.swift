@@ -36,11 +36,11 @@ package struct SOCKSHandshake: Sendable {
 
     package enum Failure: Error, Sendable, Hashable {
         /// The request cannot be expressed in this version of SOCKS.
-        case cannotAsk(String)
+        case unsupportedRequest(String)
         /// The reply is not SOCKS.
         case malformed(String)
         /// The proxy demands a password, or rejects the one that was sent.
-        case demandsPassword(String)
+        case authenticationFailed(String)
         /// The proxy refuses the connection.
         case refused(String)
         case closed
@@ -58,7 +58,7 @@ package struct SOCKSHandshake: Sendable {
     /// Whether the server may send first, so that its bytes may follow the proxy's last ones.
     private let serverMaySpeakFirst: Bool
     /// The server's bytes that followed the proxy's reply.
-    package private(set) var early: [UInt8] = []
+    package private(set) var earlyBytes: [UInt8] = []
 
     package init(
         _ version: Version, to destination: Destination, port: UInt16, user: String? = nil, password: String? = nil,
@@ -92,10 +92,10 @@ package struct SOCKSHandshake: Sendable {
         guard stage == .idle else { return [] }
         guard version == .five else {
             stage = .reply
-            return [.send(try requestOfFour())]
+            return [.send(try socks4Request())]
         }
         // Check first that the later messages can be encoded.
-        _ = try requestOfFive()
+        _ = try socks5Request()
         _ = try login()
         stage = .method
         return [.send(user == nil ? [5, 1, 0] : [5, 2, 0, 2])]
@@ -105,8 +105,8 @@ package struct SOCKSHandshake: Sendable {
         switch stage {
         case .idle, .over: throw .malformed("it sent data before it was asked")
         case .method: return try readMethod()
-        case .password: return try readVerdict()
-        case .reply: return version == .five ? try readReplyOfFive() : try readReplyOfFour()
+        case .password: return try readPasswordReply()
+        case .reply: return version == .five ? try readSOCKS5Reply() : try readSOCKS4Reply()
         }
     }
 
@@ -118,27 +118,27 @@ package struct SOCKSHandshake: Sendable {
         switch answer[1] {
         case 0:
             stage = .reply
-            return [.send(try requestOfFive())]
+            return [.send(try socks5Request())]
         case 2 where user != nil:
             stage = .password
             return [.send(try login())]
         case 0xFF:
-            throw .demandsPassword(
+            throw .authenticationFailed(
                 user == nil ? "it requires a user name and password" : "it accepts neither anonymous access nor a password")
         default: throw .malformed("it chose an authentication method (\(answer[1])) that was not offered")
         }
     }
 
     /// Some servers send the SOCKS version instead of the version of the subnegotiation.
-    private mutating func readVerdict() throws(Failure) -> [Action] {
+    private mutating func readPasswordReply() throws(Failure) -> [Action] {
         if let first = buffer.first, first != 1, first != 5 { throw .malformed("its reply to the password is malformed") }
         guard let verdict = try take(2) else { return [] }
-        guard verdict[1] == 0 else { throw .demandsPassword("it rejected the password") }
+        guard verdict[1] == 0 else { throw .authenticationFailed("it rejected the password") }
         stage = .reply
-        return [.send(try requestOfFive())]
+        return [.send(try socks5Request())]
     }
 
-    private mutating func readReplyOfFive() throws(Failure) -> [Action] {
+    private mutating func readSOCKS5Reply() throws(Failure) -> [Action] {
         if let first = buffer.first, first != 5 { throw .malformed("its reply is malformed") }
         // A refusal may be truncated.
         guard buffer.count > 1 else { return [] }
@@ -163,12 +163,12 @@ package struct SOCKSHandshake: Sendable {
         return 1...8 ~= code ? known[Int(code) - 1] : "refused (\(code))"
     }
 
-    private func requestOfFive() throws(Failure) -> [UInt8] {
+    private func socks5Request() throws(Failure) -> [UInt8] {
         var request: [UInt8] = [5, 1, 0]
         switch destination {
         case .address(let bytes): request += [bytes.count == 4 ? 1 : 4] + bytes
         case .name(let name):
-            guard 1...255 ~= name.utf8.count else { throw .cannotAsk("SOCKS requires host names of 1 to 255 bytes") }
+            guard 1...255 ~= name.utf8.count else { throw .unsupportedRequest("SOCKS requires host names of 1 to 255 bytes") }
             request += [3, UInt8(name.utf8.count)] + Array(name.utf8)
         }
         return request + portBytes
@@ -177,32 +177,34 @@ package struct SOCKSHandshake: Sendable {
     private func login() throws(Failure) -> [UInt8] {
         let (name, secret) = (Array((user ?? "").utf8), Array((password ?? "").utf8))
         guard name.count <= 255, secret.count <= 255 else {
-            throw .cannotAsk("SOCKS does not support user names and passwords of more than 255 bytes")
+            throw .unsupportedRequest("SOCKS does not support user names and passwords of more than 255 bytes")
         }
         return [1, UInt8(name.count)] + name + [UInt8(secret.count)] + secret
     }
 
     // MARK: SOCKS 4
 
-    private func requestOfFour() throws(Failure) -> [UInt8] {
+    private func socks4Request() throws(Failure) -> [UInt8] {
         let name = Array((user ?? "").utf8)
-        guard !name.contains(0), name.count <= 255 else { throw .cannotAsk("SOCKS 4 cannot send this user name") }
+        guard !name.contains(0), name.count <= 255 else { throw .unsupportedRequest("SOCKS 4 cannot send this user name") }
         switch destination {
         case .address(let bytes) where bytes.count == 4: return [4, 1] + portBytes + bytes + name + [0]
-        case .address: throw .cannotAsk("SOCKS 4 does not support IPv6 addresses")
+        case .address: throw .unsupportedRequest("SOCKS 4 does not support IPv6 addresses")
         case .name(let host):
-            guard 1...255 ~= host.utf8.count, !host.utf8.contains(0) else { throw .cannotAsk("SOCKS 4a cannot send this name") }
+            guard 1...255 ~= host.utf8.count, !host.utf8.contains(0) else {
+                throw .unsupportedRequest("SOCKS 4a cannot send this name")
+            }
             return [4, 1] + portBytes + [0, 0, 0, 1] + name + [0] + Array(host.utf8) + [0]
         }
     }
 
-    private mutating func readReplyOfFour() throws(Failure) -> [Action] {
+    private mutating func readSOCKS4Reply() throws(Failure) -> [Action] {
         if let first = buffer.first, first != 0 { throw .malformed("it does not speak SOCKS 4") }
         guard buffer.count > 1 else { return [] }
         switch buffer[1] {
         case 90: return buffer.count < 8 ? [] : try open(after: 8)
         case 91: throw .refused("rejected or failed")
-        case 92, 93: throw .demandsPassword("it could not verify the user (\(buffer[1]))")
+        case 92, 93: throw .authenticationFailed("it could not verify the user (\(buffer[1]))")
         default: throw .malformed("its reply is malformed")
         }
     }
@@ -222,7 +224,7 @@ package struct SOCKSHandshake: Sendable {
     private mutating func open(after count: Int) throws(Failure) -> [Action] {
         // Bytes that arrive before anything was sent to the server are not the server's.
         guard buffer.count == count || serverMaySpeakFirst else { throw .malformed("it sent unexpected bytes") }
-        early = Array(buffer.dropFirst(count))
+        earlyBytes = Array(buffer.dropFirst(count))
         stage = .over
         buffer = []
         return [.opened]

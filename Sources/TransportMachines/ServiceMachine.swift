@@ -35,7 +35,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         /// How long a service keeps its slot without an answer, if others are queued.
         case silence
         /// How long the other ways may take after one of them has found the service.
-        case moment
+        case gracePeriod
     }
 
     package enum Action: Sendable {
@@ -90,8 +90,8 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         case .left(let caller): return leave(caller)
         case .found(let question, let way, let part): return note(.found(part), question, way)
         case .failed(let question, let way, let failure): return note(.failed(failure), question, way)
-        case .timer(let question, .moment): return isFound(question) ? asked[question].map { conclude($0) } ?? [] : []
-        case .timer(let question, .silence): return beSilent(question)
+        case .timer(let question, .gracePeriod): return isFound(question) ? asked[question].map { conclude($0) } ?? [] : []
+        case .timer(let question, .silence): return handleSilence(question)
         case .lost(let failure): return lose(failure)
         }
     }
@@ -125,7 +125,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         lookups[service]?.outcomes[way] = outcome
         let isOpen = lookups[service]?.outcomes.contains { if case .open = $0 { true } else { false } } == true
         guard isOpen else { return conclude(service) }
-        return isFound(question) && !wasFound ? [.startTimer(question, .moment)] : []
+        return isFound(question) && !wasFound ? [.startTimer(question, .gracePeriod)] : []
     }
 
     /// Whether at least one way has found the service.
@@ -134,7 +134,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         return outcomes.contains { if case .found = $0 { true } else { false } }
     }
 
-    private mutating func beSilent(_ question: Question) -> [Action] {
+    private mutating func handleSilence(_ question: Question) -> [Action] {
         guard asked[question] != nil else { return [] }
         silent.append(question)
         return begin()
@@ -173,7 +173,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
     /// Queries queued services, in order, while there is a free slot or one whose query is unanswered.
     private mutating func begin() -> [Action] {
         var actions: [Action] = []
-        while let service = nextInLine() {
+        while let service = nextQueued() {
             if asked.count >= limit {
                 guard let question = nextSilent() else { break }
                 actions += yield(question)
@@ -188,7 +188,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         return actions
     }
 
-    private mutating func nextInLine() -> Service? {
+    private mutating func nextQueued() -> Service? {
         while let service = fresh.first, !Self.waits(service, lookups) { fresh.removeFirst() }
         while let service = stale.first, !Self.waits(service, lookups) { stale.removeFirst() }
         return fresh.first ?? stale.first

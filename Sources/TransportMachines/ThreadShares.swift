@@ -32,7 +32,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
     }
 
     @usableFromInline
-    struct Line {
+    struct MemberState {
         @usableFromInline var work = Deque<Work>()
         @usableFromInline var runningCount = 0
 
@@ -44,16 +44,16 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
     }
 
     @usableFromInline
-    struct Crowd {
-        @usableFromInline var lines: [Member: Line] = [:]
+    struct GroupState {
+        @usableFromInline var memberStates: [Member: MemberState] = [:]
         /// The members with queued work, each once.
         @usableFromInline var turns = Deque<Member>()
         @usableFromInline var runningCount = 0
         @usableFromInline var waitingCount = 0
-        @usableFromInline var isNewestsTurn = false
+        @usableFromInline var isTurnOfNewest = false
         /// If at least this many members wait, the newest one gets every other turn.
         @inlinable
-        static var longLine: Int { 16 }
+        static var longQueueCount: Int { 16 }
 
         @inlinable
         init() {}
@@ -64,16 +64,16 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
         /// Takes the work of the first member that may occupy one more thread.
         @inlinable
         mutating func take(belowCount limit: Int) -> (Work, Member)? {
-            defer { isNewestsTurn.toggle() }
-            if isNewestsTurn, turns.count >= Self.longLine { turns.prepend(turns.removeLast()) }
+            defer { isTurnOfNewest.toggle() }
+            if isTurnOfNewest, turns.count >= Self.longQueueCount { turns.prepend(turns.removeLast()) }
             for _ in 0..<turns.count {
                 guard let member = turns.popFirst() else { return nil }
-                guard (lines[member]?.runningCount ?? 0) < limit, let work = lines[member]?.work.popFirst() else {
+                guard (memberStates[member]?.runningCount ?? 0) < limit, let work = memberStates[member]?.work.popFirst() else {
                     turns.append(member)
                     continue
                 }
-                lines[member]?.runningCount += 1
-                if lines[member]?.work.isEmpty == false { turns.append(member) }
+                memberStates[member]?.runningCount += 1
+                if memberStates[member]?.work.isEmpty == false { turns.append(member) }
                 runningCount += 1
                 waitingCount -= 1
                 return (work, member)
@@ -85,26 +85,26 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
     package let threadCount: Int
     @usableFromInline package internal(set) var runningCount = 0
     @usableFromInline package internal(set) var waitingCount = 0
-    @usableFromInline var crowds: [Group: Crowd] = [:]
+    @usableFromInline var groupStates: [Group: GroupState] = [:]
     /// The groups with queued work, each once.
     @usableFromInline var turns = Deque<Group>()
 
     package init(threadCount: Int) { self.threadCount = threadCount }
 
     /// The number of queued items of a group.
-    package func waitingCount(of group: Group) -> Int { crowds[group]?.waitingCount ?? 0 }
+    package func waitingCount(of group: Group) -> Int { groupStates[group]?.waitingCount ?? 0 }
 
     /// Queues work; ``next()`` returns it when it may start.
     @inlinable
     package mutating func append(_ work: Work, at place: Owner) {
-        var crowd = crowds.removeValue(forKey: place.group) ?? Crowd()
-        var line = crowd.lines.removeValue(forKey: place.member) ?? Line()
-        if crowd.waitingCount == 0 { turns.append(place.group) }
-        if line.work.isEmpty { crowd.turns.append(place.member) }
-        line.work.append(work)
-        crowd.lines[place.member] = line
-        crowd.waitingCount += 1
-        crowds[place.group] = crowd
+        var groupState = groupStates.removeValue(forKey: place.group) ?? GroupState()
+        var memberState = groupState.memberStates.removeValue(forKey: place.member) ?? MemberState()
+        if groupState.waitingCount == 0 { turns.append(place.group) }
+        if memberState.work.isEmpty { groupState.turns.append(place.member) }
+        memberState.work.append(work)
+        groupState.memberStates[place.member] = memberState
+        groupState.waitingCount += 1
+        groupStates[place.group] = groupState
         waitingCount += 1
     }
 
@@ -115,13 +115,13 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
         guard freeCount > 0, waitingCount > 0 else { return nil }
         for _ in 0..<turns.count {
             guard let group = turns.popFirst() else { return nil }
-            guard (crowds[group]?.runningCount ?? 0) < freeCount,
-                let (work, member) = crowds[group]?.take(belowCount: max(1, freeCount / 2))
+            guard (groupStates[group]?.runningCount ?? 0) < freeCount,
+                let (work, member) = groupStates[group]?.take(belowCount: max(1, freeCount / 2))
             else {
                 turns.append(group)
                 continue
             }
-            if (crowds[group]?.waitingCount ?? 0) > 0 { turns.append(group) }
+            if (groupStates[group]?.waitingCount ?? 0) > 0 { turns.append(group) }
             runningCount += 1
             waitingCount -= 1
             return (work, Owner(group, member))
@@ -132,29 +132,31 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
     /// Reports that work of this place has ended and its thread is free.
     @inlinable
     package mutating func ended(at place: Owner) {
-        guard (crowds[place.group]?.lines[place.member]?.runningCount ?? 0) > 0 else { return }
+        guard (groupStates[place.group]?.memberStates[place.member]?.runningCount ?? 0) > 0 else { return }
         runningCount -= 1
-        crowds[place.group]?.runningCount -= 1
-        crowds[place.group]?.lines[place.member]?.runningCount -= 1
-        if crowds[place.group]?.lines[place.member]?.isOver == true { crowds[place.group]?.lines[place.member] = nil }
-        if crowds[place.group]?.isOver == true { crowds[place.group] = nil }
+        groupStates[place.group]?.runningCount -= 1
+        groupStates[place.group]?.memberStates[place.member]?.runningCount -= 1
+        if groupStates[place.group]?.memberStates[place.member]?.isOver == true {
+            groupStates[place.group]?.memberStates[place.member] = nil
+        }
+        if groupStates[place.group]?.isOver == true { groupStates[place.group] = nil }
     }
 
     /// Removes queued work that is no longer wanted.
     package mutating func removeWaiting(where isUnwanted: (Work) -> Bool) {
-        for group in crowds.keys {
-            guard var crowd = crowds.removeValue(forKey: group) else { continue }
-            for member in crowd.lines.keys {
-                let before = crowd.lines[member]?.work.count ?? 0
-                crowd.lines[member]?.work.removeAll(where: isUnwanted)
-                let struckOut = before - (crowd.lines[member]?.work.count ?? 0)
-                crowd.waitingCount -= struckOut
+        for group in groupStates.keys {
+            guard var groupState = groupStates.removeValue(forKey: group) else { continue }
+            for member in groupState.memberStates.keys {
+                let before = groupState.memberStates[member]?.work.count ?? 0
+                groupState.memberStates[member]?.work.removeAll(where: isUnwanted)
+                let struckOut = before - (groupState.memberStates[member]?.work.count ?? 0)
+                groupState.waitingCount -= struckOut
                 waitingCount -= struckOut
-                if crowd.lines[member]?.isOver == true { crowd.lines[member] = nil }
+                if groupState.memberStates[member]?.isOver == true { groupState.memberStates[member] = nil }
             }
-            crowd.turns.removeAll { [lines = crowd.lines] in lines[$0]?.work.isEmpty != false }
-            if !crowd.isOver { crowds[group] = crowd }
+            groupState.turns.removeAll { [memberStates = groupState.memberStates] in memberStates[$0]?.work.isEmpty != false }
+            if !groupState.isOver { groupStates[group] = groupState }
         }
-        turns.removeAll { [crowds] in (crowds[$0]?.waitingCount ?? 0) == 0 }
+        turns.removeAll { [groupStates] in (groupStates[$0]?.waitingCount ?? 0) == 0 }
     }
 }

@@ -99,7 +99,7 @@ package struct WebSocketMachine: Sendable {
     package var maySendMessages: Bool { state == .open }
 
     /// Whether received data is processed.
-    package var hears: Bool { state == .open || state == .closing }
+    package var isReceiving: Bool { state == .open || state == .closing }
 
     package mutating func handle(_ event: Event) -> [Action] {
         switch (state, event) {

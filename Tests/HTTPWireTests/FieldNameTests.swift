@@ -12,9 +12,9 @@ import Testing
 @testable import HTTPWire
 
 @Suite struct `Field names` {
-    private func recognised(_ text: String) -> FieldName { recognised(Array(text.utf8)) }
+    private func recognized(_ text: String) -> FieldName { recognized(Array(text.utf8)) }
 
-    private func recognised(_ text: [UInt8]) -> FieldName {
+    private func recognized(_ text: [UInt8]) -> FieldName {
         // Among other bytes, which do not matter.
         let bytes = [0x0A] + text + [UInt8(ascii: ":")]
         return bytes.withUnsafeBytes { FieldName($0, 1, text.count) }
@@ -24,7 +24,7 @@ import Testing
         #expect(FieldName.known.count == Set(FieldName.known.map(\.text)).count)
         for (name, text) in FieldName.known {
             let odd = String(text.enumerated().map { $0 % 2 == 0 ? Character($1.uppercased()) : $1 })
-            for spelling in [text, text.uppercased(), odd] { #expect(recognised(spelling) == name, "\(spelling)") }
+            for spelling in [text, text.uppercased(), odd] { #expect(recognized(spelling) == name, "\(spelling)") }
         }
     }
 
@@ -41,14 +41,14 @@ import Testing
             (.vary, "vary"),
         ]
         #expect(table.count == FieldName.known.count)
-        for (name, text) in table { #expect(recognised(text) == name, "\(text)") }
+        for (name, text) in table { #expect(recognized(text) == name, "\(text)") }
     }
 
     @Test func `the fields of a connection are told from those of a message`() {
         let texts = FieldName.ofConnection.map { "\($0)" }
         #expect(texts == ["connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"])
-        for (name, text) in FieldName.known { #expect(name.isOfConnection == texts.contains(text), "\(text)") }
-        #expect(!FieldName.other.isOfConnection)
+        for (name, text) in FieldName.known { #expect(name.isConnectionSpecific == texts.contains(text), "\(text)") }
+        #expect(!FieldName.other.isConnectionSpecific)
     }
 
     @Test func `what differs from a known name in one byte, or in length, is another name`() {
@@ -59,16 +59,16 @@ import Testing
                 for byte in UInt8.min...UInt8.max where ASCII.lowercased(byte) != bytes[index] {
                     var other = bytes
                     other[index] = byte
-                    let name = recognised(other)
+                    let name = recognized(other)
                     #expect(name == .other, "\(text) with \(byte) at \(index)")
                 }
                 let start = String(text.prefix(index))
-                if !texts.contains(start) { #expect(recognised(start) == .other, "\(start)") }
+                if !texts.contains(start) { #expect(recognized(start) == .other, "\(start)") }
             }
-            for added in ["s", "_", " ", "\0", "-", ":"] { #expect(recognised(text + added) == .other, "\(text)\(added)") }
+            for added in ["s", "_", " ", "\0", "-", ":"] { #expect(recognized(text + added) == .other, "\(text)\(added)") }
         }
         for text in ["", "a", "x", "_", "__", "x-powered-by", String(repeating: "a", count: 40)] {
-            #expect(recognised(text) == .other, "\(text)")
+            #expect(recognized(text) == .other, "\(text)")
         }
     }
 

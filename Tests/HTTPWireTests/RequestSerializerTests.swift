@@ -108,7 +108,7 @@ import Testing
 
     @Test func `what was judged before is not judged again and all else is`() throws {
         var judged = HeaderBlock([("Accept", "*/*"), ("Accept-Language", "en")])
-        judged.markAsJudged()
+        judged.markAsValidated()
         func block(_ change: (inout HeaderBlock) -> Void) -> RequestHead {
             var block = HeaderBlock([("Host", "a")])
             block.append(contentsOf: judged)

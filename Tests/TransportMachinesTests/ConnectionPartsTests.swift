@@ -97,10 +97,10 @@ import TransportMachines
 
     @Test func `unread replies are limited`() throws {
         var flood = FrameFlood(now: 0)
-        for _ in 0..<FrameFlood.mostUnreadAnswers { try flood.answer(isRead: false) }
+        for _ in 0..<FrameFlood.maximumUnreadReplies { try flood.answer(isRead: false) }
         try flood.answer(isRead: true)
         #expect(failure { try flood.answer(isRead: false) }?.code == .enhanceYourCalm)
-        flood.answersAreRead()
+        flood.repliesWereRead()
         try flood.answer(isRead: false)
     }
 

@@ -43,14 +43,14 @@ private let second: Int64 = 1_000_000_000
 
     @Test func `loads that are due together expire in batches, each once`() {
         var deadlines = DeadlineMachine()
-        let count = 3 * DeadlineMachine.expiriesAtOnce / 2
+        let count = 3 * DeadlineMachine.batchSize / 2
         for _ in 0..<count { _ = deadlines.add(idleTimeout: second, deadline: nil, now: 0) }
         let first = deadlines.timerFired(now: second)
         #expect(first.last == .startTimer(at: second + DeadlineMachine.pause))
-        #expect(first.count == DeadlineMachine.expiriesAtOnce + 1)
+        #expect(first.count == DeadlineMachine.batchSize + 1)
         let rest = deadlines.timerFired(now: second + DeadlineMachine.pause)
         #expect(Set(first.dropLast() + rest) == Set((0..<count).map { .expire(slot: $0, .idle) }))
-        #expect(rest.count == count - DeadlineMachine.expiriesAtOnce)
+        #expect(rest.count == count - DeadlineMachine.batchSize)
         #expect(deadlines.timerFired(now: 2 * second) == [])
     }
 

@@ -175,7 +175,7 @@ import TransportMachines
         #expect(play.log.last == "[lost]")
     }
 
-    @Test(arguments: [FTPMachine.Event.dataEnded(50), .dataFailed, .gaveUp])
+    @Test(arguments: [FTPMachine.Event.dataEnded(50), .dataFailed, .waitTimedOut])
     func `data in flight is delivered before a lost connection is reported`(_ event: FTPMachine.Event) {
         for loss in [FTPMachine.Event.replied(FTPReply(code: 426, text: "cut")), .controlEnded] {
             var play = Play(Self.plan())
@@ -185,7 +185,7 @@ import TransportMachines
             #expect(play.log.last == "[expect]")
             play.tell(event)
             #expect(play.log.last == "[lost]" || event == .dataFailed)
-            play.tell(.gaveUp)
+            play.tell(.waitTimedOut)
             #expect(play.log.last == "[lost]")
         }
     }
@@ -349,7 +349,7 @@ import TransportMachines
             ]
             let (code, text) = replies[command.verb] ?? (150, "")
             return .replied(FTPReply(code: code, text: text))
-        case .expectEnd: return [.dataEnded(3), .gaveUp, .dataFailed].randomElement(using: &numbers)
+        case .expectEnd: return [.dataEnded(3), .waitTimedOut, .dataFailed].randomElement(using: &numbers)
         case .loggedIn, .end, .fail: return nil
         }
     }
@@ -363,7 +363,7 @@ import TransportMachines
         switch Int.random(in: 0..<100, using: &numbers) {
         case 0: return .controlEnded
         case 1: return .dataFailed
-        case 2: return .gaveUp
+        case 2: return .waitTimedOut
         case 3...8: return .opened(isIPv6: Bool.random(using: &numbers))
         case 9...20: return .secured
         case 21...32: return .login(user: [97], password: [98])

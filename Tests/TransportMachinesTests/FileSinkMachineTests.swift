@@ -22,25 +22,25 @@ import TransportMachines
         (
             "small pieces are collected", false,
             [
-                (.brought(batch - 1), .nothing), (.brought(1), .start), (.brought(batch), .nothing), (.threadIsFree, .write),
-                (.wrote(Int64(2 * batch), of: 2 * batch), .nothing), (.threadIsFree, .leave), (.brought(1), .nothing),
+                (.queued(batch - 1), .nothing), (.queued(1), .start), (.queued(batch), .nothing), (.threadIsFree, .write),
+                (.wrote(Int64(2 * batch), of: 2 * batch), .nothing), (.threadIsFree, .leave), (.queued(1), .nothing),
             ]
         ),
         (
             "a flush writes a small piece, once", false,
             [
-                (.flush, .nothing), (.brought(1), .nothing), (.flush, .start), (.threadIsFree, .write),
+                (.flush, .nothing), (.queued(1), .nothing), (.flush, .start), (.threadIsFree, .write),
                 (.wrote(1, of: 1), .nothing),
-                (.threadIsFree, .leave), (.brought(batch), .start), (.threadIsFree, .write),
-                (.wrote(Int64(batch), of: batch), .nothing), (.brought(1), .nothing), (.threadIsFree, .leave),
+                (.threadIsFree, .leave), (.queued(batch), .start), (.threadIsFree, .write),
+                (.wrote(Int64(batch), of: batch), .nothing), (.queued(1), .nothing), (.threadIsFree, .leave),
             ]
         ),
         (
             "a file is closed after the last write, once", false,
             [
-                (.brought(1), .nothing), (.end(.close), .start), (.threadIsFree, .write), (.wrote(1, of: 1), .nothing),
+                (.queued(1), .nothing), (.end(.close), .start), (.threadIsFree, .write), (.wrote(1, of: 1), .nothing),
                 (.threadIsFree, .close(isFull: false)), (.threadIsFree, .leave), (.end(.keep), .start), (.threadIsFree, .tell),
-                (.threadIsFree, .leave), (.brought(batch), .nothing), (.flush, .nothing),
+                (.threadIsFree, .leave), (.queued(batch), .nothing), (.flush, .nothing),
             ]
         ),
         (
@@ -54,23 +54,23 @@ import TransportMachines
         (
             "an aborted file is deleted, and the end is reported", false,
             [
-                (.brought(batch), .start), (.end(.close), .nothing), (.abort, .nothing), (.threadIsFree, .discard(isOpen: true)),
-                (.threadIsFree, .tell), (.threadIsFree, .leave), (.brought(batch), .nothing),
+                (.queued(batch), .start), (.end(.close), .nothing), (.abort, .nothing), (.threadIsFree, .discard(isOpen: true)),
+                (.threadIsFree, .tell), (.threadIsFree, .leave), (.queued(batch), .nothing),
             ]
         ),
         (
             "a file that cannot be written is deleted at its end", false,
             [
-                (.brought(batch), .start), (.threadIsFree, .write), (.wrote(7, of: batch), .nothing),
+                (.queued(batch), .start), (.threadIsFree, .write), (.wrote(7, of: batch), .nothing),
                 (.failed(isFull: true), .unlink),
-                (.threadIsFree, .leave), (.brought(batch), .nothing), (.flush, .nothing), (.end(.keep), .start),
+                (.threadIsFree, .leave), (.queued(batch), .nothing), (.flush, .nothing), (.end(.keep), .start),
                 (.threadIsFree, .discard(isOpen: true)), (.threadIsFree, .tell), (.threadIsFree, .leave),
             ]
         ),
         (
             "a file that fills the disk is kept on request", true,
             [
-                (.brought(batch), .start), (.threadIsFree, .write), (.failed(isFull: true), .nothing), (.threadIsFree, .leave),
+                (.queued(batch), .start), (.threadIsFree, .write), (.failed(isFull: true), .nothing), (.threadIsFree, .leave),
                 (.end(.close), .start), (.threadIsFree, .tell), (.end(.keep), .nothing), (.threadIsFree, .close(isFull: true)),
                 (.end(.keep), .nothing), (.threadIsFree, .tell), (.threadIsFree, .leave),
             ]
@@ -105,14 +105,14 @@ import TransportMachines
         (
             "a thread yields to a pump and returns", false,
             [
-                (.brought(batch), .start), (.pumpEntered, .nothing), (.abort, .nothing), (.threadIsFree, .leave),
+                (.queued(batch), .start), (.pumpEntered, .nothing), (.abort, .nothing), (.threadIsFree, .leave),
                 (.pumpLeft, .start), (.threadIsFree, .discard(isOpen: true)),
             ]
         ),
         (
             "a thread that is still there when the pump leaves continues", false,
             [
-                (.brought(batch), .start), (.pumpEntered, .nothing), (.abort, .nothing), (.pumpLeft, .nothing),
+                (.queued(batch), .start), (.pumpEntered, .nothing), (.abort, .nothing), (.pumpLeft, .nothing),
                 (.threadIsFree, .discard(isOpen: true)),
             ]
         ),
@@ -130,7 +130,7 @@ import TransportMachines
 
     @Test func `written bytes are counted, including those of a failed batch and of a pump`() {
         var file = FileSinkMachine(written: 5)
-        for event in [.brought(Self.batch), .wrote(7, of: Self.batch), .moved(11)] as [Event] { _ = file.handle(event) }
+        for event in [.queued(Self.batch), .wrote(7, of: Self.batch), .moved(11)] as [Event] { _ = file.handle(event) }
         #expect(file.written == 23)
         #expect(file.outstanding == 0)
         #expect(file.isOpen)
@@ -175,7 +175,7 @@ import TransportMachines
         }
         for _ in 0..<60 {
             switch numbers.next(below: 10) {
-            case 0, 1, 2: _ = happens(.brought(numbers.next(below: 2 * Self.batch)))
+            case 0, 1, 2: _ = happens(.queued(numbers.next(below: 2 * Self.batch)))
             case 3: _ = happens(.flush)
             case 4 where numbers.next(below: 3) == 0:
                 isDue = true

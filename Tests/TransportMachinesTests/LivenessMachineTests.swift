@@ -69,14 +69,14 @@ private let second: Int64 = 1_000_000_000
         (
             "a timed-out request without any byte read bars the connection at once",
             [
-                (101, .read, []), (105, .event(.requestWasLate(began: 101 * second)), [.bar(true)] + asks),
-                (105, .event(.requestWasLate(began: 102 * second)), []), (106, .event(.timerFired(1)), [.doubt, rest]),
+                (101, .read, []), (105, .event(.requestTimedOut(began: 101 * second)), [.bar(true)] + asks),
+                (105, .event(.requestTimedOut(began: 102 * second)), []), (106, .event(.timerFired(1)), [.doubt, rest]),
             ]
         ),
         (
             "a timed-out request has no effect while others receive responses",
             [
-                (102, .read, []), (105, .event(.requestWasLate(began: 101 * second)), []),
+                (102, .read, []), (105, .event(.requestTimedOut(began: 101 * second)), []),
             ]
         ),
         (
@@ -127,7 +127,7 @@ private let second: Int64 = 1_000_000_000
             var isTimers = false
             switch numbers.next(below: 6) {
             case 0: actions = liveness.handle(.requestBegan, now: now)
-            case 1: actions = liveness.handle(.requestWasLate(began: now - 3 * second), now: now)
+            case 1: actions = liveness.handle(.requestTimedOut(began: now - 3 * second), now: now)
             case 2: liveness.sentContent(now: now)
             case 3: actions = liveness.read(now: now)
             default:

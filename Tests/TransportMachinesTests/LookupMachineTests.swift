@@ -25,7 +25,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 1, of: 1), now: 0) == [.lookUp(name)])
         #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [])
         #expect(machine.handle(.wanted(name, by: 3, of: 2), now: 0) == [])
-        #expect(machine.handle(.answered(name, "here", keptFor: 0), now: 1) == [.answer([1, 2, 3], "here")])
+        #expect(machine.handle(.answered(name, "here", timeToLive: 0), now: 1) == [.answer([1, 2, 3], "here")])
         #expect(machine.handle(.wanted(name, by: 4, of: 1), now: 1) == [.lookUp(name)])
     }
 
@@ -39,7 +39,7 @@ private let second: Int64 = 1_000_000_000
     @Test func `a result is cached for its time to live`() {
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
-        _ = machine.handle(.answered(name, "here", keptFor: 5 * second), now: second)
+        _ = machine.handle(.answered(name, "here", timeToLive: 5 * second), now: second)
         #expect(machine.handle(.wanted(name, by: 2, of: 2), now: 6 * second - 1) == [.answer([2], "here")])
         #expect(machine.handle(.wanted(name, by: 3, of: 2), now: 6 * second) == [.lookUp(name)])
     }
@@ -47,7 +47,7 @@ private let second: Int64 = 1_000_000_000
     @Test func `an expired result is looked up again`() {
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
-        _ = machine.handle(.answered(name, "here", keptFor: 5 * second), now: 0)
+        _ = machine.handle(.answered(name, "here", timeToLive: 5 * second), now: 0)
         #expect(machine.handle(.forgotten, now: 0) == [])
         #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [.lookUp(name)])
     }
@@ -56,7 +56,7 @@ private let second: Int64 = 1_000_000_000
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         _ = machine.handle(.forgotten, now: 0)
-        #expect(machine.handle(.answered(name, "here", keptFor: 5 * second), now: 0) == [.answer([1], "here")])
+        #expect(machine.handle(.answered(name, "here", timeToLive: 5 * second), now: 0) == [.answer([1], "here")])
         #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [.lookUp(name)])
     }
 
@@ -65,7 +65,7 @@ private let second: Int64 = 1_000_000_000
         for index in 0..<3 {
             let question = Machine.Question("n\(index)", .v4)
             _ = machine.handle(.wanted(question, by: index, of: 1), now: Int64(index))
-            _ = machine.handle(.answered(question, "\(index)", keptFor: second), now: Int64(index))
+            _ = machine.handle(.answered(question, "\(index)", timeToLive: second), now: Int64(index))
         }
         #expect(machine.handle(.wanted(.init("n1", .v4), by: 11, of: 1), now: 3) == [.answer([11], "1")])
         #expect(machine.handle(.wanted(.init("n2", .v4), by: 12, of: 1), now: 3) == [.answer([12], "2")])
@@ -78,7 +78,7 @@ private let second: Int64 = 1_000_000_000
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         #expect(machine.handle(.wanted(other, by: 2, of: 1), now: 0) == [.waits(2)])
         #expect(machine.handle(.left(2), now: 0) == [])
-        #expect(machine.handle(.answered(name, "here", keptFor: 0), now: 1) == [.answer([1], "here")])
+        #expect(machine.handle(.answered(name, "here", timeToLive: 0), now: 1) == [.answer([1], "here")])
         // A later caller is served.
         #expect(machine.handle(.wanted(other, by: 3, of: 1), now: 1) == [.lookUp(other)])
     }
@@ -87,7 +87,7 @@ private let second: Int64 = 1_000_000_000
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         #expect(machine.handle(.left(1), now: 0) == [])
-        #expect(machine.handle(.answered(name, "here", keptFor: second), now: 1) == [])
+        #expect(machine.handle(.answered(name, "here", timeToLive: second), now: 1) == [])
         #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 1) == [.answer([2], "here")])
     }
 
@@ -104,11 +104,11 @@ private let second: Int64 = 1_000_000_000
         }
         for caller in 500..<1_000 { perform(machine.handle(.wanted(.init("www.dead\(caller)", .v4), by: caller, of: 1), now: 0)) }
         #expect(machine.handle(.wanted(name, by: 1_000, of: 1), now: 0) == [.waits(1_000)])
-        for _ in 0..<4 { perform(machine.handle(.answered(running.removeFirst(), "", keptFor: 0), now: 10 * second)) }
+        for _ in 0..<4 { perform(machine.handle(.answered(running.removeFirst(), "", timeToLive: 0), now: 10 * second)) }
         #expect(running.contains(name))
         // The waiting lookups are also performed.
         for _ in 0..<2_000 where !running.isEmpty {
-            perform(machine.handle(.answered(running.removeFirst(), "", keptFor: 0), now: 20 * second))
+            perform(machine.handle(.answered(running.removeFirst(), "", timeToLive: 0), now: 20 * second))
         }
         #expect(running.isEmpty)
     }
@@ -133,7 +133,7 @@ private let second: Int64 = 1_000_000_000
         _ = machine.handle(.wanted(slow, by: 1, of: 1), now: 0)
         for caller in 2..<20 { _ = machine.handle(.wanted(.init("n\(caller)", .v4), by: caller, of: 1), now: 0) }
         #expect(machine.handle(.wanted(.init("n19", .v4), by: 20, of: 2), now: 0) == [.lookUp(.init("n19", .v4)), .began([19])])
-        #expect(machine.handle(.answered(.init("n19", .v4), "here", keptFor: 0), now: 0).first == .answer([19, 20], "here"))
+        #expect(machine.handle(.answered(.init("n19", .v4), "here", timeToLive: 0), now: 0).first == .answer([19, 20], "here"))
     }
 
     @Test func `the queue is limited, and one session cannot fill it`() {
@@ -158,8 +158,8 @@ private let second: Int64 = 1_000_000_000
         _ = machine.handle(.wanted(second, by: 3, of: 1), now: 0)
         _ = machine.handle(.left(2), now: 0)
         _ = machine.handle(.wanted(first, by: 4, of: 1), now: 0)
-        #expect(machine.handle(.answered(name, "", keptFor: 0), now: 1) == [.answer([1], ""), .lookUp(second), .began([3])])
-        #expect(machine.handle(.answered(second, "", keptFor: 0), now: 2) == [.answer([3], ""), .lookUp(first), .began([4])])
+        #expect(machine.handle(.answered(name, "", timeToLive: 0), now: 1) == [.answer([1], ""), .lookUp(second), .began([3])])
+        #expect(machine.handle(.answered(second, "", timeToLive: 0), now: 2) == [.answer([3], ""), .lookUp(first), .began([4])])
     }
 
     @Test func `callers that left occupy no place in the queue`() {
@@ -171,7 +171,7 @@ private let second: Int64 = 1_000_000_000
             #expect(machine.handle(.wanted(.init("n\(caller)", .v4), by: caller, of: 1), now: 0) == [.waits(caller)])
             #expect(machine.handle(.left(caller), now: 0) == [])
         }
-        #expect(machine.handle(.answered(name, "", keptFor: 0), now: 1) == [.answer([1], ""), .lookUp(last), .began([2])])
+        #expect(machine.handle(.answered(name, "", timeToLive: 0), now: 1) == [.answer([1], ""), .lookUp(last), .began([2])])
     }
 
     @Test func `every caller gets one result or leaves`() {
@@ -216,10 +216,13 @@ private let second: Int64 = 1_000_000_000
                     guard !running.isEmpty else { break }
                     let question = running.remove(at: Int.random(in: running.indices, using: &random))
                     perform(
-                        machine.handle(.answered(question, "", keptFor: Int64.random(in: 0..<9, using: &random)), now: now), step)
+                        machine.handle(.answered(question, "", timeToLive: Int64.random(in: 0..<9, using: &random)), now: now),
+                        step)
                 }
             }
-            while let question = running.popLast() { perform(machine.handle(.answered(question, "", keptFor: 0), now: 300), 300) }
+            while let question = running.popLast() {
+                perform(machine.handle(.answered(question, "", timeToLive: 0), now: 300), 300)
+            }
             #expect(waiting.isEmpty, "seed \(seed)")
         }
     }

@@ -11,7 +11,7 @@ import TransportMachines
 
 /// Drives a pool with random events, performs its actions on a model, and records violated rules.
 struct PoolHistory {
-    private enum Stage { case dialling, leased, idle }
+    private enum Stage { case dialing, leased, idle }
     private struct Socket {
         var origin: OriginID
         var stage: Stage
@@ -42,14 +42,14 @@ struct PoolHistory {
     private var runs: [OriginID: Int] = [:]
     private var connecting: Set<LeaseID> = []
     private var questions: [OriginID: Int] = [:]
-    private let asksForRoom: Bool
-    private var isAskingForRoom = false
+    private let requestsCapacity: Bool
+    private var isRequestingCapacity = false
 
     init(seed: UInt64) {
         random = SeededNumbers(seed: seed)
         limit = Int.random(in: 1...4, using: &random)
-        asksForRoom = Bool.random(using: &random)
-        pool = PoolMachine(maximumPerHost: limit, asksForRoom: asksForRoom)
+        requestsCapacity = Bool.random(using: &random)
+        pool = PoolMachine(maximumPerHost: limit, requestsCapacity: requestsCapacity)
     }
 
     mutating func run(steps: Int) {
@@ -59,9 +59,9 @@ struct PoolHistory {
             sockets[number]?.stage = .idle
             send(.released(ConnectionID(number), reusable: Bool.random(using: &random), now: now, keepAlive: nil))
         }
-        if isAskingForRoom {
-            isAskingForRoom = false
-            if pool.handle(.roomMade) != [.giveRoomBack] { faults.append("kept room after the end") }
+        if isRequestingCapacity {
+            isRequestingCapacity = false
+            if pool.handle(.capacityGranted) != [.returnCapacity] { faults.append("kept room after the end") }
         }
         if !sockets.isEmpty { faults.append("sockets leaked: \(sockets)") }
         if !wishes.isEmpty { faults.append("leases neither granted nor refused: \(wishes)") }
@@ -76,21 +76,21 @@ struct PoolHistory {
             self.timerDue = nil
             return send(.timer(now: now))
         }
-        if isAskingForRoom, Int.random(in: 0..<3, using: &random) == 0 {
-            isAskingForRoom = false
-            return send(.roomMade)
+        if isRequestingCapacity, Int.random(in: 0..<3, using: &random) == 0 {
+            isRequestingCapacity = false
+            return send(.capacityGranted)
         }
         switch Int.random(in: 0..<20, using: &random) {
         case 0..<6: want()
         case 6: withdraw()
         case 7:
             guard let index = wishes.indices.randomElement(using: &random) else { return }
-            reprioritise(index, to: [0.1, 0.5, 0.9].randomElement(using: &random) ?? 0.5)
+            reprioritize(index, to: [0.1, 0.5, 0.9].randomElement(using: &random) ?? 0.5)
         case 8..<12:
-            guard let number = anySocket(.dialling) else { return }
+            guard let number = anySocket(.dialing) else { return }
             send(.opened(ConnectionID(number)))
         case 12:
-            guard let number = anySocket(.dialling) else { return }
+            guard let number = anySocket(.dialing) else { return }
             sockets[number] = nil
             send(.dialFailed(ConnectionID(number)))
         case 13..<17:
@@ -109,13 +109,13 @@ struct PoolHistory {
             switch Int.random(in: 0..<12, using: &random) {
             case 0: send(.closeIdle)
             case 1: send(.wentStale(origin))
-            case 2: send(.roomNeeded)
+            case 2: send(.capacityNeeded)
             case 3:
-                guard let number = anySocket(.dialling), asksForRoom else { return }
+                guard let number = anySocket(.dialing), requestsCapacity else { return }
                 sockets[number] = nil
-                send(.dialHadNoRoom(ConnectionID(number)))
+                send(.dialHadNoDescriptor(ConnectionID(number)))
             case 4:
-                guard pool.isKnown(origin), pool.firstInLine(origin) != nil else { return }
+                guard pool.isKnown(origin), pool.firstQueued(origin) != nil else { return }
                 questions[origin, default: 0] += 1
                 send(.appIsAsked(origin, true))
             case 5, 6, 7: answerQuestion(origin)
@@ -155,13 +155,13 @@ struct PoolHistory {
         send(.withdrawn(lease))
     }
 
-    private mutating func reprioritise(_ index: Int, to priority: Float) {
+    private mutating func reprioritize(_ index: Int, to priority: Float) {
         if wishes[index].priority != priority {
             turn += 1
             wishes[index].priority = priority
             wishes[index].turn = turn
         }
-        send(.reprioritised(wishes[index].lease, priority))
+        send(.reprioritized(wishes[index].lease, priority))
     }
 
     /// Events for connections and leases that are gone must have no effect.
@@ -185,7 +185,7 @@ struct PoolHistory {
         if case .opened(let connection, _) = event { sockets[connection.number]?.stage = .idle }
         for action in actions { perform(action) }
         // The shell tells the pool at once.
-        if actions.contains(.askForRoom) { return send(.roomAwaited) }
+        if actions.contains(.requestCapacity) { return send(.capacityPending) }
         checkRules()
         endQuestions()
     }
@@ -195,7 +195,7 @@ struct PoolHistory {
         case .dial(let connection, let origin):
             if connection.number <= highestSocket { faults.append("a connection number came twice") }
             highestSocket = connection.number
-            sockets[connection.number] = Socket(origin: origin, stage: .dialling)
+            sockets[connection.number] = Socket(origin: origin, stage: .dialing)
         case .grant(let lease, let connection, let reused): grant(lease, connection, reused: reused)
         case .refuse(let lease, _):
             guard let index = wishes.firstIndex(where: { $0.lease == lease }) else {
@@ -205,24 +205,24 @@ struct PoolHistory {
             served(wishes.remove(at: index))
             if !answered.insert(lease.number).inserted { faults.append("answered twice") }
         case .cancelDial(let connection):
-            if sockets.removeValue(forKey: connection.number)?.stage != .dialling { faults.append("cancelled an open one") }
+            if sockets.removeValue(forKey: connection.number)?.stage != .dialing { faults.append("cancelled an open one") }
         case .close(let connection):
             if sockets.removeValue(forKey: connection.number)?.stage != .idle { faults.append("closed a connection in use") }
         case .startTimer(let delay):
             if delay < 1_000_000_000 { faults.append("the sweep is too frequent") }
             timerDue = now + delay
-        case .lineStands: faults.append("no connection here is shared")
+        case .queueIsBlocked: faults.append("no connection here is shared")
         case .stopTimer:
             if timerDue == nil { faults.append("stopped a timer that does not run") }
             timerDue = nil
         case .connecting(let lease):
             if !connecting.insert(lease).inserted { faults.append("\(lease) was connecting already") }
-        case .heldUp(let lease):
+        case .paused(let lease):
             if connecting.remove(lease) == nil { faults.append("\(lease) was paused already") }
-        case .askForRoom:
-            if isAskingForRoom { faults.append("asked twice for room") }
-            isAskingForRoom = true
-        case .giveRoomBack: break
+        case .requestCapacity:
+            if isRequestingCapacity { faults.append("asked twice for room") }
+            isRequestingCapacity = true
+        case .returnCapacity: break
         }
     }
 
@@ -261,14 +261,14 @@ struct PoolHistory {
         for origin in [OriginID(0), OriginID(1)] {
             let own = sockets.values.filter { $0.origin == origin }
             let waiting = wishes.count { $0.origin == origin }
-            let dials = own.count { $0.stage == .dialling }
+            let dials = own.count { $0.stage == .dialing }
             if own.count > limit { faults.append("above the limit") }
             if waiting > 0, own.contains(where: { $0.stage == .idle }) { faults.append("a lease waits beside an idle one") }
             let standing = connecting.count { lease in wishes.contains { $0.lease == lease && $0.origin == origin } }
             if standing != (questions[origin, default: 0] > 0 ? 0 : min(dials, waiting)) {
                 faults.append("\(standing) of \(waiting) are connecting by \(dials) dials")
             }
-            if waiting > dials, own.count < limit, !isAskingForRoom {
+            if waiting > dials, own.count < limit, !isRequestingCapacity {
                 faults.append("a lease waits below the limit without a dial")
             }
         }

@@ -24,13 +24,13 @@ private let otherOrigin = OriginID(2)
     }
 
     @Test func `background loads get capacity last, and are not starved`() {
-        var pool = PoolMachine(maximumPerHost: 100, asksForRoom: true)
+        var pool = PoolMachine(maximumPerHost: 100, requestsCapacity: true)
         let background = OriginID(1)
-        #expect(pool.handle(.wanted(LeaseID(0), background, priority: -1.5)) == [.askForRoom])
+        #expect(pool.handle(.wanted(LeaseID(0), background, priority: -1.5)) == [.requestCapacity])
         for lease in 1...10 { _ = pool.handle(.wanted(LeaseID(lease), OriginID(1 + lease), priority: 0)) }
         var order: [Int] = []
         for _ in 0...10 {
-            for case .dial(_, let origin) in pool.handle(.roomMade) { order.append(origin.number) }
+            for case .dial(_, let origin) in pool.handle(.capacityGranted) { order.append(origin.number) }
         }
         #expect(order == [2, 3, 4, 5, 6, 7, 8, 1, 9, 10, 11])
     }
@@ -50,7 +50,7 @@ private let otherOrigin = OriginID(2)
         for (lease, priority) in [(2, 0.5), (3, 0.5), (4, 1.0), (5, 0.1)] as [(Int, Float)] {
             #expect(pool.want(lease, priority: priority) == [])
         }
-        #expect(pool.send(.reprioritised(LeaseID(5), 0.75)) == [])
+        #expect(pool.send(.reprioritized(LeaseID(5), 0.75)) == [])
         for lease in [4, 5, 2, 3] {
             #expect(pool.release(0) == [.grant(LeaseID(lease), ConnectionID(0), reused: true)])
         }
@@ -108,8 +108,8 @@ private let otherOrigin = OriginID(2)
         var pool = PoolMachine(maximumPerHost: 2)
         _ = pool.want(1)
         #expect(pool.want(1) == [])
-        #expect(pool.send(.reprioritised(LeaseID(1), 0.5)) == [])
-        #expect(pool.send(.reprioritised(LeaseID(2), 0.5)) == [])
+        #expect(pool.send(.reprioritized(LeaseID(1), 0.5)) == [])
+        #expect(pool.send(.reprioritized(LeaseID(2), 0.5)) == [])
         #expect(pool.send(.withdrawn(LeaseID(1))) == [.cancelDial(ConnectionID(0))])
     }
 
@@ -205,7 +205,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.want(2) == [])
         #expect(pool.want(3, onlyNew: true) == [])
         #expect(pool.want(4) == [])
-        #expect(pool.send(.reprioritised(LeaseID(3), 0.75)) == [])
+        #expect(pool.send(.reprioritized(LeaseID(3), 0.75)) == [])
         #expect(pool.release(0) == [.close(ConnectionID(0)), .dial(ConnectionID(1), origin)])
         #expect(pool.send(.opened(ConnectionID(1))) == [.grant(LeaseID(3), ConnectionID(1), reused: false)])
         for lease in [2, 4] { #expect(pool.release(1) == [.grant(LeaseID(lease), ConnectionID(1), reused: true)]) }
@@ -280,12 +280,12 @@ private let otherOrigin = OriginID(2)
         #expect(pool.connecting(.wanted(LeaseID(2), origin, priority: 0.5)) == [.connecting(LeaseID(2))])
         // There are only two dials.
         #expect(pool.connecting(.wanted(LeaseID(3), origin, priority: 0.5)) == [])
-        #expect(pool.connecting(.wanted(LeaseID(4), origin, priority: 1)) == [.heldUp(LeaseID(2)), .connecting(LeaseID(4))])
+        #expect(pool.connecting(.wanted(LeaseID(4), origin, priority: 1)) == [.paused(LeaseID(2)), .connecting(LeaseID(4))])
         // The first dial serves the first lease, and the other one the next.
         #expect(pool.connecting(.opened(ConnectionID(0))) == [])
         #expect(pool.connecting(.withdrawn(LeaseID(1))) == [.connecting(LeaseID(2))])
         // While the app is asked, the time of no lease runs.
-        #expect(pool.connecting(.appIsAsked(origin, true)) == [.heldUp(LeaseID(2))])
+        #expect(pool.connecting(.appIsAsked(origin, true)) == [.paused(LeaseID(2))])
         #expect(pool.connecting(.appIsAsked(origin, false)) == [.connecting(LeaseID(2))])
         #expect(pool.connecting(.dialFailed(ConnectionID(1))) == [.connecting(LeaseID(3))])
     }
@@ -293,21 +293,21 @@ private let otherOrigin = OriginID(2)
     @Test func `the next lease in the queue connects instead of a suspended one`() {
         var pool = PoolMachine(maximumPerHost: 1)
         for lease in 1...3 { _ = pool.want(lease) }
-        #expect(pool.connecting(.suspended(LeaseID(1), true)) == [.heldUp(LeaseID(1)), .connecting(LeaseID(2))])
+        #expect(pool.connecting(.suspended(LeaseID(1), true)) == [.paused(LeaseID(1)), .connecting(LeaseID(2))])
         #expect(pool.connecting(.suspended(LeaseID(1), true)) == [])
         #expect(pool.connecting(.suspended(LeaseID(9), true)) == [])
         // The suspended lease keeps its place in the queue.
-        #expect(pool.firstInLine(origin) == LeaseID(1))
-        #expect(pool.connecting(.suspended(LeaseID(2), true)) == [.heldUp(LeaseID(2)), .connecting(LeaseID(3))])
-        #expect(pool.connecting(.reprioritised(LeaseID(2), 0.25)) == [])
+        #expect(pool.firstQueued(origin) == LeaseID(1))
+        #expect(pool.connecting(.suspended(LeaseID(2), true)) == [.paused(LeaseID(2)), .connecting(LeaseID(3))])
+        #expect(pool.connecting(.reprioritized(LeaseID(2), 0.25)) == [])
         #expect(pool.connecting(.wanted(LeaseID(4), origin, priority: 0.5)) == [])
         #expect(pool.connecting(.suspended(LeaseID(2), false)) == [])
-        #expect(pool.connecting(.suspended(LeaseID(1), false)) == [.heldUp(LeaseID(3)), .connecting(LeaseID(1))])
-        #expect(pool.connecting(.suspended(LeaseID(1), true)) == [.heldUp(LeaseID(1)), .connecting(LeaseID(3))])
+        #expect(pool.connecting(.suspended(LeaseID(1), false)) == [.paused(LeaseID(3)), .connecting(LeaseID(1))])
+        #expect(pool.connecting(.suspended(LeaseID(1), true)) == [.paused(LeaseID(1)), .connecting(LeaseID(3))])
         #expect(pool.connecting(.withdrawn(LeaseID(3))) == [.connecting(LeaseID(4))])
         #expect(pool.connecting(.withdrawn(LeaseID(1))) == [])
         #expect(pool.connecting(.dialFailed(ConnectionID(0))) == [.connecting(LeaseID(2))])
-        #expect(pool.connecting(.suspended(LeaseID(2), true)) == [.heldUp(LeaseID(2))])
+        #expect(pool.connecting(.suspended(LeaseID(2), true)) == [.paused(LeaseID(2))])
         #expect(pool.connecting(.suspended(LeaseID(2), false)) == [.connecting(LeaseID(2))])
     }
 
@@ -319,38 +319,38 @@ private let otherOrigin = OriginID(2)
     }
 
     @Test func `a dial starts when there is capacity, and origins take turns`() {
-        var pool = PoolMachine(maximumPerHost: 6, asksForRoom: true)
-        #expect(pool.want(1) == [.askForRoom])
+        var pool = PoolMachine(maximumPerHost: 6, requestsCapacity: true)
+        #expect(pool.want(1) == [.requestCapacity])
         #expect(pool.want(2) == [])
         #expect(pool.send(.wanted(LeaseID(3), otherOrigin, priority: 0.5)) == [])
-        #expect(pool.send(.roomMade) == [.dial(ConnectionID(0), origin), .askForRoom])
-        #expect(pool.send(.roomMade) == [.dial(ConnectionID(1), otherOrigin), .askForRoom])
-        #expect(pool.send(.roomMade) == [.dial(ConnectionID(2), origin)])
-        #expect(pool.want(4) == [.askForRoom])
+        #expect(pool.send(.capacityGranted) == [.dial(ConnectionID(0), origin), .requestCapacity])
+        #expect(pool.send(.capacityGranted) == [.dial(ConnectionID(1), otherOrigin), .requestCapacity])
+        #expect(pool.send(.capacityGranted) == [.dial(ConnectionID(2), origin)])
+        #expect(pool.want(4) == [.requestCapacity])
         #expect(pool.send(.withdrawn(LeaseID(4))) == [])
-        #expect(pool.send(.roomMade) == [.giveRoomBack])
+        #expect(pool.send(.capacityGranted) == [.returnCapacity])
     }
 
     @Test func `connecting leases are chosen once the capacity for a dial is known`() {
-        var pool = PoolMachine(maximumPerHost: .max, asksForRoom: true)
+        var pool = PoolMachine(maximumPerHost: .max, requestsCapacity: true)
         for lease in 0..<50 {
             let priority: Float = [0.1, 0.5, 0.9][lease % 3]
-            #expect(pool.handle(.wanted(LeaseID(lease), origin, priority: priority)) == [.askForRoom])
+            #expect(pool.handle(.wanted(LeaseID(lease), origin, priority: priority)) == [.requestCapacity])
             // No lease with a dial is paused for a moment by another one that gets a dial, too.
-            #expect(pool.handle(.roomMade) == [.dial(ConnectionID(lease), origin), .connecting(LeaseID(lease))])
+            #expect(pool.handle(.capacityGranted) == [.dial(ConnectionID(lease), origin), .connecting(LeaseID(lease))])
         }
-        #expect(pool.handle(.wanted(LeaseID(50), origin, priority: 1)) == [.askForRoom])
-        let changes = pool.handle(.roomAwaited)
+        #expect(pool.handle(.wanted(LeaseID(50), origin, priority: 1)) == [.requestCapacity])
+        let changes = pool.handle(.capacityPending)
         #expect(changes.count == 2 && changes.last == .connecting(LeaseID(50)))
-        #expect(pool.handle(.roomMade).contains(.dial(ConnectionID(50), origin)))
+        #expect(pool.handle(.capacityGranted).contains(.dial(ConnectionID(50), origin)))
     }
 
     @Test func `a dial that found no capacity is requested again`() {
-        var pool = PoolMachine(maximumPerHost: 1, asksForRoom: true)
+        var pool = PoolMachine(maximumPerHost: 1, requestsCapacity: true)
         _ = pool.want(1)
-        _ = pool.send(.roomMade)
-        #expect(pool.send(.dialHadNoRoom(ConnectionID(0))) == [.askForRoom])
-        #expect(pool.send(.roomMade) == [.dial(ConnectionID(1), origin)])
+        _ = pool.send(.capacityGranted)
+        #expect(pool.send(.dialHadNoDescriptor(ConnectionID(0))) == [.requestCapacity])
+        #expect(pool.send(.capacityGranted) == [.dial(ConnectionID(1), origin)])
     }
 
     @Test func `the longest idle connection is closed to free capacity`() {
@@ -361,12 +361,12 @@ private let otherOrigin = OriginID(2)
         _ = pool.release(0, now: 2 * second)
         _ = pool.release(2, now: 3 * second)
         #expect(pool.idleSince == second)
-        #expect(pool.send(.roomNeeded) == [.close(ConnectionID(1))])
+        #expect(pool.send(.capacityNeeded) == [.close(ConnectionID(1))])
         #expect(pool.idleSince == 2 * second)
         _ = pool.want(4)
-        #expect(pool.send(.roomNeeded) == [.close(ConnectionID(0))])
+        #expect(pool.send(.capacityNeeded) == [.close(ConnectionID(0))])
         #expect(pool.idleSince == nil)
-        #expect(pool.send(.roomNeeded) == [])
+        #expect(pool.send(.capacityNeeded) == [])
     }
 
     @Test func `ten thousand leases wait and are served in order`() {
@@ -394,21 +394,21 @@ private let otherOrigin = OriginID(2)
 }
 
 extension PoolMachine {
-    /// Handles an event, and returns all actions except `connecting` and `heldUp`.
+    /// Handles an event, and returns all actions except `connecting` and `paused`.
     fileprivate mutating func send(_ event: Event) -> [Action] {
         handle(event).filter { action in
             switch action {
-            case .connecting, .heldUp: false
+            case .connecting, .paused: false
             default: true
             }
         }
     }
 
-    /// Handles an event, and returns only the actions `connecting` and `heldUp`.
+    /// Handles an event, and returns only the actions `connecting` and `paused`.
     fileprivate mutating func connecting(_ event: Event) -> [Action] {
         handle(event).filter { action in
             switch action {
-            case .connecting, .heldUp: true
+            case .connecting, .paused: true
             default: false
             }
         }

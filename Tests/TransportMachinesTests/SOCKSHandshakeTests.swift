@@ -64,7 +64,7 @@ struct SOCKSHandshakeTests {
         ]
         for row in rows {
             let actions = Self.run(row, [])
-            guard actions.count == 1, case .fail(.cannotAsk) = actions[0] else {
+            guard actions.count == 1, case .fail(.unsupportedRequest) = actions[0] else {
                 Issue.record("\(actions)")
                 continue
             }
@@ -107,13 +107,14 @@ struct SOCKSHandshakeTests {
             }
         }
         for reply in [[0, 92], [0, 93]] as [[UInt8]] {
-            guard case .fail(.demandsPassword) = Self.run(SOCKSHandshake(.four, to: .name("a"), port: 1), [reply]).last else {
+            guard case .fail(.authenticationFailed) = Self.run(SOCKSHandshake(.four, to: .name("a"), port: 1), [reply]).last
+            else {
                 Issue.record("\(reply)")
                 continue
             }
         }
-        guard case .fail(.demandsPassword) = Self.run(Self.five(), [[5, 0xFF]]).last,
-            case .fail(.demandsPassword) = Self.run(Self.five(user: "me"), [[5, 2], [1, 7]]).last
+        guard case .fail(.authenticationFailed) = Self.run(Self.five(), [[5, 0xFF]]).last,
+            case .fail(.authenticationFailed) = Self.run(Self.five(user: "me"), [[5, 2], [1, 7]]).last
         else {
             Issue.record("the proxy demands a password")
             return

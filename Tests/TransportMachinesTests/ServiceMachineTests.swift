@@ -20,7 +20,7 @@ import TransportMachines
         var machine = machine()
         #expect(machine.handle(.wanted("a", by: 1)) == [.ask(1, "a"), .startTimer(1, .silence)])
         #expect(machine.handle(.wanted("a", by: 2)) == [])
-        #expect(machine.handle(.found(1, way: 1, 11)) == [.startTimer(1, .moment)])
+        #expect(machine.handle(.found(1, way: 1, 11)) == [.startTimer(1, .gracePeriod)])
         #expect(machine.handle(.found(1, way: 0, 10)) == [.drop(1), .answer([1, 2], [10, 11])])
         #expect(machine.isIdle)
         #expect(machine.handle(.wanted("a", by: 3)) == [.ask(2, "a"), .startTimer(2, .silence)])
@@ -29,9 +29,9 @@ import TransportMachines
     @Test func `after the first result the other ways get a moment`() {
         var machine = machine(ways: 3)
         _ = machine.handle(.wanted("a", by: 1))
-        #expect(machine.handle(.found(1, way: 0, 10)) == [.startTimer(1, .moment)])
+        #expect(machine.handle(.found(1, way: 0, 10)) == [.startTimer(1, .gracePeriod)])
         #expect(machine.handle(.found(1, way: 2, 12)) == [])
-        #expect(machine.handle(.timer(1, .moment)) == [.drop(1), .answer([1], [10, 12])])
+        #expect(machine.handle(.timer(1, .gracePeriod)) == [.drop(1), .answer([1], [10, 12])])
         #expect(machine.handle(.found(1, way: 1, 11)) == [])
         #expect(machine.handle(.timer(1, .silence)) == [])
     }
@@ -65,10 +65,12 @@ import TransportMachines
         _ = machine.handle(.wanted("silent", by: 1))
         #expect(machine.handle(.wanted("b", by: 2)) == [])
         #expect(machine.handle(.timer(1, .silence)) == [.drop(1), .ask(2, "b"), .startTimer(2, .silence)])
-        #expect(machine.handle(.found(2, way: 0, 20)) == [.startTimer(2, .moment)])
+        #expect(machine.handle(.found(2, way: 0, 20)) == [.startTimer(2, .gracePeriod)])
         #expect(machine.handle(.timer(2, .silence)) == [])
         #expect(
-            machine.handle(.timer(2, .moment)) == [.drop(2), .answer([2], [20]), .ask(3, "silent"), .startTimer(3, .silence)])
+            machine.handle(.timer(2, .gracePeriod)) == [
+                .drop(2), .answer([2], [20]), .ask(3, "silent"), .startTimer(3, .silence),
+            ])
         #expect(machine.handle(.timer(3, .silence)) == [])
         // The service was silent for long enough.
         #expect(machine.handle(.wanted("c", by: 3)) == [.drop(3), .ask(4, "c"), .startTimer(4, .silence)])
@@ -131,7 +133,7 @@ import TransportMachines
                 perform(machine.handle(.left(leaving)))
             case 6: perform(machine.handle(.found(question, way: way, caller)))
             case 7: perform(machine.handle(.failed(question, way: way, "failed")))
-            case 8: perform(machine.handle(.timer(question, .moment)))
+            case 8: perform(machine.handle(.timer(question, .gracePeriod)))
             case 9, 10: perform(machine.handle(.timer(question, .silence)))
             default: if caller % 50 == 0 { perform(machine.handle(.lost("lost"))) }
             }

@@ -46,13 +46,13 @@ import TransportMachines
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
-        #expect(pool.handle(wanted(1)).contains(.lineStands(origin)))
+        #expect(pool.handle(wanted(1)).contains(.queueIsBlocked(origin)))
         #expect(dials(pool.handle(wanted(2))) == 0)
-        #expect(dials(pool.handle(.lineWasWatched(origin))) == 1)
+        #expect(dials(pool.handle(.queueCheckIsDue(origin))) == 1)
         #expect(grants(pool.handle(.opened(ConnectionID(1), capacity: 1))) == [1])
-        #expect(dials(pool.handle(.lineWasWatched(origin))) == 0)
+        #expect(dials(pool.handle(.queueCheckIsDue(origin))) == 0)
         #expect(dials(pool.handle(.isDoubtful(connection))) == 0)
-        #expect(grants(pool.handle(.capacityChanged(ConnectionID(1), 2))) == [2])
+        #expect(grants(pool.handle(.leaseLimitChanged(ConnectionID(1), 2))) == [2])
     }
 
     @Test func `a moving queue causes no second connection`() {
@@ -62,8 +62,8 @@ import TransportMachines
         for number in 1..<4 { _ = pool.handle(wanted(number)) }
         #expect(grants(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil))) == [1])
         // The queue is watched again.
-        #expect(pool.handle(.lineWasWatched(origin)).contains(.lineStands(origin)))
-        #expect(dials(pool.handle(.lineWasWatched(origin))) == 1)
+        #expect(pool.handle(.queueCheckIsDue(origin)).contains(.queueIsBlocked(origin)))
+        #expect(dials(pool.handle(.queueCheckIsDue(origin))) == 1)
     }
 
     @Test func `a second connection that fails refuses no lease, and is dialled again`() {
@@ -71,18 +71,18 @@ import TransportMachines
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
         _ = pool.handle(wanted(1))
-        _ = pool.handle(.lineWasWatched(origin))
+        _ = pool.handle(.queueCheckIsDue(origin))
         let actions = pool.handle(.dialFailed(ConnectionID(1)))
-        #expect(actions.contains(.lineStands(origin)))
+        #expect(actions.contains(.queueIsBlocked(origin)))
         #expect(!actions.contains { if case .refuse = $0 { true } else { false } })
-        #expect(dials(pool.handle(.lineWasWatched(origin))) == 1)
+        #expect(dials(pool.handle(.queueCheckIsDue(origin))) == 1)
     }
 
     @Test func `a lease for a doubtful connection gets another dial at once`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 10))
-        _ = pool.handle(.capacityChanged(connection, 0))
+        _ = pool.handle(.leaseLimitChanged(connection, 0))
         #expect(dials(pool.handle(.isDoubtful(connection))) == 0)
         #expect(dials(pool.handle(wanted(1))) == 1)
         #expect(grants(pool.handle(.opened(ConnectionID(1), capacity: 10))) == [1])
@@ -93,7 +93,7 @@ import TransportMachines
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 10))
         _ = pool.handle(.isDoubtful(connection))
-        _ = pool.handle(.capacityChanged(connection, 1))
+        _ = pool.handle(.leaseLimitChanged(connection, 1))
         #expect(dials(pool.handle(wanted(1))) == 0)
     }
 
@@ -102,7 +102,7 @@ import TransportMachines
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
         _ = pool.handle(wanted(1))
-        #expect(dials(pool.handle(.lineWasWatched(origin))) == 0)
+        #expect(dials(pool.handle(.queueCheckIsDue(origin))) == 0)
     }
 
     @Test func `one dial serves all waiting leases, as far as the peer's capacity allows`() {
@@ -110,7 +110,7 @@ import TransportMachines
         #expect(pool.handle(wanted(0)) == [.dial(connection, origin), .connecting(LeaseID(0))])
         for number in 1..<5 { #expect(pool.handle(wanted(number)) == [.connecting(LeaseID(number))]) }
         #expect(grants(pool.handle(.opened(connection, capacity: 1))) == [0])
-        #expect(grants(pool.handle(.capacityChanged(connection, 3))) == [1, 2])
+        #expect(grants(pool.handle(.leaseLimitChanged(connection, 3))) == [1, 2])
         #expect(grants(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil))) == [3])
     }
 
@@ -172,10 +172,10 @@ import TransportMachines
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
-        _ = pool.handle(.capacityChanged(connection, 1))
-        #expect(pool.handle(wanted(1)) == [.lineStands(origin)])
-        _ = pool.handle(.capacityChanged(connection, 0))
+        _ = pool.handle(.leaseLimitChanged(connection, 1))
+        #expect(pool.handle(wanted(1)) == [.queueIsBlocked(origin)])
+        _ = pool.handle(.leaseLimitChanged(connection, 0))
         #expect(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil)).contains(.connecting(LeaseID(1))))
-        #expect(grants(pool.handle(.capacityChanged(connection, 1))) == [1])
+        #expect(grants(pool.handle(.leaseLimitChanged(connection, 1))) == [1])
     }
 }

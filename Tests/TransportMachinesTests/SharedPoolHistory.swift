@@ -13,7 +13,7 @@ import TransportMachines
 /// Drives a pool whose connections may carry several leases with random events, and records violated rules.
 struct SharedPoolHistory {
     private enum Stage {
-        case dialling
+        case dialing
         case single(isLeased: Bool)
         case shared(capacity: Int, leaseCount: Int)
     }
@@ -26,14 +26,14 @@ struct SharedPoolHistory {
 
         var leaseCount: Int {
             switch stage {
-            case .dialling: 0
+            case .dialing: 0
             case .single(let isLeased): isLeased ? 1 : 0
             case .shared(_, let count): count
             }
         }
 
         var isShared: Bool { if case .shared = stage { true } else { false } }
-        var isDial: Bool { if case .dialling = stage { true } else { false } }
+        var isDial: Bool { if case .dialing = stage { true } else { false } }
     }
 
     private(set) var faults: [String] = []
@@ -85,7 +85,7 @@ struct SharedPoolHistory {
             guard let origin = watched.min(by: { $0.number < $1.number }) else { return }
             watched.remove(origin)
             excused.insert(origin)
-            send(.lineWasWatched(origin))
+            send(.queueCheckIsDue(origin))
         case 21:
             guard let number = any({ $0.isShared && !$0.isRetired }), let origin = sockets[number]?.origin else { return }
             excused.insert(origin)
@@ -103,7 +103,7 @@ struct SharedPoolHistory {
             guard let number = any({ $0.isShared }), case .shared(_, let count)? = sockets[number]?.stage else { return }
             let capacity = Int.random(in: 0...4, using: &random)
             sockets[number]?.stage = .shared(capacity: capacity, leaseCount: count)
-            send(.capacityChanged(ConnectionID(number), capacity))
+            send(.leaseLimitChanged(ConnectionID(number), capacity))
         case 17:
             guard let number = any({ $0.isShared && !$0.isRetired }) else { return }
             sockets[number]?.isRetired = true
@@ -118,7 +118,7 @@ struct SharedPoolHistory {
                 for number in sockets.keys where sockets[number]?.leaseCount ?? 0 > 0 { sockets[number]?.isRetired = true }
                 send(.closeIdle)
             case 1: send(.wentStale(OriginID(0)))
-            default: send(.roomNeeded)
+            default: send(.capacityNeeded)
             }
         }
     }
@@ -153,7 +153,7 @@ struct SharedPoolHistory {
         switch sockets[number]?.stage {
         case .single: sockets[number]?.stage = .single(isLeased: false)
         case .shared(let capacity, let count): sockets[number]?.stage = .shared(capacity: capacity, leaseCount: count - 1)
-        case .dialling, nil: return
+        case .dialing, nil: return
         }
         if !reusable { sockets[number]?.isRetired = true }
         send(.released(ConnectionID(number), reusable: reusable, now: now, keepAlive: nil))
@@ -170,8 +170,8 @@ struct SharedPoolHistory {
         switch action {
         case .dial(let id, let origin):
             if sockets.values.contains(where: { $0.origin == origin && $0.isShared && !$0.isRetired }) { seconds += 1 }
-            sockets[id.number] = Socket(origin: origin, stage: .dialling)
-        case .lineStands(let origin): watched.insert(origin)
+            sockets[id.number] = Socket(origin: origin, stage: .dialing)
+        case .queueIsBlocked(let origin): watched.insert(origin)
         case .grant(let lease, let id, _): grant(lease, id)
         case .refuse(let lease, _):
             if wishes.removeValue(forKey: lease) == nil || !answered.insert(lease).inserted { faults.append("bad refusal") }
@@ -179,8 +179,8 @@ struct SharedPoolHistory {
         case .close(let id): if sockets.removeValue(forKey: id.number)?.leaseCount != 0 { faults.append("closed one in use") }
         case .startTimer(let delay): timerDue = now + delay
         case .stopTimer: timerDue = nil
-        case .connecting, .heldUp: break
-        case .askForRoom, .giveRoomBack: faults.append("asked for room")
+        case .connecting, .paused: break
+        case .requestCapacity, .returnCapacity: faults.append("asked for room")
         }
     }
 
@@ -196,7 +196,7 @@ struct SharedPoolHistory {
         case .shared(let capacity, let count) where count < capacity:
             sockets[id.number]?.stage = .shared(capacity: capacity, leaseCount: count + 1)
             sharedGrants += 1
-        case .single, .shared, .dialling: faults.append("granted a connection that is full")
+        case .single, .shared, .dialing: faults.append("granted a connection that is full")
         }
     }
 
@@ -215,7 +215,7 @@ struct SharedPoolHistory {
             let hasPlace = own.contains { socket in
                 guard !socket.isRetired else { return false }
                 return switch socket.stage {
-                case .dialling: false
+                case .dialing: false
                 case .single(let isLeased): !isLeased
                 case .shared(let capacity, let count): count < capacity
                 }

@@ -197,10 +197,10 @@ struct WebSocketHistory {
 
     private mutating func look(at machine: WebSocketMachine, _ actions: [WebSocketMachine.Action]) {
         demand(machine.maySendMessages == (shell.sentClose == nil && shell.end == nil), "whether messages are sent")
-        demand(machine.hears == (shell.end == nil), "whether anything is heard")
+        demand(machine.isReceiving == (shell.end == nil), "whether anything is heard")
         demand((machine.state == .closed) == shell.isGone, "whether the transport is there")
         demand(shell.answered == shell.acknowledged, "how many pings are answered")
-        demand(!(machine.hears && shell.unanswered != nil && !shell.isWriting), "a ping waits for its pong")
+        demand(!(machine.isReceiving && shell.unanswered != nil && !shell.isWriting), "a ping waits for its pong")
         demand(machine.state == .open || shell.hasTimer || shell.isGone, "a peer has no time limit to close")
         demand(!shell.hasFailed || shell.isToEnd || shell.isGone, "a failed connection stays open")
     }

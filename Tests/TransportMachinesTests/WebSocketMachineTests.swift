@@ -90,7 +90,7 @@ import TransportMachines
             #expect(actions == row?.actions ?? [], "\(state), \(event)")
             #expect(machine.state == row?.next ?? state, "\(state), \(event)")
             #expect(machine.maySendMessages == (machine.state == .open))
-            #expect(machine.hears == [.open, .closing].contains(machine.state))
+            #expect(machine.isReceiving == [.open, .closing].contains(machine.state))
         }
     }
 

@@ -56,7 +56,7 @@ enum StorageKey {
 
     /// Writes a key to a temporary file and links it to its name, which fails if there is a key by now.
     private static func make(in folder: borrowing StoreDirectory) throws(StoreFailure) {
-        let mark = name + AtomicFile.asideMark
+        let mark = name + AtomicFile.temporaryMark
         for left in folder.names(prefix: mark) { unlinkat(folder.number, left, 0) }
         let aside = mark + String(UInt64.random(in: .min ... .max), radix: 16)
         let file = try Descriptor(aside, in: folder.number, O_WRONLY | O_CREAT | O_EXCL, doing: "creating its key")

@@ -54,7 +54,7 @@ package final class OutgoingHeaders: Sendable {
             self.codings = nil
         }
         typesForms = !omitted.contains("content-type")
-        defaults.markAsJudged()
+        defaults.markAsValidated()
         self.defaults = defaults
         names = defaults.fields.map(\.name)
         hasCredentials = names.contains(where: RedirectPolicy.isBoundToOrigin)
@@ -196,7 +196,7 @@ package final class OutgoingHeaders: Sendable {
 
     private static func isReserved(_ name: UnsafeRawBufferPointer) -> Bool {
         let field = FieldName(name)
-        guard field == .other else { return field.isOfConnection || [.contentLength, .host, .trailer].contains(field) }
+        guard field == .other else { return field.isConnectionSpecific || [.contentLength, .host, .trailer].contains(field) }
         return equal(name, "HTTP2-Settings")
     }
 

@@ -94,7 +94,7 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
         let completion = completion
         self.completion = nil
         context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
-        completion?(.success(ByteBuffer(bytes: machine.early)))
+        completion?(.success(ByteBuffer(bytes: machine.earlyBytes)))
     }
 
     private func finish(_ result: Result<ByteBuffer, LoadError>) {
@@ -105,9 +105,9 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
 
     private func failure(_ reason: SOCKSHandshake.Failure) -> LoadError {
         switch reason {
-        case .cannotAsk(let text): failure(text, isProxyError: false)
+        case .unsupportedRequest(let text): failure(text, isProxyError: false)
         case .refused(let text): failure("it answered: \(text)", cause: reason, isProxyError: false)
-        case .demandsPassword(let text): failure(text, .userAuthenticationRequired, cause: reason, isProxyError: false)
+        case .authenticationFailed(let text): failure(text, .userAuthenticationRequired, cause: reason, isProxyError: false)
         case .malformed(let text): failure(text, cause: reason)
         case .closed: failure("it closed the connection", cause: reason)
         }

@@ -31,7 +31,7 @@ extension HTTP2Connection {
                 }
             case .stopTimer: questionTimer.take()?.cancel()
             case .bar(let isBarred):
-                pool?.capacityChanged(isBarred ? 0 : peer.capacity ?? initialCapacity ?? 1, of: self, isLasting: false)
+                pool?.leaseLimitChanged(isBarred ? 0 : peer.capacity ?? initialCapacity ?? 1, of: self, isLasting: false)
             case .doubt: pool?.isDoubtful(self)
             case .giveUp:
                 let message = "receiving the response from \(facts.peer): the server no longer responds on this connection"

@@ -266,7 +266,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {
         if context.channel.isWritable {
-            flood.answersAreRead()
+            flood.repliesWereRead()
             sendMore()
         }
         context.fireChannelWritabilityChanged()
@@ -304,7 +304,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
             }
             if change.total > 0 { for stream in streamsInOrder { stream.sendMore() } }
         }
-        if let capacity, !liveness.isBarred { pool?.capacityChanged(capacity, of: self) }
+        if let capacity, !liveness.isBarred { pool?.leaseLimitChanged(capacity, of: self) }
     }
 
     // MARK: The end of streams
@@ -313,7 +313,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     func abandon(_ stream: HTTP2Stream, isLate: Bool) {
         reset(stream, .cancel)
-        if isLate, isOpen { notifyLiveness(.requestWasLate(began: stream.began.nanoseconds)) }
+        if isLate, isOpen { notifyLiveness(.requestTimedOut(began: stream.began.nanoseconds)) }
         end(stream)
     }
 

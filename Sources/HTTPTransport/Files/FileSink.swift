@@ -109,7 +109,7 @@ package final class FileSink: Sendable {
     /// Queues the bytes; returns false if the caller should wait for ``room(_:)`` before it queues more.
     package func enqueue(_ buffer: ByteBuffer) throws(LoadError) -> Bool {
         var (failure, outstanding): (LoadError?, Int) = (nil, 0)
-        handle(.brought(buffer.readableBytes)) { state in
+        handle(.queued(buffer.readableBytes)) { state in
             failure = state.failure
             outstanding = state.machine.outstanding + buffer.readableBytes
             if failure == nil { state.pieces.append(buffer) }

@@ -50,8 +50,8 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         return value.value
     }
 
-    /// Waits for the value with a timeout, which is extended while `isMoving` returns true; returns nil on a timeout.
-    package func wait(patience: TimeAmount, isMoving: () -> Bool = { false }) async throws(LoadError) -> Value? {
+    /// Waits for the value with a timeout, which is extended while `isMakingProgress` returns true; returns nil on a timeout.
+    package func wait(patience: TimeAmount, isMakingProgress: () -> Bool = { false }) async throws(LoadError) -> Value? {
         let control = control.value
         repeat {
             let deadline = NIODeadline.now() + patience
@@ -61,7 +61,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
                 try control.check()
                 await control.wait()
             }
-        } while value.value == nil && isMoving()
+        } while value.value == nil && isMakingProgress()
         return value.value
     }
 

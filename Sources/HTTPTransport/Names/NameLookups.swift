@@ -201,7 +201,7 @@ package final class NameLookups: Sendable {
             case .success: Self.addressLifetime
             case .failure(let error): error.kind == .cannotFindHost ? Self.absenceLifetime : 0
             }
-        return state.withLock { $0.handle(.answered(question, finding.answer, keptFor: lifetime)) }
+        return state.withLock { $0.handle(.answered(question, finding.answer, timeToLive: lifetime)) }
     }
 }
 

@@ -189,7 +189,7 @@ extension ConnectionPool {
         guard var entry = entries[id] else { return false }
         if room.mayGetDescriptor {
             entries[id] = nil
-            perform(machine.handle(.dialHadNoRoom(id)))
+            perform(machine.handle(.dialHadNoDescriptor(id)))
             return true
         }
         entry.triesWithoutDescriptor += 1

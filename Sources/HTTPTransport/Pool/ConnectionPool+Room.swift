@@ -18,7 +18,7 @@ extension ConnectionPool {
             loop,
             made: { [weak self] in
                 guard let self else { return false }
-                perform(machine.handle(.roomMade))
+                perform(machine.handle(.capacityGranted))
                 return true
             },
             needed: { [weak self] in self?.makeRoom() }
@@ -29,7 +29,7 @@ extension ConnectionPool {
 
     /// Closes the connections that have been idle longest, for other pools.
     private func makeRoom() {
-        let actions = machine.handle(.roomNeeded)
+        let actions = machine.handle(.capacityNeeded)
         // The budget has discarded the last report.
         idleSince = nil
         if actions.isEmpty { room.hadNothingToRelease() }

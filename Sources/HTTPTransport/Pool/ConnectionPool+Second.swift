@@ -32,7 +32,7 @@ extension ConnectionPool {
             let pool = bound.value
             guard pool.queueWatches.removeValue(forKey: origin) != nil else { return }
             if pool.isInCalmPeriod(origin) { return pool.watchQueue(of: origin) }
-            pool.perform(pool.machine.handle(.lineWasWatched(origin)))
+            pool.perform(pool.machine.handle(.queueCheckIsDue(origin)))
         }
     }
 

@@ -49,7 +49,7 @@ package final class ConnectionPool {
 
         package func appIsAsked(_ isAsked: Bool) { pool.appIsAsked(isAsked, for: self) }
 
-        package func priorityChanged(_ priority: Float) { pool.reprioritise(self, priority) }
+        package func priorityChanged(_ priority: Float) { pool.reprioritize(self, priority) }
         package func suspended() { pool.leaveQueue(self) }
         package func resumed() { pool.resumed(self) }
 
@@ -113,7 +113,7 @@ package final class ConnectionPool {
         self.dialer = dialer
         self.budget = budget
         pace = DialPace(LoopDirectory.executor(of: loop).turns)
-        machine = PoolMachine(maximumPerHost: maximumConnectionsPerHost, asksForRoom: true)
+        machine = PoolMachine(maximumPerHost: maximumConnectionsPerHost, requestsCapacity: true)
         dialer.network?.changed = { [unowned self] in networkChanged(from: $0, to: $1) }
     }
 
@@ -182,9 +182,9 @@ package final class ConnectionPool {
         perform(machine.handle(.appIsAsked(lease.origin, isAsked)))
     }
 
-    fileprivate func reprioritise(_ lease: Lease, _ priority: Float) {
+    fileprivate func reprioritize(_ lease: Lease, _ priority: Float) {
         lease.priority = priority
-        if !lease.isAnswered { perform(machine.handle(.reprioritised(lease.id, priority))) }
+        if !lease.isAnswered { perform(machine.handle(.reprioritized(lease.id, priority))) }
     }
 
     /// Returns the result of a request; one that was not answered is withdrawn.
@@ -228,7 +228,7 @@ package final class ConnectionPool {
 
     /// The adviser for a dial: the load that is expected to get the connection, and that is also notified of a failure.
     func adviser(for origin: OriginID) -> (any HandshakeAdviser)? {
-        machine.firstInLine(origin).flatMap { leases[$0]?.adviser }
+        machine.firstQueued(origin).flatMap { leases[$0]?.adviser }
     }
 
     /// Moves the connections of one route to another, whose holder several loads share.
@@ -273,10 +273,10 @@ package final class ConnectionPool {
     }
 
     /// The server changed its limit on concurrent exchanges.
-    func capacityChanged(_ capacity: Int, of connection: any HTTPConnection, isLasting: Bool = true) {
+    func leaseLimitChanged(_ capacity: Int, of connection: any HTTPConnection, isLasting: Bool = true) {
         let id = ConnectionID(connection.id)
         if isLasting, let origin = entries[id]?.origin { versions[origin, default: KnownVersion()].capacity = capacity }
-        perform(machine.handle(.capacityChanged(id, capacity)))
+        perform(machine.handle(.leaseLimitChanged(id, capacity)))
     }
 
     /// The connection starts no more exchanges.
@@ -335,7 +335,7 @@ package final class ConnectionPool {
         reportIdle()
         // Reservations that were available at once; each dial requests its own.
         while hasRoom || awaitsRoom {
-            let event: PoolMachine.Event = hasRoom ? .roomMade : .roomAwaited
+            let event: PoolMachine.Event = hasRoom ? .capacityGranted : .capacityPending
             hasRoom = false
             awaitsRoom = false
             for action in machine.handle(event) { perform(action) }
@@ -346,7 +346,7 @@ package final class ConnectionPool {
     private func perform(_ action: PoolMachine.Action) {
         switch action {
         case .dial(let id, let origin): dial(id, origin)
-        case .lineStands(let origin): watchQueue(of: origin)
+        case .queueIsBlocked(let origin): watchQueue(of: origin)
         case .grant(let lease, let id, _): grant(lease, id)
         case .refuse(let lease, let failedDial):
             refuse(
@@ -368,11 +368,11 @@ package final class ConnectionPool {
             sweep?.cancel()
             sweep = nil
         case .connecting(let id): if let lease = leases[id] { endHold(lease, now: .now()) }
-        case .heldUp(let id): putOnHold(id)
-        case .askForRoom:
+        case .paused(let id): putOnHold(id)
+        case .requestCapacity:
             hasRoom = room.ask()
             awaitsRoom = !hasRoom
-        case .giveRoomBack: room.giveBack()
+        case .returnCapacity: room.giveBack()
         }
     }
 

@@ -43,9 +43,9 @@ struct HPACKDecoder: Sendable {
     /// The size of the table before any SETTINGS (RFC 9113, section 6.5.2).
     static let initialTableSize = 4_096
     /// The maximum size of the text buffer that is reused for the next block.
-    private static let keptText = 16_384
+    private static let maximumReusedText = 16_384
     /// At most two size updates can be due (RFC 7541, section 4.2).
-    private static let mostTableSizes = 2
+    private static let maximumTableSizeUpdates = 2
 
     private let limits: Limits
     private var table: HPACKDecodingTable
@@ -83,12 +83,12 @@ struct HPACKDecoder: Sendable {
         } catch {
             throw HTTP2Failure(code: .compressionError, message: error.message)
         }
-        section.headers = handOver()
+        section.headers = makeBlock()
         return section
     }
 
-    private mutating func handOver() -> HeaderBlock {
-        defer { if text.count > Self.keptText { text = [] } }
+    private mutating func makeBlock() -> HeaderBlock {
+        defer { if text.count > Self.maximumReusedText { text = [] } }
         guard !lines.isEmpty else { return HeaderBlock() }
         let end = textEnd
         let bytes = text.withUnsafeBytes { [UInt8](UnsafeRawBufferPointer(rebasing: $0[..<end])) }
@@ -105,7 +105,7 @@ struct HPACKDecoder: Sendable {
             let size = try Self.integer(block, &position, prefix: 5)
             guard size <= tableLimit else { throw .tableSize }
             count += 1
-            guard count <= Self.mostTableSizes else { throw .lateTableSize }
+            guard count <= Self.maximumTableSizeUpdates else { throw .lateTableSize }
             table.resize(to: size)
         }
         guard table.maximumSize <= tableLimit else { throw .missingTableSize }
@@ -160,12 +160,12 @@ struct HPACKDecoder: Sendable {
             end += Int(entry.nameLength)
         } else {
             try readString(block, &position, &end)
-            text.withUnsafeBytes { verdict.judgeName($0, start..<end) }
+            text.withUnsafeBytes { verdict.validateName($0, start..<end) }
         }
         let nameEnd = end
         try readString(block, &position, &end)
         text.withUnsafeBytes { text in
-            verdict.judgeValue(text, nameEnd..<end)
+            verdict.validateValue(text, nameEnd..<end)
             if isAdded {
                 let field = UnsafeRawBufferPointer(rebasing: text[start..<end])
                 table.add(field, nameLength: nameEnd - start, verdict)

@@ -57,8 +57,8 @@ struct HPACKDecodingTable: Sendable {
             text.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
             text.append(contentsOf: UnsafeBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
             text.withUnsafeBytes {
-                entry.verdict.judgeName($0, entry.name)
-                entry.verdict.judgeValue($0, entry.value)
+                entry.verdict.validateName($0, entry.name)
+                entry.verdict.validateValue($0, entry.value)
             }
             entries.append(entry)
         }

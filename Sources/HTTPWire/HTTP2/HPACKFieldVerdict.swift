@@ -28,7 +28,7 @@ struct HPACKFieldVerdict: Sendable {
 
     /// Validates a name.
     @inline(__always)
-    mutating func judgeName(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
+    mutating func validateName(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
         name = .field
         nameFault = nil
         guard let first = range.first else { return refuse(.emptyName) }
@@ -47,12 +47,12 @@ struct HPACKFieldVerdict: Sendable {
         guard upperCase == 0 else { return refuse(.upperCaseName) }
         // "Any field that indicates connection-specific properties" makes a message malformed (section 8.2.2). `TE` is not a
         // response field.
-        if FieldName(bytes, first, range.count).isOfConnection { refuse(.connectionField) }
+        if FieldName(bytes, first, range.count).isConnectionSpecific { refuse(.connectionField) }
     }
 
     /// Validates a value (section 8.2.1).
     @inline(__always)
-    mutating func judgeValue(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
+    mutating func validateValue(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
         valueFault = nil
         guard let first = range.first, let last = range.last else { return }
         if ASCII.isWhitespace(bytes[first]) || ASCII.isWhitespace(bytes[last]) { valueFault = .whitespaceAroundValue }

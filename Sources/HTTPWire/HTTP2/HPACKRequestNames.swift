@@ -20,7 +20,7 @@ struct HPACKRequestNames: Sendable {
         case cookie
         case te
         /// Not sent: a field of HTTP/1 connections (RFC 9113, section 8.2.2), or one replaced by a pseudo-header field.
-        case left
+        case omitted
     }
 
     struct Known: Sendable {
@@ -42,7 +42,7 @@ struct HPACKRequestNames: Sendable {
         for (index, entry) in HPACKStaticTable.entries.enumerated() where entry.name.utf8Start[0] != UInt8(ascii: ":") {
             known.append(Known(name: entry.name, index: UInt8(index + 1), treatment: .indexed))
         }
-        for (name, treatment) in FieldName.ofConnection.map({ ($0, .left) }) + Self.treatments {
+        for (name, treatment) in FieldName.ofConnection.map({ ($0, .omitted) }) + Self.treatments {
             let isName = { (known: Known) in Self.text(known.name) == Self.text(name) }
             if let place = known.firstIndex(where: isName) {
                 known[place].treatment = treatment
@@ -65,7 +65,7 @@ struct HPACKRequestNames: Sendable {
     ///
     /// A treatment in this list replaces an earlier one.
     private static let treatments: [(StaticString, Treatment)] = [
-        ("host", .left), ("http2-settings", .left), ("te", .te), ("cookie", .cookie),
+        ("host", .omitted), ("http2-settings", .omitted), ("te", .te), ("cookie", .cookie),
         ("authorization", .neverIndexed), ("proxy-authorization", .neverIndexed),
         ("content-length", .notIndexed), ("content-range", .notIndexed), ("content-md5", .notIndexed),
         ("content-digest", .notIndexed),

@@ -44,7 +44,7 @@ extension HTTP2FrameReader {
     /// Decides from the frame header how to process the payload.
     @inline(__always)
     mutating func begin(_ offset: Int) throws(HTTP2Failure) -> Event? {
-        place = .payload
+        state = .payload
         switch frame.type {
         case HTTP2Frames.data: return try beginData(offset)
         case HTTP2Frames.headers, HTTP2Frames.pushPromise, HTTP2Frames.continuation: try requireStream()
@@ -64,7 +64,7 @@ extension HTTP2FrameReader {
             guard frame.length >= 8 else { throw Self.wrongSize("a GOAWAY frame is too short") }
         case HTTP2Frames.priority: return try beginPriority()
         default:
-            place = .skipped(frame.length)
+            state = .skipped(frame.length)
             return .ignored(type: frame.type, stream: frame.stream)
         }
         return nil
@@ -74,21 +74,21 @@ extension HTTP2FrameReader {
         try requireStream()
         if frame.has(HTTP2Frames.Flag.padded) {
             guard frame.length > 0 else { throw Self.wrongSize("a padded DATA frame is empty") }
-            place = .padLength
+            state = .padLength
             return nil
         }
         guard frame.length == 0 else {
-            place = .data(missing: frame.length, padding: 0)
+            state = .data(missing: frame.length, padding: 0)
             return nil
         }
-        place = .header
+        state = .header
         return .data(
             stream: frame.stream, offset..<offset, flowControlled: 0, endsStream: frame.has(HTTP2Frames.Flag.endStream))
     }
 
     private mutating func beginPriority() throws(HTTP2Failure) -> Event? {
         try requireStream()
-        place = .skipped(frame.length)
+        state = .skipped(frame.length)
         guard frame.length != 5 else { return .ignored(type: frame.type, stream: frame.stream) }
         // "A stream error of type FRAME_SIZE_ERROR" (section 6.3).
         return .malformed(

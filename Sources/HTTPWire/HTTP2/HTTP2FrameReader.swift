@@ -92,12 +92,12 @@ package struct HTTP2FrameReader: Sendable {
     }
 
     let limits: Limits
-    var place = State.header
+    var state = State.header
     var frame = Frame()
     /// The bytes of a header or payload from earlier calls.
     private var pending: [UInt8] = []
     /// Flow-controlled bytes that have not been reported yet.
-    private var untold = 0
+    private var unreported = 0
     var openBlock: OpenBlock?
     /// The received part of the open block.
     var block: [UInt8] = []
@@ -134,7 +134,7 @@ package struct HTTP2FrameReader: Sendable {
 
     private mutating func advance(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int) throws(HTTP2Failure) -> Event? {
         while true {
-            switch place {
+            switch state {
             case .header:
                 guard try readHeader(bytes, &offset) else { return nil }
                 if let event = try begin(offset) { return event }
@@ -142,10 +142,10 @@ package struct HTTP2FrameReader: Sendable {
                 guard offset < bytes.count else { return nil }
                 let padding = Int(bytes[offset])
                 offset &+= 1
-                untold = 1
+                unreported = 1
                 // "If the length of the padding is the length of the frame payload or greater" (section 6.1).
                 guard padding < frame.length else { throw Self.malformed("the padding of a DATA frame is as long as the frame") }
-                place = .data(missing: frame.length &- 1 &- padding, padding: padding)
+                state = .data(missing: frame.length &- 1 &- padding, padding: padding)
             case .data(let missing, let padding): return readData(bytes, &offset, missing, padding)
             case .payload:
                 guard bytes.count &- offset >= frame.length, pending.isEmpty else {
@@ -155,16 +155,16 @@ package struct HTTP2FrameReader: Sendable {
                 }
                 let payload = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset &+ frame.length])
                 offset &+= frame.length
-                place = .header
+                state = .header
                 if let event = try take(payload) { return event }
             case .skipped(let missing):
                 let count = min(missing, bytes.count &- offset)
                 offset &+= count
                 guard count == missing else {
-                    place = .skipped(missing &- count)
+                    state = .skipped(missing &- count)
                     return nil
                 }
-                place = .header
+                state = .header
             }
         }
     }
@@ -177,9 +177,9 @@ package struct HTTP2FrameReader: Sendable {
             return true
         }
         guard gather(bytes, &offset, upTo: HTTP2Frames.headerLength) else { return false }
-        let header = takeOver()
+        let header = detachBuffer()
         try header.span.bytes.withUnsafeBytes { header throws(HTTP2Failure) in try parseHeader(header) }
-        giveBack(header)
+        reuseBuffer(header)
         return true
     }
 
@@ -192,21 +192,21 @@ package struct HTTP2FrameReader: Sendable {
     }
 
     private mutating func takePending() throws(HTTP2Failure) -> Event? {
-        let payload = takeOver()
-        place = .header
+        let payload = detachBuffer()
+        state = .header
         let event = try payload.span.bytes.withUnsafeBytes { payload throws(HTTP2Failure) in try take(payload) }
-        giveBack(payload)
+        reuseBuffer(payload)
         return event
     }
 
-    private mutating func takeOver() -> [UInt8] {
+    private mutating func detachBuffer() -> [UInt8] {
         let bytes = pending
         pending = []
         return bytes
     }
 
     /// Keeps the allocation for the next frame.
-    private mutating func giveBack(_ bytes: consuming [UInt8]) {
+    private mutating func reuseBuffer(_ bytes: consuming [UInt8]) {
         bytes.removeAll(keepingCapacity: true)
         pending = bytes
     }
@@ -224,16 +224,16 @@ package struct HTTP2FrameReader: Sendable {
         offset &+= count
         let paddingCount = count == missing ? min(padding, bytes.count &- offset) : 0
         offset &+= paddingCount
-        untold &+= count
+        unreported &+= count
         let isWhole = count == missing && paddingCount == padding
-        place = isWhole ? .header : .data(missing: missing &- count, padding: padding &- paddingCount)
-        let told = isWhole ? untold &+ paddingCount : untold
+        state = isWhole ? .header : .data(missing: missing &- count, padding: padding &- paddingCount)
+        let told = isWhole ? unreported &+ paddingCount : unreported
         // Padding without content is reported with the end of the frame.
         guard isWhole || count > 0 else {
-            untold &+= paddingCount
+            unreported &+= paddingCount
             return nil
         }
-        untold = isWhole ? 0 : paddingCount
+        unreported = isWhole ? 0 : paddingCount
         return .data(
             stream: frame.stream, range, flowControlled: told, endsStream: isWhole && frame.has(HTTP2Frames.Flag.endStream))
     }

@@ -15,7 +15,7 @@ package struct HTTP2RequestEncoder: Sendable {
     /// them (RFC 7541, section 7.1.3).
     ///
     /// nghttp2 and Firefox use the same threshold.
-    private static let shortCookie = 20
+    private static let minimumIndexedCookieLength = 20
     private static let names = HPACKRequestNames.shared
     private static let authority: StaticString = ":authority"
     private static let method: StaticString = ":method"
@@ -36,7 +36,7 @@ package struct HTTP2RequestEncoder: Sendable {
     /// The smallest table size since the last block; nil if no update is due.
     ///
     /// The next block must begin with a table size update to it (RFC 7541, section 4.2).
-    private var owedSize: Int?
+    private var pendingTableSize: Int?
     /// A buffer for a name that is written as a literal.
     private var lowered: [UInt8] = []
 
@@ -48,7 +48,7 @@ package struct HTTP2RequestEncoder: Sendable {
     package mutating func setTableLimit(_ bytes: Int) {
         let size = max(0, min(bytes, HPACKEncodingTable.largestSize))
         guard size != table.maximumSize else { return }
-        owedSize = min(owedSize ?? size, size)
+        pendingTableSize = min(pendingTableSize ?? size, size)
         table.resize(to: size)
     }
 
@@ -88,7 +88,7 @@ package struct HTTP2RequestEncoder: Sendable {
                 let value = HPACKOutput.trimmed(bytes, line.value)
                 if index == host { add(authority.utf8CodeUnitCount, value.count) }
                 let treatment = names.find(name, hash: HPACKHash.name(name))?.treatment ?? .indexed
-                guard isSent(name, value, treatment), !hasConnection || !isOfConnection(name, treatment, headers) else {
+                guard isSent(name, value, treatment), !hasConnection || !isConnectionSpecific(name, treatment, headers) else {
                     continue
                 }
                 if treatment == .cookie {
@@ -151,8 +151,8 @@ package struct HTTP2RequestEncoder: Sendable {
     }
 
     private mutating func writeTableSizes(_ output: inout HPACKOutput) {
-        guard let smallest = owedSize else { return }
-        owedSize = nil
+        guard let smallest = pendingTableSize else { return }
+        pendingTableSize = nil
         if smallest < table.maximumSize { output.put(smallest, prefix: 5, pattern: 0x20) }
         output.put(table.maximumSize, prefix: 5, pattern: 0x20)
     }
@@ -211,7 +211,8 @@ package struct HTTP2RequestEncoder: Sendable {
                 let known = Self.names.find(name, hash: hash)
                 let treatment = known?.treatment ?? .indexed
                 let value = HPACKOutput.trimmed(bytes, line.value)
-                guard Self.isSent(name, value, treatment), !hasConnection || !Self.isOfConnection(name, treatment, headers) else {
+                guard Self.isSent(name, value, treatment), !hasConnection || !Self.isConnectionSpecific(name, treatment, headers)
+                else {
                     continue
                 }
                 let index = Int(known?.index ?? 0)
@@ -221,7 +222,7 @@ package struct HTTP2RequestEncoder: Sendable {
                 case .notIndexed: writeUnindexed(name, value, index, pattern: 0, &output)
                 case .neverIndexed: writeUnindexed(name, value, index, pattern: 0x10, &output)
                 case .cookie: Self.forEachCrumb(value) { writeCrumb(name, $0, hash, &output) }
-                case .left: continue
+                case .omitted: continue
                 }
             }
         }
@@ -236,12 +237,12 @@ package struct HTTP2RequestEncoder: Sendable {
         switch treatment {
         case .indexed, .notIndexed, .neverIndexed, .cookie: true
         case .te: value.count == 8 && ASCII.matches(value, 0, "trailers")
-        case .left: false
+        case .omitted: false
         }
     }
 
     /// Whether `Connection` names the field, which is then not forwarded.
-    private static func isOfConnection(
+    private static func isConnectionSpecific(
         _ name: UnsafeRawBufferPointer, _ treatment: HPACKRequestNames.Treatment, _ headers: borrowing HeaderBlock
     ) -> Bool {
         treatment != .te && headers.hasToken(String(decoding: name, as: UTF8.self), in: .connection)
@@ -275,7 +276,9 @@ package struct HTTP2RequestEncoder: Sendable {
         _ hash: UInt32,
         _ output: inout HPACKOutput
     ) {
-        guard crumb.count >= Self.shortCookie else { return writeUnindexed(name, crumb, 32, pattern: 0x10, &output) }
+        guard crumb.count >= Self.minimumIndexedCookieLength else {
+            return writeUnindexed(name, crumb, 32, pattern: 0x10, &output)
+        }
         writeIndexed(HPACKEncodingTable.Field(name: name, value: crumb, nameHash: hash), 32, &output)
     }
 

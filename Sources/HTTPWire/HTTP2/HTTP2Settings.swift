@@ -96,16 +96,16 @@ package struct HTTP2Settings: Hashable, Sendable {
 
     /// Calls a closure with each identifier and value as they are sent.
     func forEachEntry(_ body: (UInt16, UInt32) -> Void) {
-        func say(_ identifier: UInt16, _ value: Int?) {
+        func emit(_ identifier: UInt16, _ value: Int?) {
             if let value { body(identifier, UInt32(clamping: value)) }
         }
-        say(0x1, headerTableSize)
-        say(0x2, enablePush.map { $0 ? 1 : 0 })
-        say(0x3, maxConcurrentStreams)
-        say(0x4, initialWindowSize)
-        say(0x5, maxFrameSize)
-        say(0x6, maxHeaderListSize)
-        say(0x8, enableConnectProtocol.map { $0 ? 1 : 0 })
-        say(0x9, noRFC7540Priorities.map { $0 ? 1 : 0 })
+        emit(0x1, headerTableSize)
+        emit(0x2, enablePush.map { $0 ? 1 : 0 })
+        emit(0x3, maxConcurrentStreams)
+        emit(0x4, initialWindowSize)
+        emit(0x5, maxFrameSize)
+        emit(0x6, maxHeaderListSize)
+        emit(0x8, enableConnectProtocol.map { $0 ? 1 : 0 })
+        emit(0x9, noRFC7540Priorities.map { $0 ? 1 : 0 })
     }
 }

@@ -32,19 +32,19 @@ package struct UTF8Validator: Sendable {
         while true {
             // A character split across pieces.
             while missing > 0, position < count {
-                guard allowed.contains(bytes[position]) else { return breaks() }
+                guard allowed.contains(bytes[position]) else { return fail() }
                 allowed = 0x80...0xBF
                 missing &-= 1
                 position &+= 1
             }
-            guard Self.skipWhole(bytes, &position) else { return breaks() }
+            guard Self.skipWhole(bytes, &position) else { return fail() }
             guard position < count else { return true }
-            guard begin(bytes[position]) else { return breaks() }
+            guard begin(bytes[position]) else { return fail() }
             position &+= 1
         }
     }
 
-    private mutating func breaks() -> Bool {
+    private mutating func fail() -> Bool {
         isBroken = true
         return false
     }

@@ -53,7 +53,7 @@ package struct WebSocketFrameReader: Sendable {
 
     /// Whether permessage-deflate was negotiated (RFC 7692).
     private let allowsCompression: Bool
-    private var place = State.start
+    private var state = State.start
     // The current frame.
     private var opcode = WebSocketOpcode.continuation
     private var isFinal = false
@@ -69,7 +69,7 @@ package struct WebSocketFrameReader: Sendable {
 
     /// Whether a close frame was read.
     package var isOver: Bool {
-        if case .over = place { true } else { false }
+        if case .over = state { true } else { false }
     }
 
     package init(allowsCompression: Bool) {
@@ -93,12 +93,12 @@ package struct WebSocketFrameReader: Sendable {
 
     private mutating func advance(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int) throws(WebSocketFailure) -> Event? {
         while true {
-            switch place {
+            switch state {
             case .start:
                 guard offset < bytes.count else { return nil }
                 try takeFirst(bytes[offset])
                 offset &+= 1
-                place = .secondByte
+                state = .secondByte
             case .secondByte:
                 guard offset < bytes.count else { return nil }
                 let isWhole = try takeSecond(bytes[offset])
@@ -113,7 +113,7 @@ package struct WebSocketFrameReader: Sendable {
             case .payload: return takePayload(bytes, &offset)
             case .messageEnd:
                 isInMessage = false
-                place = .start
+                state = .start
                 return .messageEnd
             case .control: return try gather(bytes, &offset)
             case .over: return nil
@@ -163,8 +163,8 @@ package struct WebSocketFrameReader: Sendable {
         }
         guard opcode != .close || byte != 1 else { throw WebSocketClose.shortBody }
         switch byte {
-        case 126: place = .length(missing: 2, isLong: false)
-        case 127: place = .length(missing: 8, isLong: true)
+        case 126: state = .length(missing: 2, isLong: false)
+        case 127: state = .length(missing: 8, isLong: true)
         default:
             missing = UInt64(byte)
             return true
@@ -184,7 +184,7 @@ package struct WebSocketFrameReader: Sendable {
         guard count < 8 || byte & 0x80 == 0 else { throw .protocolError("the length of a frame has more than 63 bits") }
         missing = missing << 8 | UInt64(byte)
         guard count == 1 else {
-            place = .length(missing: count &- 1, isLong: isLong)
+            state = .length(missing: count &- 1, isLong: isLong)
             return false
         }
         // "The minimal number of bytes MUST be used to encode the length."
@@ -200,12 +200,12 @@ package struct WebSocketFrameReader: Sendable {
         switch opcode {
         case .text, .binary:
             isInMessage = true
-            place = .firstFrame
+            state = .firstFrame
             return .message(kind: opcode == .text ? .text : .binary, isCompressed: isCompressed)
         case .continuation: return beginPayload()
         case .close, .ping, .pong:
             guard missing > 0 else { return try control(UnsafeRawBufferPointer(start: nil, count: 0)) }
-            place = .control
+            state = .control
             return nil
         }
     }
@@ -214,7 +214,7 @@ package struct WebSocketFrameReader: Sendable {
 
     @inline(__always)
     private mutating func beginPayload() -> Event {
-        place = missing > 0 ? .payload : afterPayload
+        state = missing > 0 ? .payload : afterPayload
         return .frame(length: missing)
     }
 
@@ -227,7 +227,7 @@ package struct WebSocketFrameReader: Sendable {
         let range = offset..<offset &+ count
         offset &+= count
         missing &-= UInt64(count)
-        if missing == 0 { place = afterPayload }
+        if missing == 0 { state = afterPayload }
         return .payload(range)
     }
 
@@ -248,13 +248,13 @@ package struct WebSocketFrameReader: Sendable {
     private mutating func control(_ payload: UnsafeRawBufferPointer) throws(WebSocketFailure) -> Event {
         switch opcode {
         case .close:
-            place = .over
+            state = .over
             return .close(try WebSocketClose(body: payload))
         case .ping:
-            place = .start
+            state = .start
             return .ping(Array(payload))
         case .pong, .continuation, .text, .binary:
-            place = .start
+            state = .start
             return .pong(Array(payload))
         }
     }

@@ -136,7 +136,7 @@ final class FTPConversation {
             tell(.controlEnded)
         } else if replyIsLate {
             replyIsLate = false
-            tell(.gaveUp)
+            tell(.waitTimedOut)
         } else {
             return false
         }

@@ -56,7 +56,7 @@ final class CacheStage: LoadStage {
             return .needsTask
         }
         guard let cache = load.session.stores.cache,
-            cache.mayHaveAny(now: load.now, touchingDisk: false) || mustReadKey(of: cache, for: message, hop)
+            cache.mayHaveEntries(now: load.now, touchingDisk: false) || mustReadKey(of: cache, for: message, hop)
         else {
             return try settle(hop, nil, policy, in: load)
         }
@@ -208,7 +208,7 @@ final class CacheStage: LoadStage {
         let answer = lookUp { slot.fill($0) }
         defer { answer.cancel() }
         guard let timeout else { return try await slot.wait() }
-        return try await slot.waitForDisk(in: control, timeout: timeout, isMoving: { answer.isMoving })
+        return try await slot.waitForDisk(in: control, timeout: timeout, isMakingProgress: { answer.isMakingProgress })
     }
 
     // MARK: Revalidation

@@ -111,7 +111,7 @@ final class CachingBody: ResponseBody {
     /// The load waits for it, so that memory use stays limited, unless the disk does not respond or other loads have already waited
     /// for it in vain.
     private func catchUp(_ writer: EntryWriter) async throws(LoadError) {
-        guard !writer.isHopeless else { return writer.abandon() }
+        guard !writer.isDiskStuck else { return writer.abandon() }
         let slot = LoopSlot<Bool>(load.control)
         writer.whenCaughtUp { slot.fill(true) }
         if try await slot.waitForDisk(in: load.control, timeout: load.requestTimeout) == nil { writer.giveUp() }

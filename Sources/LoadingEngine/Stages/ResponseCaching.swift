@@ -277,7 +277,7 @@ enum ResponseCaching {
             let requestHeaders = answered.transaction.sent?.sealed(by: cache.seal)
         else { return }
         let now = answered.session.seconds(answered.instant)
-        guard cache.mayHaveAny(now: now, touchingDisk: false) else { return }
+        guard cache.mayHaveEntries(now: now, touchingDisk: false) else { return }
         let found = cache.lookUp(key: CacheKey.text(of: url), requestHeaders: requestHeaders, now: now, touchingDisk: false)
         switch found {
         case .hit(let hit): change(hit.response, cache)

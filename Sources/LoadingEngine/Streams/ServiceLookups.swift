@@ -46,7 +46,7 @@ package final class ServiceLookups: @unchecked Sendable {
     private static func seconds(_ timer: Machine.Timer) -> Double {
         switch timer {
         case .silence: 1
-        case .moment: 0.25
+        case .gracePeriod: 0.25
         }
     }
     /// How long the idle connection to the daemon is kept, in seconds.

@@ -121,7 +121,7 @@ final class WebSocketConnection {
         while !isOver {
             try load.control.check()
             sendMore()
-            if unread.readableBytes > 0, machine.hears, !load.control.isSuspended {
+            if unread.readableBytes > 0, machine.isReceiving, !load.control.isSuspended {
                 guard takesMore else {
                     wasHeldBack = true
                     try await load.waitForCredit { self.isOver || self.takesMore || self.maySend }
@@ -272,7 +272,7 @@ final class WebSocketConnection {
                 case .pong(let payload): perform(machine.handle(.received(.pong(payload))))
                 case .close(let close): perform(machine.handle(.received(.close(close))))
                 }
-                return machine.hears
+                return machine.isReceiving
             }
         } catch {
             unread.clear()

@@ -43,7 +43,7 @@ final class CacheFile: Sendable {
     let stamp: FileTime.Stamp
     private let descriptor: Descriptor
     /// Set while the file is kept open.
-    private let room = Mutex<FileReservation?>(nil)
+    private let reservation = Mutex<FileReservation?>(nil)
 
     private init(_ descriptor: consuming Descriptor, _ status: stat) {
         self.descriptor = descriptor
@@ -59,8 +59,8 @@ final class CacheFile: Sendable {
     ///
     /// Returns false if the limit on open files is reached.
     func keepOpen() -> Bool {
-        guard let room = FileBudget.shared.take(.half) else { return false }
-        self.room.withLock { $0 = room }
+        guard let reservation = FileBudget.shared.take(.half) else { return false }
+        self.reservation.withLock { $0 = reservation }
         return true
     }
 

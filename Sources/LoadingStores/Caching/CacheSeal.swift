@@ -28,11 +28,11 @@ package final class CacheSeal: Sendable {
 
     init(directory: String?) {
         file = directory.map { SharedFile(path: $0 + "/key") }
-        if directory == nil { drawKey() }
+        if directory == nil { generateKey() }
     }
 
     /// Generates a random key unless there is one: a cache in memory needs no persistent key.
-    func drawKey() { key.withLock { $0 = $0 ?? SymmetricKey(size: .bits256) } }
+    func generateKey() { key.withLock { $0 = $0 ?? SymmetricKey(size: .bits256) } }
 
     /// Whether the key was read.
     package var isReady: Bool { key.withLock { $0 != nil } }
@@ -42,7 +42,7 @@ package final class CacheSeal: Sendable {
     /// Waits for the disk.
     func prepare() {
         guard let file, !isReady else { return }
-        let bytes = (try? Self.known(in: file)) ?? (try? Self.made(in: file))
+        let bytes = (try? Self.storedKey(in: file)) ?? (try? Self.createdKey(in: file))
         // If the directory cannot be used, nothing is stored there, and the key is only for the memory tier.
         key.withLock { $0 = $0 ?? bytes.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256) }
     }
@@ -53,10 +53,10 @@ package final class CacheSeal: Sendable {
         return Data(HMAC<SHA256>.authenticationCode(for: Data(credential.utf8), using: key)).base64EncodedString()
     }
 
-    private static func known(in file: SharedFile) throws(StoreFailure) -> [UInt8]? { key(in: try file.read()) }
+    private static func storedKey(in file: SharedFile) throws(StoreFailure) -> [UInt8]? { key(in: try file.read()) }
 
     /// Generates the key under the file's lock: if two processes find no key, the first to take the lock generates it.
-    private static func made(in file: SharedFile) throws(StoreFailure) -> [UInt8] {
+    private static func createdKey(in file: SharedFile) throws(StoreFailure) -> [UInt8] {
         let locked = try file.lock()
         if let key = key(in: try locked.read()) { return key }
         let key = SymmetricKey(size: .bits256).withUnsafeBytes { Array($0) }

@@ -44,7 +44,7 @@ struct CacheSync: Sendable {
 struct CacheSyncs: Sendable {
     private var written: Set<CacheEntryName> = []
     private var foldersOfRemoved: Set<UInt8> = []
-    private var line: [CacheSync] = []
+    private var flushes: [CacheSync] = []
 
     mutating func wrote(_ name: CacheEntryName) { written.insert(name) }
 
@@ -55,16 +55,16 @@ struct CacheSyncs: Sendable {
 
     /// Returns whether it is the only flush in the queue.
     mutating func add(_ completion: @escaping @Sendable () -> Void, isEnabled: Bool) -> Bool {
-        line.append(CacheSync(isEnabled ? written : [], isEnabled ? foldersOfRemoved : [], completion))
+        flushes.append(CacheSync(isEnabled ? written : [], isEnabled ? foldersOfRemoved : [], completion))
         if isEnabled { (written, foldersOfRemoved) = ([], []) }
-        return line.count == 1
+        return flushes.count == 1
     }
 
     /// Returns the next step, or the completion handler of a finished flush, and whether more work remains.
-    mutating func next() -> (CacheSync.Step?, (@Sendable () -> Void)?, goesOn: Bool) {
-        guard !line.isEmpty else { return (nil, nil, false) }
-        if let step = line[0].next() { return (step, nil, true) }
-        let completion = line.removeFirst().completion
-        return (nil, completion, !line.isEmpty)
+    mutating func next() -> (CacheSync.Step?, (@Sendable () -> Void)?, hasMore: Bool) {
+        guard !flushes.isEmpty else { return (nil, nil, false) }
+        if let step = flushes[0].next() { return (step, nil, true) }
+        let completion = flushes.removeFirst().completion
+        return (nil, completion, !flushes.isEmpty)
     }
 }

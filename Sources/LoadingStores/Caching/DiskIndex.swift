@@ -27,7 +27,7 @@ package struct DiskIndex: Sendable {
         fileprivate var sequence: UInt64
 
         /// The order that ``DiskIndex/choose(_:)`` expects: the least recently used entry comes last.
-        package static func isYounger(_ one: Use, _ other: Use) -> Bool {
+        package static func isMoreRecent(_ one: Use, _ other: Use) -> Bool {
             (other.lastUse, other.sequence) < (one.lastUse, one.sequence)
         }
     }

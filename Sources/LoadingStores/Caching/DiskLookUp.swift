@@ -39,13 +39,13 @@ package final class PendingAnswer: Sendable {
     init(_ reply: @escaping @Sendable (ResponseCache.Hit?) -> Void) { self.reply = Mutex(reply) }
 
     /// Whether the disk makes progress: checking a large body may take longer than the timeout for an unresponsive disk.
-    package var isMoving: Bool { Monitor.clock - lastStep.withLock { $0 } < DiskQueue.patience }
+    package var isMakingProgress: Bool { Monitor.clock - lastStep.withLock { $0 } < DiskQueue.patience }
 
-    func noteStep() { lastStep.withLock { $0 = Monitor.clock } }
+    func noteProgress() { lastStep.withLock { $0 = Monitor.clock } }
 
     var isWanted: Bool { reply.withLock { $0 != nil } }
 
-    func give(_ hit: ResponseCache.Hit?) { take()?(hit) }
+    func fulfill(_ hit: ResponseCache.Hit?) { take()?(hit) }
 
     /// Drops the reply handler.
     package func cancel() { _ = take() }

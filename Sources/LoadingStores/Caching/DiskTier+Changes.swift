@@ -23,7 +23,8 @@ extension DiskTier {
     ///
     /// Calls `done` when the memory of the body is free again.
     func store(
-        _ name: CacheEntryName, _ head: CacheEntryFile.Head, _ aside: AsideFile?, rest: Data, done: @escaping @Sendable () -> Void
+        _ name: CacheEntryName, _ head: CacheEntryFile.Head, _ aside: TemporaryCacheFile?, rest: Data,
+        done: @escaping @Sendable () -> Void
     ) {
         let giveUp = { [self] in
             discard(aside)
@@ -32,7 +33,7 @@ extension DiskTier {
         change(name.key, insteadOf: giveUp) { [self] in
             defer { done() }
             guard isEnabled else { return aside?.discard() ?? () }
-            let file = aside ?? AsideFile(directory: directory)
+            let file = aside ?? TemporaryCacheFile(directory: directory)
             let lastUse = head.response.responseTime
             let length: Int64?
             if aside == nil {
@@ -47,7 +48,7 @@ extension DiskTier {
         }
     }
 
-    func discard(_ aside: AsideFile?) {
+    func discard(_ aside: TemporaryCacheFile?) {
         guard let aside else { return }
         queue.run(on: .changes) { aside.discard() }
     }
@@ -86,26 +87,26 @@ extension DiskTier {
     private func rewrite(
         _ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble, _ head: CacheEntryFile.Head
     ) {
-        let aside = AsideFile(directory: directory)
+        let aside = TemporaryCacheFile(directory: directory)
         aside.copyBody(of: file, length: preamble.bodyLength)
         let lastUse = max(file.lastUse, head.response.responseTime)
         guard let length = aside.seal(head, bodyChecksum: preamble.bodyChecksum, lastUse: lastUse) else { return aside.discard() }
         // The copy needs no new check if the original was verified.
-        let isSound = isKnownSound(name, file, preamble)
+        let isSound = isVerified(name, file, preamble)
         put(aside, length, at: name, head.response)
         if isSound, case .file(let copy) = CacheFile.open(path(name)), case .value(let preamble) = copy.preamble(waiting: true) {
-            noteSound(name, copy, preamble)
+            noteVerified(name, copy, preamble)
         }
     }
 
-    private func put(_ file: AsideFile, _ length: Int64, at name: CacheEntryName, _ response: StoredResponse) {
+    private func put(_ file: TemporaryCacheFile, _ length: Int64, at name: CacheEntryName, _ response: StoredResponse) {
         guard changing(name.folder, { file.move(to: name) }) else { return file.discard() }
         state.withLock { state in
             let time = state.index.note(name, size: length, now: response.responseTime)
             // After the clock was set back, the file's time differs from the index.
             if time != response.responseTime { state.uses.add(name) }
             state.syncs.wrote(name)
-            state.room.wrote(length)
+            state.capacityState.wrote(length)
         }
     }
 
@@ -198,7 +199,7 @@ extension DiskTier {
         }
     }
 
-    private var mayTouchDisk: Bool { !state.withLock { $0.room.isRefused } }
+    private var mayTouchDisk: Bool { !state.withLock { $0.capacityState.isRefused } }
 
     /// All entries that a lookup would find.
     ///

@@ -11,13 +11,13 @@ import Synchronization
 
 /// Large bodies are verified once before use, so that a damaged entry is a miss even if the damage is at the end.
 extension DiskTier {
-    func isKnownSound(_ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble) -> Bool {
-        state.withLock { $0.sound[name] } == BodyCheck.Subject(stamp: file.stamp, preamble: preamble)
+    func isVerified(_ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble) -> Bool {
+        state.withLock { $0.verified[name] } == BodyCheck.Subject(stamp: file.stamp, preamble: preamble)
     }
 
-    func noteSound(_ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble) {
+    func noteVerified(_ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble) {
         guard let stamp = file.currentStamp else { return }
-        state.withLock { $0.sound.note(name, BodyCheck.Subject(stamp: stamp, preamble: preamble)) }
+        state.withLock { $0.verified.note(name, BodyCheck.Subject(stamp: stamp, preamble: preamble)) }
     }
 
     /// Runs a check on the queue, one step at a time, so that other work can run in between.
@@ -26,14 +26,14 @@ extension DiskTier {
     func run(_ check: BodyCheck, for answer: PendingAnswer, then done: @escaping @Sendable () -> Void) {
         guard answer.isWanted else { return }
         var check = check
-        answer.noteStep()
+        answer.noteProgress()
         switch check.step() {
         case nil: queue.run(on: .answers) { [self, check] in run(check, for: answer, then: done) }
         case true?:
-            noteSound(check.name, check.file, check.preamble)
+            noteVerified(check.name, check.file, check.preamble)
             done()
         case false?:
-            removeUnfit(check.name, inode: check.file.inode)
+            removeInvalid(check.name, inode: check.file.inode)
             // Queued behind the removal.
             queue.run(on: .changes, done)
         }
@@ -44,16 +44,16 @@ extension DiskTier {
     /// The file's new stamp does not invalidate an earlier check of its body.
     func setLastUse(_ name: CacheEntryName, _ lastUse: Double) {
         let path = path(name)
-        let known = state.withLock { $0.sound[name] }
+        let known = state.withLock { $0.verified[name] }
         let isUnchanged = known.map { FileTime.stamp(path) == $0.stamp } ?? false
         FileTime.set(path, lastUse)
         guard isUnchanged, let known, let stamp = FileTime.stamp(path), stamp.inode == known.stamp.inode else { return }
-        state.withLock { $0.sound.note(name, known, hasStamp: stamp) }
+        state.withLock { $0.verified.note(name, known, hasStamp: stamp) }
     }
 }
 
 /// The large bodies whose checksums were verified.
-struct SoundBodies: Sendable {
+struct VerifiedBodies: Sendable {
     /// If more bodies are verified, all are forgotten, and checked again when they are used.
     private static let limit = 4096
 

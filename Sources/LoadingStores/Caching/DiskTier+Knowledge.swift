@@ -17,9 +17,9 @@ extension DiskTier {
     ///
     /// With `touchingDisk`, checks the directory from time to time, if the disk responds. Without it, returns true when such a
     /// check is due.
-    func mayHaveAny(now: Double, touchingDisk: Bool) -> Bool {
+    func mayHaveEntries(now: Double, touchingDisk: Bool) -> Bool {
         let (isEmpty, seen) = state.withLock { state -> (Bool, FileTime.Stamp?) in
-            let isEmpty = state.index.isComplete && state.index.count == 0 && state.folders.areNone && state.changes.areNone
+            let isEmpty = state.index.isComplete && state.index.count == 0 && state.folders.isEmpty && state.changes.isEmpty
             return (isEmpty, isEmpty ? state.folders.dueRoot(now: now) : nil)
         }
         guard isEmpty, let seen else { return !isEmpty }
@@ -28,7 +28,7 @@ extension DiskTier {
         return false
     }
 
-    enum Foresight {
+    enum Prediction {
         /// There is no entry.
         case miss
         /// The disk does not respond.
@@ -40,16 +40,16 @@ extension DiskTier {
     /// The result of a lookup, as far as it is known without accessing the disk.
     ///
     /// `wasSeen` means that a lookup that did not wait for the disk found a file.
-    func foresee(_ name: CacheEntryName, now: Double, wasSeen: Bool) -> Foresight {
-        let foresight = state.withLock { state -> Foresight in
-            if state.changes.concern(name) { return .unknown(.changes) }
-            if state.changes.includeRemoval { return .miss }
-            if state.changes.mayConcern(name) { return .unknown(.changes) }
+    func predict(_ name: CacheEntryName, now: Double, wasSeen: Bool) -> Prediction {
+        let prediction = state.withLock { state -> Prediction in
+            if state.changes.affects(name) { return .unknown(.changes) }
+            if state.changes.includesRemoval { return .miss }
+            if state.changes.mayAffect(name) { return .unknown(.changes) }
             let isKnown = !wasSeen && state.folders.isKnown(name.folder, now: now)
             return isKnown && !state.index.hasEntry(of: name) ? .miss : .unknown(.answers)
         }
-        if case .unknown(let lane) = foresight, queue.isStuck(lane) || queue.isStuck(.answers) { return .unavailable }
-        return foresight
+        if case .unknown(let lane) = prediction, queue.isStuck(lane) || queue.isStuck(.answers) { return .unavailable }
+        return prediction
     }
 
     // MARK: On the queue
@@ -85,11 +85,11 @@ struct FolderViews: Sendable {
         var isKnown = false
         var stamp: FileTime.Stamp?
         /// When that was last confirmed.
-        var lastLook = -Double.greatestFiniteMagnitude
+        var lastCheck = -Double.greatestFiniteMagnitude
         var isScanning = false
     }
 
-    private static let lookingInterval = 0.25
+    private static let checkInterval = 0.25
 
     private var views = [View](repeating: View(), count: 256)
     private var isScanning = false
@@ -97,20 +97,20 @@ struct FolderViews: Sendable {
     private var count = 0
     private var rootTime: FileTime.Stamp?
     /// When the directory was last checked while it was empty.
-    private var lastLook = -Double.greatestFiniteMagnitude
+    private var lastCheck = -Double.greatestFiniteMagnitude
 
     init() {}
 
-    var areNone: Bool { count == 0 }
+    var isEmpty: Bool { count == 0 }
 
-    private func isDue(_ lastLook: Double, _ now: Double) -> Bool { abs(now - lastLook) >= Self.lookingInterval }
+    private func isDue(_ lastCheck: Double, _ now: Double) -> Bool { abs(now - lastCheck) >= Self.checkInterval }
 
     /// The known stamp of the empty directory if a check is due; nil otherwise.
-    func dueRoot(now: Double) -> FileTime.Stamp? { areNone && isDue(lastLook, now) ? rootTime : nil }
+    func dueRoot(now: Double) -> FileTime.Stamp? { isEmpty && isDue(lastCheck, now) ? rootTime : nil }
 
-    mutating func rootIsUnchanged(now: Double) { lastLook = now }
+    mutating func rootIsUnchanged(now: Double) { lastCheck = now }
 
-    func isDue(_ folder: UInt8, now: Double) -> Bool { isDue(views[Int(folder)].lastLook, now) }
+    func isDue(_ folder: UInt8, now: Double) -> Bool { isDue(views[Int(folder)].lastCheck, now) }
 
     /// Whether the index has all files of a folder, confirmed within the last 250 ms.
     func isKnown(_ folder: UInt8, now: Double) -> Bool { views[Int(folder)].isKnown && !isDue(folder, now: now) }
@@ -119,7 +119,7 @@ struct FolderViews: Sendable {
     mutating func mustScan(_ folder: UInt8, _ stamp: FileTime.Stamp?, mayScan: Bool, now: Double) -> Bool {
         let view = views[Int(folder)]
         if view.isKnown, view.stamp == stamp {
-            views[Int(folder)].lastLook = now
+            views[Int(folder)].lastCheck = now
             return false
         }
         guard mayScan, !isScanning, !view.isScanning else { return false }
@@ -133,7 +133,7 @@ struct FolderViews: Sendable {
     mutating func scanned(_ folder: UInt8, _ stamp: FileTime.Stamp?) {
         views[Int(folder)].isKnown = true
         views[Int(folder)].stamp = stamp
-        views[Int(folder)].lastLook = -Double.greatestFiniteMagnitude
+        views[Int(folder)].lastCheck = -Double.greatestFiniteMagnitude
     }
 
     /// This process changed a folder; the stamps are from before and after the change.

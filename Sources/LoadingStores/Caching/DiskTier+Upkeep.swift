@@ -27,7 +27,7 @@ extension DiskTier {
     }
 
     func setCapacity(_ capacity: Int) {
-        let old = state.withLock { $0.room.set(capacity) }
+        let old = state.withLock { $0.capacityState.set(capacity) }
         guard old != capacity else { return }
         // A tier that was disabled has not scanned its directory yet. Other capacity changes need no scan.
         queue.run(on: .changes) { [self] in
@@ -38,11 +38,11 @@ extension DiskTier {
     private func prepare() {
         do {
             _ = try StoreDirectory(directory, creating: true)
-            state.withLock { $0.room.refuse(false) }
+            state.withLock { $0.capacityState.refuse(false) }
             removeLeftovers()
             scan()
         } catch {
-            state.withLock { $0.room.refuse(true) }
+            state.withLock { $0.capacityState.refuse(true) }
             StoreWarnings.warn("the response cache is in memory only: \(error.reason)")
         }
     }
@@ -54,7 +54,7 @@ extension DiskTier {
         let rootTime = FileTime.stamp(directory)
         let begins = state.withLock { state in
             guard state.folders.beginScan(root: rootTime) else { return false }
-            state.room.scanBegan()
+            state.capacityState.scanBegan()
             state.index.beginScan()
             return true
         }
@@ -115,7 +115,7 @@ extension DiskTier {
 
     private func removeLeftovers() {
         let now = time(nil)
-        _ = forEachName(in: directory + "/" + AsideFile.folder) { directory, name in
+        _ = forEachName(in: directory + "/" + TemporaryCacheFile.folder) { directory, name in
             var status = stat()
             guard fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG,
                 Double(now) - Double(status.st_mtim.tv_sec) > Self.leftoverAge
@@ -131,7 +131,7 @@ extension DiskTier {
     /// A scan finds the files of other processes whenever a sixteenth of the capacity was written.
     func keepCapacity() {
         evict()
-        if state.withLock({ $0.index.isComplete && $0.room.isScanDue }) { scan() }
+        if state.withLock({ $0.index.isComplete && $0.capacityState.isScanDue }) { scan() }
     }
 
     private enum Eviction {
@@ -142,7 +142,7 @@ extension DiskTier {
 
     private func nextEviction() -> Eviction {
         state.withLock { state in
-            guard state.room.isExceeded(by: state.index) else { return .none }
+            guard state.capacityState.isExceeded(by: state.index) else { return .none }
             return state.index.oldest().map { .remove($0.name, lastUse: $0.lastUse) } ?? .choose(state.index.uses)
         }
     }
@@ -155,7 +155,7 @@ extension DiskTier {
             case .none: return
             case .choose(var uses):
                 // Sorted without holding the lock, which lookups need.
-                uses.sort(by: DiskIndex.Use.isYounger)
+                uses.sort(by: DiskIndex.Use.isMoreRecent)
                 state.withLock { $0.index.choose(uses) }
             case .remove(let name, let lastUse):
                 var status = stat()
@@ -170,9 +170,9 @@ extension DiskTier {
                 removeFile(name)
             }
         }
-        guard state.withLock({ $0.room.beginEvicting() }) else { return }
+        guard state.withLock({ $0.capacityState.beginEvicting() }) else { return }
         proceed { [self] in
-            state.withLock { $0.room.continueEvicting() }
+            state.withLock { $0.capacityState.continueEvicting() }
             evict()
         }
     }
@@ -190,8 +190,8 @@ extension DiskTier {
     private func flushChanges(_ completion: @escaping @Sendable () -> Void) {
         queue.run(on: .changes) { [self] in
             // Earlier changes that are only partly done must become durable, too.
-            if state.withLock({ $0.changes.areUnfinished }) { return flushChanges(completion) }
-            guard state.withLock({ $0.syncs.add(completion, isEnabled: $0.room.isEnabled) }) else { return }
+            if state.withLock({ $0.changes.hasUnfinished }) { return flushChanges(completion) }
+            guard state.withLock({ $0.syncs.add(completion, isEnabled: $0.capacityState.isEnabled) }) else { return }
             queue.run(on: .upkeep) { [self] in
                 writeUses()
                 sync()
@@ -203,14 +203,14 @@ extension DiskTier {
     ///
     /// Flushes run one at a time, because each syncs only its own changes.
     private func sync() {
-        let (step, completion, goesOn) = state.withLock { $0.syncs.next() }
+        let (step, completion, hasMore) = state.withLock { $0.syncs.next() }
         switch step {
         case .file(let name)?: sync(path(name), O_RDONLY)
         case .folder(let folder)?: sync(path(folder), O_RDONLY | O_DIRECTORY)
         case .directory?: sync(directory, O_RDONLY | O_DIRECTORY)
         case nil: completion?()
         }
-        if goesOn { queue.run(on: .upkeep) { [self] in sync() } }
+        if hasMore { queue.run(on: .upkeep) { [self] in sync() } }
     }
 
     private func sync(_ path: String, _ flags: CInt) {
@@ -220,7 +220,7 @@ extension DiskTier {
 }
 
 /// The capacity of the disk tier, and whether a scan for files of other processes is due.
-struct CacheRoom: Sendable {
+struct CacheCapacity: Sendable {
     private(set) var capacity: Int
     /// The directory is not used: others may write to it, or the file system is read-only.
     private(set) var isRefused = false

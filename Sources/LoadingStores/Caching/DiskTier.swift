@@ -34,11 +34,11 @@ final class DiskTier: Sendable {
     /// The type of each property is declared next to the functions that change it.
     struct State: Sendable {
         var index = DiskIndex()
-        var room: CacheRoom
+        var capacityState: CacheCapacity
         var changes = PendingChanges()
         var folders = FolderViews()
         var uses = UnwrittenUses()
-        var sound = SoundBodies()
+        var verified = VerifiedBodies()
         var syncs = CacheSyncs()
     }
 
@@ -54,11 +54,11 @@ final class DiskTier: Sendable {
     init(directory: String, capacity: Int, queue: DiskQueue) {
         self.directory = directory.count > 1 && directory.hasSuffix("/") ? String(directory.dropLast()) : directory
         self.queue = queue
-        state = Mutex(State(room: CacheRoom(capacity: capacity)))
+        state = Mutex(State(capacityState: CacheCapacity(capacity: capacity)))
     }
 
-    var capacity: Int { state.withLock { $0.room.capacity } }
-    var isEnabled: Bool { state.withLock { $0.room.isEnabled } }
+    var capacity: Int { state.withLock { $0.capacityState.capacity } }
+    var isEnabled: Bool { state.withLock { $0.capacityState.isEnabled } }
     var usage: Int { state.withLock { Int(clamping: $0.index.totalSize) } }
 
     func path(_ name: CacheEntryName) -> String { directory + "/" + name.path }
@@ -76,26 +76,26 @@ final class DiskTier: Sendable {
         now: Double,
         waiting: Bool
     ) -> Outcome {
-        if !waiting, state.withLock({ $0.changes.mayConcern(name) }) { return .wait }
+        if !waiting, state.withLock({ $0.changes.mayAffect(name) }) { return .wait }
         for slot in 0..<CacheEntryName.slotCount {
             let name = name.at(slot: slot)
             switch CacheFile.open(path(name)) {
             case .absent:
                 // A removed variant leaves a gap. Before the first scan, gaps may be anywhere.
-                let goesOn = state.withLock { !$0.index.isComplete || $0.index.hasSlot(after: name) }
-                if !goesOn { return .miss }
+                let hasMore = state.withLock { !$0.index.isComplete || $0.index.hasSlot(after: name) }
+                if !hasMore { return .miss }
             case .foreign:
-                removeUnfit(name, inode: nil)
+                removeInvalid(name, inode: nil)
             case .file(let file):
                 switch hit(name, file, key: key, waiting: waiting) {
                 case .wouldWait: return .wait
-                case .damaged: removeUnfit(name, inode: file.inode)
+                case .damaged: removeInvalid(name, inode: file.inode)
                 case .value(let (hit, preamble)):
                     guard CacheKey.matches(hit.response, requestHeaders: requestHeaders) else { continue }
                     if case .file = hit.body {
                         // If the limit on open files is reached, the entry is a miss.
                         guard file.keepOpen() else { return .miss }
-                        if !isKnownSound(name, file, preamble) {
+                        if !isVerified(name, file, preamble) {
                             return waiting ? .unchecked(BodyCheck(name, file, preamble)) : .wait
                         }
                     }
@@ -141,7 +141,7 @@ final class DiskTier: Sendable {
         file.head(waiting: waiting).flatMap { preamble, head in
             guard preamble.bodyLength <= Self.readWholeLimit else {
                 let inode = file.inode
-                let body = CacheBodyFile(file, preamble, queue: queue) { [weak self] in self?.removeUnfit(name, inode: inode) }
+                let body = CacheBodyFile(file, preamble, queue: queue) { [weak self] in self?.removeInvalid(name, inode: inode) }
                 return .value((preamble, head, .file(body)))
             }
             guard waiting else { return .wouldWait }
@@ -189,11 +189,11 @@ final class DiskTier: Sendable {
     ) {
         guard state.withLock({ $0.changes.begin(key, removesAll: removesAll) }) else {
             instead()
-            if !state.withLock({ $0.changes.endInRemoval }) { removeAll() }
+            if !state.withLock({ $0.changes.endsInRemoval }) { removeAll() }
             return
         }
         queue.run(on: .changes) { [self] in
-            if removesAll { state.withLock { $0.changes.removalRuns() } }
+            if removesAll { state.withLock { $0.changes.removalStarted() } }
             work()
             state.withLock { $0.changes.end(key, removesAll: removesAll) }
         }
@@ -207,7 +207,7 @@ final class DiskTier: Sendable {
         state.withLock { $0.changes.proceed() }
         queue.run(on: .changes) { [self] in
             work()
-            state.withLock { $0.changes.wentOn() }
+            state.withLock { $0.changes.continuationEnded() }
         }
     }
 
@@ -215,11 +215,11 @@ final class DiskTier: Sendable {
     func waitForChanges() {
         // A thread of the queue would wait for itself.
         guard !queue.isCurrent else { return }
-        repeat { queue.wait(for: .changes) } while state.withLock { $0.changes.areUnfinished } && !queue.isStuck(.changes)
+        repeat { queue.wait(for: .changes) } while state.withLock { $0.changes.hasUnfinished } && !queue.isStuck(.changes)
     }
 
     /// Removes a file that is not a valid entry, unless another file has replaced it meanwhile.
-    func removeUnfit(_ name: CacheEntryName, inode: ino_t?) {
+    func removeInvalid(_ name: CacheEntryName, inode: ino_t?) {
         change(name.key) { [self] in
             var status = stat()
             guard lstat(path(name), &status) == 0, inode == nil || status.st_ino == inode else { return }
@@ -237,7 +237,7 @@ final class DiskTier: Sendable {
         state.withLock { state in
             state.syncs.removed(name, isRemoved: isRemoved)
             state.index.remove(name)
-            state.sound.forget(name)
+            state.verified.forget(name)
         }
     }
 }

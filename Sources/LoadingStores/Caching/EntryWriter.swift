@@ -21,7 +21,7 @@ import SystemThreads
 /// caller at a time. Callbacks run on a thread of the ``DiskQueue``. A failure ends the storing, never the load.
 package final class EntryWriter: Sendable {
     /// Bodies up to this size are buffered until they are complete, and written with one call.
-    package static let heldLimit = 256 << 10
+    package static let bufferLimit = 256 << 10
     /// The size of the pieces in which larger bodies are written.
     private static let pieceSize = 64 << 10
     /// If more bytes than this wait to be written because the caller does not pause, the response is not stored.
@@ -38,7 +38,7 @@ package final class EntryWriter: Sendable {
         var total: Int64 = 0
         /// Bytes that are queued but not written yet.
         var outstanding = 0
-        var aside: AsideFile?
+        var aside: TemporaryCacheFile?
         var isOpen = true
         var waiting: [@Sendable () -> Void] = []
 
@@ -75,7 +75,7 @@ package final class EntryWriter: Sendable {
         disk = cache.disk.flatMap { $0.isEnabled ? $0 : nil }
         limit = cache.bodyLimit(memoryOnly: memoryOnly, isLimited: isLimited)
         self.isLimited = isLimited
-        isLarge = expectedLength > Int64(Self.heldLimit)
+        isLarge = expectedLength > Int64(Self.bufferLimit)
         var first = State(response: response, userInfo: userInfo, attachment: attachment, mayGoToDisk: !memoryOnly)
         if !isLarge, expectedLength > 0 { first.gathered.reserveCapacity(Int(expectedLength)) }
         state = Mutex(first)
@@ -90,13 +90,13 @@ package final class EntryWriter: Sendable {
 
     /// Whether the caller should wait for ``whenCaughtUp(_:)`` before it appends more.
     package var isBehind: Bool {
-        state.withLock { $0.isOpen && $0.outstanding > 0 && $0.outstanding + $0.gathered.count >= Self.heldLimit }
+        state.withLock { $0.isOpen && $0.outstanding > 0 && $0.outstanding + $0.gathered.count >= Self.bufferLimit }
     }
 
     /// Whether the disk is known not to make progress.
     ///
     /// Callers then do not wait for it, and a body that does not fit into memory is not stored.
-    package var isHopeless: Bool { disk?.queue.isFull(.changes) ?? false }
+    package var isDiskStuck: Bool { disk?.queue.isFull(.changes) ?? false }
 
     /// Abandons the response after a timeout.
     ///
@@ -109,7 +109,7 @@ package final class EntryWriter: Sendable {
     /// Calls `ready` when most queued bytes are written: immediately if they already are, otherwise on the queue's thread.
     package func whenCaughtUp(_ ready: @escaping @Sendable () -> Void) {
         let isReady = state.withLock { state in
-            guard state.isOpen, state.outstanding > Self.heldLimit / 2 else { return true }
+            guard state.isOpen, state.outstanding > Self.bufferLimit / 2 else { return true }
             state.waiting.append(ready)
             return false
         }
@@ -177,8 +177,8 @@ package final class EntryWriter: Sendable {
         let head = CacheEntryFile.Head(key: key, response: last.response, userInfo: last.userInfo)
         let count = last.gathered.count + last.response.headers.bytes.count + (last.userInfo?.count ?? 0) + Self.entryOverhead
         let budget = disk.queue.writeBudget
-        if last.mayGoToDisk, !isHopeless, budget.take(count, isLimited: isLimited) {
-            disk.store(name, head, last.aside, rest: last.gathered) { budget.giveBack(count) }
+        if last.mayGoToDisk, !isDiskStuck, budget.take(count, isLimited: isLimited) {
+            disk.store(name, head, last.aside, rest: last.gathered) { budget.release(count) }
         } else {
             disk.discard(last.aside)
             // Otherwise the replaced entry would reappear after the new one is evicted from memory.
@@ -201,19 +201,21 @@ package final class EntryWriter: Sendable {
 
     private enum Portion {
         case none
-        case piece(Data, AsideFile)
+        case piece(Data, TemporaryCacheFile)
         case tooMuch
     }
 
     /// Takes the buffered bytes if they are enough for a piece.
     private func takePortion(_ state: inout State) -> Portion {
-        let threshold = isLarge || state.aside != nil ? Self.pieceSize : Self.heldLimit + 1
+        let threshold = isLarge || state.aside != nil ? Self.pieceSize : Self.bufferLimit + 1
         guard state.gathered.count >= threshold, state.mayGoToDisk, let disk else { return .none }
         let piece = state.gathered
-        guard !isHopeless, disk.queue.writeBudget.take(piece.count, isLimited: isLimited) else { return .tooMuch }
-        guard let aside = state.aside ?? FileBudget.shared.take(.half).map({ AsideFile(directory: disk.directory, room: $0) })
+        guard !isDiskStuck, disk.queue.writeBudget.take(piece.count, isLimited: isLimited) else { return .tooMuch }
+        guard
+            let aside = state.aside
+                ?? FileBudget.shared.take(.half).map({ TemporaryCacheFile(directory: disk.directory, reservation: $0) })
         else {
-            disk.queue.writeBudget.giveBack(piece.count)
+            disk.queue.writeBudget.release(piece.count)
             return .tooMuch
         }
         state.aside = aside
@@ -222,11 +224,11 @@ package final class EntryWriter: Sendable {
         return .piece(piece, aside)
     }
 
-    private func spill(_ piece: Data, to aside: AsideFile) {
+    private func spill(_ piece: Data, to aside: TemporaryCacheFile) {
         disk?.queue.run(on: .changes) { [weak self, budget = disk?.queue.writeBudget] in
             // If the writer was abandoned, it has been released or has closed the file.
             piece.withUnsafeBytes { aside.append($0) }
-            budget?.giveBack(piece.count)
+            budget?.release(piece.count)
             self?.wrote(piece.count, hasFailed: aside.hasFailed)
         }
     }
@@ -234,7 +236,7 @@ package final class EntryWriter: Sendable {
     private func wrote(_ count: Int, hasFailed: Bool) {
         let ready = state.withLock { state -> [@Sendable () -> Void] in
             state.outstanding -= count
-            guard state.outstanding <= Self.heldLimit / 2 else { return [] }
+            guard state.outstanding <= Self.bufferLimit / 2 else { return [] }
             defer { state.waiting = [] }
             return state.waiting
         }

@@ -23,7 +23,7 @@ struct MemoryTier: Sendable {
         var hit: Hit
         var size: Int
         /// When a use of the entry was last reported to the disk tier.
-        var toldDisk: Double
+        var lastReportedUse: Double
         /// The neighbor that was used more recently; -1 at the end.
         var newer = -1
         var older = -1
@@ -34,7 +34,7 @@ struct MemoryTier: Sendable {
     /// The minimum time, in seconds, between two reports of an entry's use to the disk tier.
     ///
     /// The disk tier's order need not be exact for entries in memory.
-    private static let tellingInterval = 60.0
+    private static let reportInterval = 60.0
 
     private var entries: [Entry?] = []
     private var free: [Int] = []
@@ -57,7 +57,7 @@ struct MemoryTier: Sendable {
     var bodyLimit: Int { capacity / 20 }
 
     /// Whether a body of that length may be stored.
-    func takes(_ bodyLength: Int64, isLimited: Bool = true) -> Bool {
+    func accepts(_ bodyLength: Int64, isLimited: Bool = true) -> Bool {
         capacity > 0 && bodyLength <= Int64(isLimited ? bodyLimit : capacity)
     }
 
@@ -72,8 +72,8 @@ struct MemoryTier: Sendable {
                 unlink(index)
                 link(index)
             }
-            guard let told = entries[index]?.toldDisk, abs(now - told) >= Self.tellingInterval else { return (hit, nil) }
-            entries[index]?.toldDisk = now
+            guard let told = entries[index]?.lastReportedUse, abs(now - told) >= Self.reportInterval else { return (hit, nil) }
+            entries[index]?.lastReportedUse = now
             return (hit, entries[index]?.name)
         }
         return nil
@@ -86,13 +86,13 @@ struct MemoryTier: Sendable {
     /// Stores an entry and removes those that it replaces.
     mutating func insert(_ key: String, _ name: CacheEntryName?, _ hit: Hit, isLimited: Bool = true) {
         removeReplaced(key, by: hit.response)
-        guard case .bytes(let body) = hit.body, takes(Int64(body.count), isLimited: isLimited) else { return }
+        guard case .bytes(let body) = hit.body, accepts(Int64(body.count), isLimited: isLimited) else { return }
         if let variants = places[key], variants.count >= Self.maximumVariants { remove(at: variants[0]) }
         let response = hit.response
         let size =
             400 + key.utf8.count * 2 + body.count + response.headers.bytes.count + response.headers.count * 16
             + response.varyFields.bytes.count + (hit.userInfo?.count ?? 0)
-        let entry = Entry(key: key, name: name, hit: hit, size: size, toldDisk: response.responseTime)
+        let entry = Entry(key: key, name: name, hit: hit, size: size, lastReportedUse: response.responseTime)
         let index = free.popLast() ?? entries.count
         if index == entries.count { entries.append(entry) } else { entries[index] = entry }
         places[key, default: []].append(index)

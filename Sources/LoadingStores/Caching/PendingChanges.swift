@@ -20,29 +20,29 @@ package struct PendingChanges: Sendable {
     /// The number of changes that are partly done, with the rest queued.
     private var unfinished = 0
     /// Whether the last queued change removes everything and has not begun.
-    package private(set) var endInRemoval = false
+    package private(set) var endsInRemoval = false
 
     package init() {}
 
-    package var areNone: Bool { count == 0 }
-    package var areUnfinished: Bool { unfinished > 0 }
+    package var isEmpty: Bool { count == 0 }
+    package var hasUnfinished: Bool { unfinished > 0 }
     /// Whether a queued change removes everything.
-    package var includeRemoval: Bool { removals > 0 }
+    package var includesRemoval: Bool { removals > 0 }
 
-    package func mayConcern(_ name: CacheEntryName) -> Bool { forAll > 0 || byKey[name] != nil }
-    package func concern(_ name: CacheEntryName) -> Bool { byKey[name] != nil }
+    package func mayAffect(_ name: CacheEntryName) -> Bool { forAll > 0 || byKey[name] != nil }
+    package func affects(_ name: CacheEntryName) -> Bool { byKey[name] != nil }
 
     /// Registers a change of a key, or of everything if the key is nil; false if too many changes are pending.
     package mutating func begin(_ key: CacheEntryName?, removesAll: Bool) -> Bool {
         if key != nil, count >= Self.limit { return false }
         count += 1
-        endInRemoval = removesAll
+        endsInRemoval = removesAll
         if let key { byKey[key, default: 0] += 1 } else { forAll += 1 }
         if removesAll { removals += 1 }
         return true
     }
 
-    package mutating func removalRuns() { endInRemoval = false }
+    package mutating func removalStarted() { endsInRemoval = false }
 
     package mutating func end(_ key: CacheEntryName?, removesAll: Bool) {
         count -= 1
@@ -55,7 +55,7 @@ package struct PendingChanges: Sendable {
         byKey[key] = left > 0 ? left : nil
     }
 
-    /// Registers that the rest of a change was queued; ``wentOn()`` registers that the rest is done.
+    /// Registers that the rest of a change was queued; ``continuationEnded()`` registers that the rest is done.
     package mutating func proceed() { unfinished += 1 }
-    package mutating func wentOn() { unfinished -= 1 }
+    package mutating func continuationEnded() { unfinished -= 1 }
 }

@@ -82,10 +82,10 @@ package final class ResponseCache: Sendable {
     /// Whether a lookup may find anything: false only if both tiers are known to be empty.
     ///
     /// An event loop passes false for `touchingDisk`.
-    package func mayHaveAny(now: Double, touchingDisk: Bool = true) -> Bool {
+    package func mayHaveEntries(now: Double, touchingDisk: Bool = true) -> Bool {
         if memory.withLock({ $0.count > 0 }) { return true }
         guard let disk, disk.isEnabled else { return false }
-        return disk.mayHaveAny(now: now, touchingDisk: touchingDisk)
+        return disk.mayHaveEntries(now: now, touchingDisk: touchingDisk)
     }
 
     /// Returns the entry that a request selects, whatever its age.
@@ -111,7 +111,7 @@ package final class ResponseCache: Sendable {
             case .wait, .unchecked: wasSeen = true
             }
         }
-        switch disk.foresee(name, now: now, wasSeen: wasSeen) {
+        switch disk.predict(name, now: now, wasSeen: wasSeen) {
         case .miss: return .miss
         case .unavailable: return .unavailable
         case .unknown(let lane):
@@ -137,14 +137,14 @@ package final class ResponseCache: Sendable {
         switch disk.lookUp(name, key: key, requestHeaders: requestHeaders, now: now, waiting: true) {
         case .hit(let hit, let name):
             promote(key, name, hit, changes)
-            answer.give(hit)
+            answer.fulfill(hit)
         case .unchecked(let check) where checksLeft > 0:
             disk.run(check, for: answer) { [self] in
                 lookUp(
                     name, on: disk, key: key, requestHeaders: requestHeaders, now: now, checksLeft: checksLeft - 1, changes,
                     answer)
             }
-        case .unchecked, .miss, .wait: answer.give(nil)
+        case .unchecked, .miss, .wait: answer.fulfill(nil)
         }
     }
 
@@ -152,7 +152,7 @@ package final class ResponseCache: Sendable {
     private func promote(_ key: String, _ name: CacheEntryName, _ hit: Hit, _ changes: UInt64) {
         guard case .bytes(let body) = hit.body else { return }
         memory.withLock { memory in
-            if memory.takes(Int64(body.count)) { memory.insert(key, name, hit, ifNoneSince: changes) }
+            if memory.accepts(Int64(body.count)) { memory.insert(key, name, hit, ifNoneSince: changes) }
         }
     }
 
@@ -161,11 +161,11 @@ package final class ResponseCache: Sendable {
     /// The sealing key is read from the disk once, even if the cache is empty, because it is needed to store the response.
     package func lookUp(key: String, sent: SentFields, now: Double, touchingDisk: Bool = true) -> Lookup {
         if let headers = sent.sealed(by: seal) {
-            guard mayHaveAny(now: now, touchingDisk: touchingDisk) else { return .miss }
+            guard mayHaveEntries(now: now, touchingDisk: touchingDisk) else { return .miss }
             return lookUp(key: key, requestHeaders: headers, now: now, touchingDisk: touchingDisk)
         }
         guard let disk, disk.isEnabled else {
-            seal.drawKey()
+            seal.generateKey()
             return lookUp(key: key, sent: sent, now: now, touchingDisk: touchingDisk)
         }
         guard !disk.queue.isStuck(.changes) else { return .unavailable }
@@ -175,8 +175,8 @@ package final class ResponseCache: Sendable {
                     guard answer.isWanted else { return }
                     seal.prepare()
                     switch lookUp(key: key, sent: sent, now: now, touchingDisk: false) {
-                    case .hit(let hit): answer.give(hit)
-                    case .miss, .unavailable: answer.give(nil)
+                    case .hit(let hit): answer.fulfill(hit)
+                    case .miss, .unavailable: answer.fulfill(nil)
                     case .wait(let lookUp): lookUp(for: answer)
                     }
                 }
@@ -192,7 +192,7 @@ package final class ResponseCache: Sendable {
             disk.queue.run(on: .changes) { [seal] in seal.prepare() }
             disk.waitForChanges()
         } else {
-            seal.drawKey()
+            seal.generateKey()
         }
         return sent.sealed(by: seal)
     }
@@ -304,6 +304,6 @@ package final class ResponseCache: Sendable {
     /// directory, otherwise on another thread.
     package func flush(completion: @escaping @Sendable () -> Void) {
         guard let disk else { return completion() }
-        disk.flush(completion: disk.queue.orWhenStuck(on: [.answers, .changes, .upkeep], completion))
+        disk.flush(completion: disk.queue.calledEvenIfStuck(on: [.answers, .changes, .upkeep], completion))
     }
 }

@@ -15,7 +15,7 @@ import LoadingModel
 /// one is never used for another. Hosts are compared without case, and port 0 stands for the protocol's default port.
 package struct CredentialBook: Sendable, Hashable {
     /// The credentials of one space.
-    struct Shelf: Sendable, Hashable {
+    struct SpaceEntry: Sendable, Hashable {
         /// The space as spelled when it was first stored.
         let space: ProtectionSpace
         var credentials: [String: LoadCredential] = [:]
@@ -23,25 +23,25 @@ package struct CredentialBook: Sendable, Hashable {
         var defaultUser: String?
     }
 
-    private var shelves: [ProtectionSpace: Shelf] = [:]
+    private var entries: [ProtectionSpace: SpaceEntry] = [:]
 
     package init() {}
 
-    package init(_ kept: [KeptCredential]) {
+    package init(_ kept: [StoredCredential]) {
         for credential in kept { apply(.store(credential)) }
     }
 
-    package var isEmpty: Bool { shelves.isEmpty }
+    package var isEmpty: Bool { entries.isEmpty }
 
-    var all: [Shelf] { Array(shelves.values) }
+    var all: [SpaceEntry] { Array(entries.values) }
 
-    func shelf(_ space: ProtectionSpace) -> Shelf? { shelves[space.canonical] }
+    func entry(_ space: ProtectionSpace) -> SpaceEntry? { entries[space.canonical] }
 
     /// The credentials to write, in an order that depends only on their content.
-    package var kept: [KeptCredential] {
-        let all = shelves.values.flatMap { shelf in
-            shelf.credentials.compactMap { user, credential in
-                KeptCredential(credential, for: shelf.space, isDefault: shelf.defaultUser == user)
+    package var kept: [StoredCredential] {
+        let all = entries.values.flatMap { entry in
+            entry.credentials.compactMap { user, credential in
+                StoredCredential(credential, for: entry.space, isDefault: entry.defaultUser == user)
             }
         }
         return all.sorted { $0.order.lexicographicallyPrecedes($1.order) }
@@ -49,22 +49,22 @@ package struct CredentialBook: Sendable, Hashable {
 
     mutating func set(_ credential: LoadCredential, user: String, for space: ProtectionSpace, asDefault: Bool) {
         let key = space.canonical
-        var shelf = shelves[key] ?? Shelf(space: space)
-        shelf.credentials[user] = credential
-        if asDefault { shelf.defaultUser = user }
-        shelves[key] = shelf
+        var entry = entries[key] ?? SpaceEntry(space: space)
+        entry.credentials[user] = credential
+        if asDefault { entry.defaultUser = user }
+        entries[key] = entry
     }
 
     mutating func remove(user: String, for space: ProtectionSpace) {
         let key = space.canonical
-        guard var shelf = shelves[key] else { return }
-        shelf.credentials[user] = nil
-        if shelf.defaultUser == user { shelf.defaultUser = nil }
-        shelves[key] = shelf.credentials.isEmpty ? nil : shelf
+        guard var entry = entries[key] else { return }
+        entry.credentials[user] = nil
+        if entry.defaultUser == user { entry.defaultUser = nil }
+        entries[key] = entry.credentials.isEmpty ? nil : entry
     }
 
     mutating func forgetDefault(for space: ProtectionSpace) {
-        shelves[space.canonical]?.defaultUser = nil
+        entries[space.canonical]?.defaultUser = nil
     }
 
     package mutating func apply(_ change: CredentialChange) {
@@ -72,10 +72,10 @@ package struct CredentialBook: Sendable, Hashable {
         case .store(let kept):
             set(kept.credential, user: kept.user, for: kept.space, asDefault: kept.isDefault)
         case .remove(let space, let user, let includingSynchronizable):
-            let found = shelf(space)?.credentials[user]
+            let found = entry(space)?.credentials[user]
             if includingSynchronizable || found?.persistence != .synchronizable { remove(user: user, for: space) }
         case .removeAll:
-            shelves = [:]
+            entries = [:]
         }
     }
 
@@ -102,7 +102,7 @@ extension ProtectionSpace {
     }
 }
 
-extension KeptCredential {
+extension StoredCredential {
     fileprivate var order: [String] {
         [
             space.host, String(space.port), space.kind, space.isProxy ? "proxy" : "",

@@ -13,7 +13,7 @@ package import LoadingModel
 package enum CredentialChange: Sendable, Hashable {
     /// Replaces the credential of the same space and user. It becomes the space's default if `isDefault` is set, and stays the
     /// default if it was.
-    case store(KeptCredential)
+    case store(StoredCredential)
     /// A credential that was stored as `.synchronizable` is only removed if `includingSynchronizable` is set.
     case remove(ProtectionSpace, user: String, includingSynchronizable: Bool)
     case removeAll

@@ -11,7 +11,7 @@ import LoadingModel
 
 /// Encodes credentials as records, before they are sealed, and decodes them.
 package enum CredentialFile {
-    package static func encode(_ credentials: [KeptCredential]) -> [UInt8] {
+    package static func encode(_ credentials: [StoredCredential]) -> [UInt8] {
         var writer = RecordWriter()
         for credential in credentials where isSound(credential) {
             var flags: UInt8 = 0
@@ -33,17 +33,17 @@ package enum CredentialFile {
     /// Nil if the bytes are malformed.
     ///
     /// Credentials that could not have been stored here are left out.
-    package static func decode(_ bytes: [UInt8]) -> [KeptCredential]? {
+    package static func decode(_ bytes: [UInt8]) -> [StoredCredential]? {
         bytes.withUnsafeBytes { bytes in
             var reader = RecordReader(bytes, from: 0)
-            var credentials: [KeptCredential] = []
+            var credentials: [StoredCredential] = []
             while !reader.isAtEnd {
                 guard let flags = reader.number(UInt8.self), flags < 8, let host = reader.text(),
                     let port = reader.number(UInt16.self), let kind = reader.text(), let realm = reader.optionalText(),
                     let method = reader.text(), let user = reader.text(), let password = reader.text()
                 else { return nil }
                 guard let method = AuthenticationMethod(rawValue: method) else { continue }
-                let credential = KeptCredential(
+                let credential = StoredCredential(
                     space: ProtectionSpace(
                         host: host, port: Int(port), kind: kind, isProxy: flags & 1 != 0, realm: realm, method: method
                     ),
@@ -59,7 +59,7 @@ package enum CredentialFile {
     }
 
     /// Whether a credential survives encoding and decoding unchanged.
-    static func isSound(_ credential: KeptCredential) -> Bool {
+    static func isSound(_ credential: StoredCredential) -> Bool {
         0...65_535 ~= credential.space.port && !credential.space.host.isEmpty
     }
 }

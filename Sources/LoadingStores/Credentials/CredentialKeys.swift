@@ -45,7 +45,7 @@ struct CredentialKeys: Sendable {
         }
         let key = known ?? CredentialSeal.newKey()
         let folder = try StoreDirectory(file.directory, creating: true, fault: file.fault)
-        for name in folder.names(prefix: file.name + AtomicFile.asideMark) { unlinkat(folder.number, name, 0) }
+        for name in folder.names(prefix: file.name + AtomicFile.temporaryMark) { unlinkat(folder.number, name, 0) }
         let bytes = Self.envelope.seal(key, Self.envelope.header(of: key))
         _ = try AtomicFile.replace(file.name, in: folder, with: bytes, fault: file.fault)
         if known == nil { keyring?.write(key) }

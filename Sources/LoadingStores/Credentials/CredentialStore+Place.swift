@@ -60,7 +60,7 @@ extension CredentialStore {
 
     /// Calls `completion` when earlier changes are durable, have failed, or the backing store does not respond.
     package func flush(completion: @escaping @Sendable () -> Void) {
-        let completion = queue.orWhenStuck(on: [.changes], completion)
+        let completion = queue.calledEvenIfStuck(on: [.changes], completion)
         queue.run {
             self.save()
             completion()
@@ -88,7 +88,7 @@ extension CredentialStore {
         }
     }
 
-    private func take(_ kept: [KeptCredential]) {
+    private func take(_ kept: [StoredCredential]) {
         let loaded = CredentialBook(kept)
         let hooks: [@Sendable () -> Void] = state.withLock { state in
             state.reconsiderDefaults(knowing: loaded)
@@ -107,7 +107,7 @@ extension CredentialStore {
     private func recover(_ place: any PermanentCredentials) throws(StoreFailure) {
         let known = state.withLock { state in
             state.isLoaded = true
-            state.supposedDefaults = [:]
+            state.provisionalDefaults = [:]
             return state.permanent.kept
         }
         if !known.isEmpty { try place.apply(known.map { .store($0) }, knowing: known) }
@@ -121,7 +121,7 @@ extension CredentialStore {
         // The changes stay pending while they are written. They are copied and counted under one lock.
         let (changes, known, mayWrite) = state.withLock { state in
             let mayWrite = state.isLoaded && !state.isMemoryOnly
-            state.settledCount = mayWrite ? state.pending.count : 0
+            state.frozenCount = mayWrite ? state.pending.count : 0
             return (state.pending, state.permanent.kept, mayWrite)
         }
         guard !changes.isEmpty else { return }
@@ -130,13 +130,13 @@ extension CredentialStore {
             try place.apply(changes, knowing: known)
             state.withLock { state in
                 state.pending.removeFirst(min(changes.count, state.pending.count))
-                state.settledCount = 0
+                state.frozenCount = 0
                 state.failures = 0
             }
         } catch {
             handle(error)
             let failures = state.withLock { state in
-                state.settledCount = 0
+                state.frozenCount = 0
                 state.failures += 1
                 return state.failures
             }

@@ -36,14 +36,14 @@ package final class CredentialStore: Sendable {
         /// Changes that are not saved yet, oldest first.
         var pending: [CredentialChange] = []
         /// The number of oldest changes that are being saved.
-        var settledCount = 0
+        var frozenCount = 0
         /// When there are this many changes, those that later ones override are dropped.
         var condensedAt = pendingLimit
         /// Whether the permanent credentials were loaded; never reset.
         var isLoaded: Bool
         /// The users that became a space's default before the permanent credentials were loaded, because the space had no other
         /// user.
-        var supposedDefaults: [ProtectionSpace: String] = [:]
+        var provisionalDefaults: [ProtectionSpace: String] = [:]
         /// There is no backing store, or it cannot be used.
         var isMemoryOnly: Bool
         var isSaveScheduled = false
@@ -99,8 +99,8 @@ package final class CredentialStore: Sendable {
         state.withLock { state in
             var all: [ProtectionSpace: [String: LoadCredential]] = [:]
             // The two books may spell the same space differently; it is listed once.
-            for shelf in state.session.all { all[state.permanent.shelf(shelf.space)?.space ?? shelf.space] = shelf.credentials }
-            for shelf in state.permanent.all { all[shelf.space] = state.credentials(for: shelf.space) }
+            for entry in state.session.all { all[state.permanent.entry(entry.space)?.space ?? entry.space] = entry.credentials }
+            for entry in state.permanent.all { all[entry.space] = state.credentials(for: entry.space) }
             return all
         }
     }
@@ -149,10 +149,10 @@ package final class CredentialStore: Sendable {
         guard credential.persistence != .none, credential.kind != .trust else { return }
         change(space) { state in
             let asDefault = state.becomesDefault(credential, for: space, asked: asDefault)
-            guard let kept = KeptCredential(credential, for: space, isDefault: asDefault), CredentialFile.isSound(kept) else {
+            guard let kept = StoredCredential(credential, for: space, isDefault: asDefault), CredentialFile.isSound(kept) else {
                 return state.session.set(credential, user: credential.user ?? "", for: space, asDefault: asDefault)
             }
-            let isDefault = asDefault || state.session.shelf(space)?.defaultUser == kept.user
+            let isDefault = asDefault || state.session.entry(space)?.defaultUser == kept.user
             if asDefault { state.session.forgetDefault(for: space) }
             state.session.remove(user: kept.user, for: space)
             var change = kept
@@ -181,42 +181,42 @@ package final class CredentialStore: Sendable {
 
 extension CredentialStore.State {
     /// The part of the state that is compared before and after a change.
-    fileprivate func view(_ space: ProtectionSpace?) -> [CredentialBook.Shelf?] {
+    fileprivate func view(_ space: ProtectionSpace?) -> [CredentialBook.SpaceEntry?] {
         guard let space else { return session.all + permanent.all }
-        return [session.shelf(space), permanent.shelf(space)]
+        return [session.entry(space), permanent.entry(space)]
     }
 
     fileprivate func credentials(for space: ProtectionSpace) -> [String: LoadCredential] {
-        (permanent.shelf(space)?.credentials ?? [:]).merging(session.shelf(space)?.credentials ?? [:]) { _, covering in covering }
+        (permanent.entry(space)?.credentials ?? [:]).merging(session.entry(space)?.credentials ?? [:]) { _, covering in covering }
     }
 
     fileprivate func defaultCredential(for space: ProtectionSpace) -> LoadCredential? {
-        guard let user = session.shelf(space)?.defaultUser ?? permanent.shelf(space)?.defaultUser else { return nil }
+        guard let user = session.entry(space)?.defaultUser ?? permanent.entry(space)?.defaultUser else { return nil }
         return credentials(for: space)[user]
     }
 
     /// Whether a credential becomes its space's default when stored: if requested, or if the space has none.
     fileprivate mutating func becomesDefault(_ credential: LoadCredential, for space: ProtectionSpace, asked: Bool) -> Bool {
         if asked {
-            supposedDefaults[space.canonical] = nil
+            provisionalDefaults[space.canonical] = nil
             return true
         }
         guard defaultCredential(for: space) == nil else { return false }
-        if !isLoaded { supposedDefaults[space.canonical] = credential.user ?? "" }
+        if !isLoaded { provisionalDefaults[space.canonical] = credential.user ?? "" }
         return true
     }
 
     /// After loading: if a space has a stored default, a user that became the default before loading is not the default any more.
     mutating func reconsiderDefaults(knowing kept: CredentialBook) {
-        for (space, user) in supposedDefaults where kept.shelf(space)?.defaultUser != nil {
-            if session.shelf(space)?.defaultUser == user { session.forgetDefault(for: space) }
+        for (space, user) in provisionalDefaults where kept.entry(space)?.defaultUser != nil {
+            if session.entry(space)?.defaultUser == user { session.forgetDefault(for: space) }
             pending = pending.map { change in
                 guard case .store(var kept) = change, kept.space.canonical == space, kept.user == user else { return change }
                 kept.isDefault = false
                 return .store(kept)
             }
         }
-        supposedDefaults = [:]
+        provisionalDefaults = [:]
     }
 
     /// Applies a change to the credentials in memory and adds it to the pending changes.
@@ -226,18 +226,18 @@ extension CredentialStore.State {
         // The backing store may have credentials that are not loaded.
         if !isMemoryOnly, !isLoaded || permanent != before || change == .removeAll {
             pending.append(change)
-            boundPending()
+            condensePending()
         }
     }
 
     /// Limits the pending changes, in case the backing store cannot be written for a long time.
-    private mutating func boundPending() {
-        guard pending.count - settledCount >= condensedAt else { return }
-        let all = CredentialChange.condensed(pending[settledCount...])
+    private mutating func condensePending() {
+        guard pending.count - frozenCount >= condensedAt else { return }
+        let all = CredentialChange.condensed(pending[frozenCount...])
         var condensed = Array(all.suffix(Self.pendingMaximum))
         // A change that removes everything is kept.
         if all.first == .removeAll, condensed.first != .removeAll { condensed[0] = .removeAll }
-        pending.replaceSubrange(settledCount..., with: condensed)
+        pending.replaceSubrange(frozenCount..., with: condensed)
         condensedAt = max(Self.pendingLimit, 2 * condensed.count)
     }
 }

@@ -16,49 +16,49 @@ import Synchronization
 /// credential that was removed during that time reappears with the preferred store. A refusal means that the preferred store does
 /// not exist (a machine without a Secret Service) and causes no warning; any other failure is warned about once.
 package final class LayeredCredentials: PermanentCredentials {
-    private let better: any PermanentCredentials
-    private let other: any PermanentCredentials
+    private let preferred: any PermanentCredentials
+    private let fallback: any PermanentCredentials
     private let warned = Mutex<Set<String>>([])
 
-    package init(_ better: any PermanentCredentials, otherwise other: any PermanentCredentials) {
-        self.better = better
-        self.other = other
+    package init(_ preferred: any PermanentCredentials, otherwise fallback: any PermanentCredentials) {
+        self.preferred = preferred
+        self.fallback = fallback
     }
 
-    package var place: String { other.place }
+    package var place: String { fallback.place }
 
-    package func mayHaveChanged() -> Bool { better.mayHaveChanged() || other.mayHaveChanged() }
+    package func mayHaveChanged() -> Bool { preferred.mayHaveChanged() || fallback.mayHaveChanged() }
 
-    package func load() throws(StoreFailure) -> [KeptCredential]? {
-        var kept: [KeptCredential] = []
+    package func load() throws(StoreFailure) -> [StoredCredential]? {
+        var kept: [StoredCredential] = []
         do throws(StoreFailure) {
-            kept = try better.load() ?? []
+            kept = try preferred.load() ?? []
         } catch {
             note(error)
         }
         // The last credential of a user, and the last default, take precedence.
-        guard let others = try other.load() else { return kept.isEmpty ? nil : kept }
+        guard let others = try fallback.load() else { return kept.isEmpty ? nil : kept }
         return kept + others
     }
 
-    package func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure) {
+    package func apply(_ changes: [CredentialChange], knowing known: [StoredCredential]) throws(StoreFailure) {
         do throws(StoreFailure) {
-            try better.apply(changes, knowing: known)
+            try preferred.apply(changes, knowing: known)
         } catch {
             note(error)
-            return try other.apply(changes, knowing: known)
+            return try fallback.apply(changes, knowing: known)
         }
-        guard try other.load()?.isEmpty == false else { return }
+        guard try fallback.load()?.isEmpty == false else { return }
         let removals = changes.map { change -> CredentialChange in
             guard case .store(let kept) = change else { return change }
             return .remove(kept.space, user: kept.user, includingSynchronizable: true)
         }
-        try other.apply(removals, knowing: [])
+        try fallback.apply(removals, knowing: [])
     }
 
     private func note(_ failure: StoreFailure) {
         if case .refused = failure { return }
         guard warned.withLock({ $0.insert(failure.reason).inserted }) else { return }
-        StoreWarnings.warn("credentials in \(better.place): \(failure.reason); using those in \(other.place)")
+        StoreWarnings.warn("credentials in \(preferred.place): \(failure.reason); using those in \(fallback.place)")
     }
 }

@@ -22,7 +22,7 @@ package protocol PermanentCredentials: Sendable {
     /// Loads all credentials.
     ///
     /// Returns nil if the stored data was damaged and set aside, so that only the caller still has the credentials.
-    func load() throws(StoreFailure) -> [KeptCredential]?
+    func load() throws(StoreFailure) -> [StoredCredential]?
 
     /// Applies changes in order and makes them durable.
     ///
@@ -30,5 +30,5 @@ package protocol PermanentCredentials: Sendable {
     ///   - changes: Often empty: then there is only something to do if the store has lost its data.
     ///   - known: The credentials that the caller knows, with the changes applied; used only if the stored data is damaged.
     /// - Throws: The reason that a change could not be made.
-    func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure)
+    func apply(_ changes: [CredentialChange], knowing known: [StoredCredential]) throws(StoreFailure)
 }

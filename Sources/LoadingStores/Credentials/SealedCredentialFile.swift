@@ -38,7 +38,7 @@ package final class SealedCredentialFile: PermanentCredentials {
     private struct State {
         /// The file as last read.
         var seen: SharedFile.Look?
-        var hasTidied = false
+        var hasRemovedLeftovers = false
     }
 
     private let file: SharedFile
@@ -61,7 +61,7 @@ package final class SealedCredentialFile: PermanentCredentials {
         return look != .unknown && look != state.withLock { $0.seen }
     }
 
-    package func load() throws(StoreFailure) -> [KeptCredential]? {
+    package func load() throws(StoreFailure) -> [StoredCredential]? {
         switch try found(try file.read()) {
         case .missing: return none()
         case .whole(let book, let stamp): return all(of: book, stamp)
@@ -78,11 +78,11 @@ package final class SealedCredentialFile: PermanentCredentials {
         }
     }
 
-    package func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure) {
+    package func apply(_ changes: [CredentialChange], knowing known: [StoredCredential]) throws(StoreFailure) {
         let locked = try file.lock()
         let isFirst = state.withLock { state in
-            defer { state.hasTidied = true }
-            return !state.hasTidied
+            defer { state.hasRemovedLeftovers = true }
+            return !state.hasRemovedLeftovers
         }
         if isFirst { locked.removeLeftovers() }
         var book = CredentialBook()
@@ -141,12 +141,12 @@ package final class SealedCredentialFile: PermanentCredentials {
         state.withLock { $0.seen = .missing }
     }
 
-    private func none() -> [KeptCredential] {
+    private func none() -> [StoredCredential] {
         state.withLock { $0.seen = .missing }
         return []
     }
 
-    private func all(of book: CredentialBook, _ stamp: FileStamp) -> [KeptCredential] {
+    private func all(of book: CredentialBook, _ stamp: FileStamp) -> [StoredCredential] {
         state.withLock { $0.seen = .present(stamp) }
         return book.kept
     }

@@ -42,7 +42,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
         nextLoad.withLock { Monitor.clock >= $0 }
     }
 
-    package func load() throws(StoreFailure) -> [KeptCredential]? {
+    package func load() throws(StoreFailure) -> [StoredCredential]? {
         nextLoad.withLock { $0 = Monitor.clock + Self.freshness }
         try open()
         do throws(StoreFailure) {
@@ -54,18 +54,18 @@ package final class SecretServiceCredentials: PermanentCredentials {
     }
 
     /// The default ones last, since the last one takes precedence.
-    private func all() throws(StoreFailure) -> [KeptCredential] {
+    private func all() throws(StoreFailure) -> [StoredCredential] {
         try items.items(with: ["program": program]).compactMap(Self.credential).sorted { !$0.isDefault && $1.isDefault }
     }
 
-    package func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure) {
+    package func apply(_ changes: [CredentialChange], knowing known: [StoredCredential]) throws(StoreFailure) {
         try open()
         for change in changes {
             switch change {
             case .store(let kept): try store(kept)
             case .remove(let space, let user, let includingSynchronizable):
                 // A credential with such attributes cannot have been stored.
-                guard isSpeakable(attributes(space, user)) else { continue }
+                guard hasNoNUL(attributes(space, user)) else { continue }
                 for item in try items.items(with: attributes(space, user)) {
                     guard includingSynchronizable || item.attributes["synchronizable"] != "yes" else { continue }
                     try items.removeItems(with: item.attributes)
@@ -76,7 +76,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
     }
 
     /// Whether the attributes contain no NUL, which ends the service's strings.
-    private func isSpeakable(_ attributes: [String: String]) -> Bool {
+    private func hasNoNUL(_ attributes: [String: String]) -> Bool {
         !attributes.values.contains { $0.utf8.contains(0) }
     }
 
@@ -84,8 +84,8 @@ package final class SecretServiceCredentials: PermanentCredentials {
         guard items.isAvailable else { throw .refused("there is no Secret Service") }
     }
 
-    private func store(_ kept: KeptCredential) throws(StoreFailure) {
-        guard isSpeakable(attributes(kept.space, kept.user)), !kept.password.utf8.contains(0) else {
+    private func store(_ kept: StoredCredential) throws(StoreFailure) {
+        guard hasNoNUL(attributes(kept.space, kept.user)), !kept.password.utf8.contains(0) else {
             throw .refused("values that contain NUL cannot be stored there")
         }
         let before = try items.items(with: attributes(kept.space, kept.user))
@@ -100,7 +100,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
         }
     }
 
-    private func put(_ kept: KeptCredential, inPlaceOf before: [SecretItem]) throws(StoreFailure) {
+    private func put(_ kept: StoredCredential, inPlaceOf before: [SecretItem]) throws(StoreFailure) {
         var all = attributes(kept.space, kept.user)
         all["default"] = kept.isDefault ? "yes" : "no"
         all["synchronizable"] = kept.isSynchronizable ? "yes" : "no"
@@ -111,7 +111,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
     }
 
     /// The label that a keyring manager shows.
-    private static func label(_ kept: KeptCredential) -> String {
+    private static func label(_ kept: StoredCredential) -> String {
         let space = kept.space
         let address = "\(space.kind.isEmpty ? "" : "\(space.kind)://")\(space.host):\(space.port)"
         return "\(space.isProxy ? "Proxy " : "")\(address)\(space.realm.map { " (\($0))" } ?? ""): \(kept.user)"
@@ -137,12 +137,12 @@ package final class SecretServiceCredentials: PermanentCredentials {
     }
 
     /// Nil if it is not an item that this type could have stored.
-    private static func credential(_ item: SecretItem) -> KeptCredential? {
+    private static func credential(_ item: SecretItem) -> StoredCredential? {
         let all = item.attributes
         guard let host = all["host"], let port = all["port"].flatMap({ Int($0) }), let kind = all["kind"],
             let method = all["method"].flatMap({ AuthenticationMethod(rawValue: $0) }), let user = all["user"]
         else { return nil }
-        let kept = KeptCredential(
+        let kept = StoredCredential(
             space: ProtectionSpace(
                 host: host,
                 port: port,

@@ -16,7 +16,7 @@ final class Answer<Value: Sendable>: @unchecked Sendable {
     /// Guarded by the lock of `monitor`.
     private var value: Value?
 
-    func give(_ value: Value) {
+    func fulfill(_ value: Value) {
         monitor.locked {
             self.value = value
             monitor.wakeAll()

@@ -20,7 +20,7 @@ import Musl
 package enum AtomicFile {
     package static let pieceSize = 65_536
     /// The separator in temporary names, between the final name and a random suffix.
-    package static let asideMark = ".tmp-"
+    package static let temporaryMark = ".tmp-"
 
     static func replace(
         _ name: String,
@@ -29,7 +29,7 @@ package enum AtomicFile {
         fault: FileStep.Fault?
     ) throws(StoreFailure) -> FileStamp {
         if let failure = fault?(.create) { throw failure }
-        let aside = name + asideMark + String(UInt64.random(in: .min ... .max), radix: 16)
+        let aside = name + temporaryMark + String(UInt64.random(in: .min ... .max), radix: 16)
         let file = try Descriptor(aside, in: directory.number, O_WRONLY | O_CREAT | O_EXCL, doing: "creating a temporary file")
         do throws(StoreFailure) {
             guard fchmod(file.number, 0o600) == 0 else { throw .system(errno, while: "setting its mode") }

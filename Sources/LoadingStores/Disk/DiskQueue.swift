@@ -41,7 +41,7 @@ package final class DiskQueue: Sendable {
     package static let patience = 3.0
 
     /// The maximum time, in seconds, that one work item may delay a flush.
-    package static let flushPatience = 15.0
+    package static let flushTimeout = 15.0
 
     package static let shared = DiskQueue(drainsAtExit: true)
     /// Runs only timers: its work never waits.
@@ -50,7 +50,7 @@ package final class DiskQueue: Sendable {
     private let workers: [DiskWorker]
     /// The memory of bodies that wait to be written.
     let writeBudget = WriteBudget()
-    private let flushPatience: Double
+    private let flushTimeout: Double
     /// Lanes for which a wait timed out and that have not finished their earlier work since.
     private let full = Mutex<Set<Lane>>([])
     private let watched = Mutex<[PendingCompletion]>([])
@@ -59,12 +59,12 @@ package final class DiskQueue: Sendable {
     ///
     /// Its threads end after their remaining work when the queue is released. Without threads, it behaves as if the system could
     /// not start one.
-    package convenience init(hasThread: Bool = true, flushPatience: Double = DiskQueue.flushPatience) {
-        self.init(drainsAtExit: false, hasThread: hasThread, flushPatience: flushPatience)
+    package convenience init(hasThread: Bool = true, flushTimeout: Double = DiskQueue.flushTimeout) {
+        self.init(drainsAtExit: false, hasThread: hasThread, flushTimeout: flushTimeout)
     }
 
-    private init(drainsAtExit: Bool, hasThread: Bool = true, flushPatience: Double = DiskQueue.flushPatience) {
-        self.flushPatience = flushPatience
+    private init(drainsAtExit: Bool, hasThread: Bool = true, flushTimeout: Double = DiskQueue.flushTimeout) {
+        self.flushTimeout = flushTimeout
         workers = Lane.allCases.map { _ in DiskWorker(mayStart: hasThread) }
         if drainsAtExit {
             atexit { DiskQueue.shared.drain(seconds: 10) }
@@ -93,7 +93,7 @@ package final class DiskQueue: Sendable {
     package func runAndWait<Value: Sendable>(on lane: Lane = .changes, _ work: @escaping @Sendable () -> Value) -> Value {
         if workers[lane.rawValue].isCurrent { return work() }
         let answer = Answer<Value>()
-        run(on: lane) { answer.give(work()) }
+        run(on: lane) { answer.fulfill(work()) }
         return answer.wait()
     }
 
@@ -101,7 +101,7 @@ package final class DiskQueue: Sendable {
     package func wait(for lane: Lane) {
         guard !workers[lane.rawValue].isCurrent else { return }
         let answer = Answer<Bool>()
-        run(on: lane) { answer.give(true) }
+        run(on: lane) { answer.fulfill(true) }
         while answer.wait(seconds: 0.5) == nil, !isStuck(lane) {}
     }
 
@@ -119,7 +119,7 @@ package final class DiskQueue: Sendable {
 
     /// Wraps a completion handler so that it is called once: by the caller, or from another thread if one work item of a lane
     /// takes so long that the disk, or a keyring that waits for its user, is unlikely to respond.
-    package func orWhenStuck(on lanes: [Lane], _ completion: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+    package func calledEvenIfStuck(on lanes: [Lane], _ completion: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let pending = PendingCompletion(lanes, completion)
         let mustWatch = watched.withLock { watched in
             watched.append(pending)
@@ -132,17 +132,17 @@ package final class DiskQueue: Sendable {
     /// Checks all pending completion handlers periodically, until none is left.
     private func watch() {
         // If the queue is released, all its work is done.
-        Self.clock.run(on: .upkeep, after: min(1, flushPatience / 4)) { [weak self] in
+        Self.clock.run(on: .upkeep, after: min(1, flushTimeout / 4)) { [weak self] in
             guard let self else { return }
-            let stuck = Set(Lane.allCases.filter { workers[$0.rawValue].isBusy(longerThan: flushPatience) })
-            let (given, mustGoOn) = watched.withLock { watched in
+            let stuck = Set(Lane.allCases.filter { workers[$0.rawValue].isBusy(longerThan: flushTimeout) })
+            let (given, hasPending) = watched.withLock { watched in
                 watched.removeAll { !$0.isPending }
                 let given = watched.filter { !stuck.isDisjoint(with: $0.lanes) }
                 watched.removeAll { !stuck.isDisjoint(with: $0.lanes) }
                 return (given, !watched.isEmpty)
             }
             for pending in given { pending.complete() }
-            if mustGoOn { watch() }
+            if hasPending { watch() }
         }
     }
 

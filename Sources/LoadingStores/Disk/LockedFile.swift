@@ -44,7 +44,7 @@ package struct LockedFile: ~Copyable {
 
     /// Removes temporary files of processes that ended while writing.
     package func removeLeftovers() {
-        for name in directory.names(prefix: file.name + AtomicFile.asideMark) {
+        for name in directory.names(prefix: file.name + AtomicFile.temporaryMark) {
             unlinkat(directory.number, name, 0)
         }
     }

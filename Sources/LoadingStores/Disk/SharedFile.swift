@@ -39,7 +39,7 @@ package struct SharedFile: Sendable {
     /// Several times the size of 3,000 cookies of the maximum size.
     package static let sizeLimit = 64 << 20
     /// The timeout for the lock, in seconds, in case a process is stopped while it holds the lock.
-    private static let lockPatience = 2.0
+    private static let lockTimeout = 2.0
 
     package let path: String
     let directory: String
@@ -74,7 +74,7 @@ package struct SharedFile: Sendable {
         guard !name.isEmpty, name.utf8.count < 200 else { throw .refused("its name is empty or too long") }
         let folder = try StoreDirectory(directory, creating: true, fault: fault)
         if let failure = fault?(.lock) { throw failure }
-        let deadline = Monitor.clock + Self.lockPatience
+        let deadline = Monitor.clock + Self.lockTimeout
         var pause: UInt32 = 200
         while true {
             let lock = try Descriptor(name + ".lock", in: folder.number, O_RDWR | O_CREAT, doing: "opening its lock file")

@@ -18,13 +18,13 @@ final class WriteBudget: Sendable {
 
     /// Reserves `count` bytes; returns whether they are within the limit.
     ///
-    /// The caller must return reserved bytes with ``giveBack(_:)``.
+    /// The caller must return reserved bytes with ``release(_:)``.
     func take(_ count: Int, isLimited: Bool = true) -> Bool {
         let (_, total) = taken.add(count, ordering: .relaxed)
         guard isLimited, total > Self.limit else { return true }
-        giveBack(count)
+        release(count)
         return false
     }
 
-    func giveBack(_ count: Int) { taken.subtract(count, ordering: .relaxed) }
+    func release(_ count: Int) { taken.subtract(count, ordering: .relaxed) }
 }

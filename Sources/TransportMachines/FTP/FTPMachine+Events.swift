@@ -29,7 +29,7 @@ extension FTPMachine {
         /// The data connection, or its TLS session, was lost.
         case dataFailed
         /// The expected data did not arrive, or, after the data was lost, no reply that explains why.
-        case gaveUp
+        case waitTimedOut
     }
 
     package enum Action: Hashable, Sendable {

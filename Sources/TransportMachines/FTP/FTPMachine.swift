@@ -44,8 +44,8 @@ package struct FTPMachine: Sendable {
     /// Why the transfer is incomplete; data in flight is delivered before the failure is reported.
     private var failure: Failure?
     /// The preliminary replies since the last command.
-    private var announcementCount = 0
-    private static let maximumAnnouncements = 16
+    private var preliminaryReplyCount = 0
+    private static let maximumPreliminaryReplies = 16
     /// The server refused `REST` before `STOR`, so `APPE` is used instead.
     private var appends = false
 
@@ -59,7 +59,7 @@ package struct FTPMachine: Sendable {
     package mutating func handle(_ event: Event) -> [Action] {
         switch (event, state) {
         case (_, .over): return []
-        case (.controlEnded, _): return endOfControl()
+        case (.controlEnded, _): return handleControlEnd()
         case (.opened(let isIPv6), .connecting):
             self.isIPv6 = isIPv6
             guard plan.security != .implicit else { return go(to: .securing, .secure) }
@@ -79,8 +79,8 @@ package struct FTPMachine: Sendable {
             guard !isComplete, !controlHasEnded else { return dataWasLost() }
             return go(to: .awaitingReason)
         case (.dataFailed, .connectingData), (.dataFailed, .restarting), (.dataFailed, .beginning): return []
-        case (.gaveUp, .awaitingReason): return dataWasLost()
-        case (.gaveUp, .transferring) where failure != nil || controlHasEnded && !isComplete: return incomplete()
+        case (.waitTimedOut, .awaitingReason): return dataWasLost()
+        case (.waitTimedOut, .transferring) where failure != nil || controlHasEnded && !isComplete: return incomplete()
         case (.replied(let reply), _): return take(reply)
         default: return []
         }
@@ -100,33 +100,33 @@ package struct FTPMachine: Sendable {
     private mutating func take(_ reply: FTPReply) -> [Action] {
         // Can arrive at any time: the server closes the connection (RFC 959, section 4.2.2).
         if reply.code == 421 {
-            return fail(state == .greeting ? .noConnection : .lost, "the server is closing the connection: \(said(reply))")
+            return fail(state == .greeting ? .noConnection : .lost, "the server is closing the connection: \(quote(reply))")
         }
-        announcementCount = reply.isPreliminary ? announcementCount + 1 : 0
-        guard announcementCount <= Self.maximumAnnouncements else {
-            return fail(.malformed, "the server sent too many preliminary replies: \(said(reply))")
+        preliminaryReplyCount = reply.isPreliminary ? preliminaryReplyCount + 1 : 0
+        guard preliminaryReplyCount <= Self.maximumPreliminaryReplies else {
+            return fail(.malformed, "the server sent too many preliminary replies: \(quote(reply))")
         }
         switch state {
         case .greeting:
             if reply.isPreliminary { return [] }
-            guard reply.isSuccess else { return fail(.noConnection, "the server does not accept connections: \(said(reply))") }
+            guard reply.isSuccess else { return fail(.noConnection, "the server does not accept connections: \(quote(reply))") }
             guard plan.security == .explicit else { return go(to: .findingLogin, .findLogin(refusal: nil)) }
             return go(to: .authenticating, .send(FTPCommand("AUTH", "TLS")))
         case .authenticating:
-            guard reply.code == 234 else { return fail(.notSecure, "the server does not start TLS: \(said(reply))") }
+            guard reply.code == 234 else { return fail(.notSecure, "the server does not start TLS: \(quote(reply))") }
             return go(to: .securing, .secure)
         case .user, .password: return takeLogin(reply)
         case .protecting:
-            guard reply.isSuccess else { return fail(.notSecure, "the server does not protect its data: \(said(reply))") }
+            guard reply.isSuccess else { return fail(.notSecure, "the server does not protect its data: \(quote(reply))") }
             return go(to: .protectingData, .send(FTPCommand("PROT", "P")))
         case .protectingData:
-            guard reply.isSuccess else { return fail(.notSecure, "the server does not protect its data: \(said(reply))") }
+            guard reply.isSuccess else { return fail(.notSecure, "the server does not protect its data: \(quote(reply))") }
             return changeDirectory(0)
         case .directory(let index):
             guard reply.isSuccess else { return refused(reply, by: "the directory") }
             return changeDirectory(index + 1)
         case .type:
-            guard reply.isSuccess else { return fail(.refused, "the server does not accept the transfer type: \(said(reply))") }
+            guard reply.isSuccess else { return fail(.refused, "the server does not accept the transfer type: \(quote(reply))") }
             return describe()
         case .size:
             if reply.code == 213 { beginning.size = reply.number }
@@ -147,18 +147,18 @@ package struct FTPMachine: Sendable {
             // A server that lets files be stored but not read refuses SIZE, so the size cannot be checked.
             if reply.isRefusal, beginning.offset == 0 { return go(to: .over, .end) }
             guard reply.code == 213, let size = reply.number, size == beginning.offset + (count ?? 0) else {
-                return fail(.lost, "the server does not have the whole file: \(said(reply))")
+                return fail(.lost, "the server does not have the whole file: \(quote(reply))")
             }
             return go(to: .over, .end)
         case .connecting, .securing, .findingLogin, .connectingData, .over:
-            return fail(.refused, "the server sent an unexpected reply: \(said(reply))")
+            return fail(.refused, "the server sent an unexpected reply: \(quote(reply))")
         }
     }
 
-    private func said(_ reply: FTPReply) -> String { reply.message.isEmpty ? "\(reply.code)" : "\(reply.code) \(reply.message)" }
+    private func quote(_ reply: FTPReply) -> String { reply.message.isEmpty ? "\(reply.code)" : "\(reply.code) \(reply.message)" }
 
     private mutating func refused(_ reply: FTPReply, by what: String) -> [Action] {
-        if mayWantReuse(reply) { return refusedWithoutReuse(reply) }
+        if mayRequireSessionReuse(reply) { return failWithoutSessionReuse(reply) }
         let kind: Failure.Kind =
             switch reply.code {
             case 550 where !plan.transfer.isStore: .noSuchFile
@@ -168,7 +168,7 @@ package struct FTPMachine: Sendable {
             case 522, 534, 535, 536: .notSecure
             default: .refused
             }
-        return fail(kind, "the server refuses \(what): \(said(reply))")
+        return fail(kind, "the server refuses \(what): \(quote(reply))")
     }
 
     // MARK: Login
@@ -179,9 +179,9 @@ package struct FTPMachine: Sendable {
         case 331 where state == .user:
             return go(to: .password, .send(FTPCommand("PASS", login?.password ?? [])))
         case 332:
-            return fail(.refused, "the server requires an account besides the login, which is not supported: \(said(reply))")
-        case 430, 530, 501, 500...599: return go(to: .findingLogin, .findLogin(refusal: said(reply)))
-        default: return fail(.refused, "the server does not accept the login: \(said(reply))")
+            return fail(.refused, "the server requires an account besides the login, which is not supported: \(quote(reply))")
+        case 430, 530, 501, 500...599: return go(to: .findingLogin, .findLogin(refusal: quote(reply)))
+        default: return fail(.refused, "the server does not accept the login: \(quote(reply))")
         }
     }
 
@@ -242,7 +242,7 @@ package struct FTPMachine: Sendable {
         if isExtended, reply.isRefusal, !isIPv6 { return go(to: .passive(isExtended: false), .send(FTPCommand("PASV"))) }
         guard reply.code == (isExtended ? 229 : 227) else { return refused(reply, by: "a data connection") }
         guard let port = isExtended ? reply.extendedPassivePort : reply.passivePort else {
-            return fail(.refused, "the server's reply has no port for the data connection: \(said(reply))")
+            return fail(.refused, "the server's reply has no port for the data connection: \(quote(reply))")
         }
         // The address in a PASV reply is ignored: it may be that of any host (CVE-2020-8284).
         return go(to: .connectingData, .connect(port))
@@ -271,7 +271,7 @@ package struct FTPMachine: Sendable {
             return refused(reply, by: plan.name == nil ? "the listing" : "the file")
         }
         guard reply.isPreliminary || reply.code == 226 || reply.code == 250 else {
-            return fail(.refused, "the server did not start the transfer: \(said(reply))")
+            return fail(.refused, "the server did not start the transfer: \(quote(reply))")
         }
         isComplete = !reply.isPreliminary
         guard plan.security == .none else { return go(to: .securingData, .secureData) }
@@ -286,20 +286,20 @@ package struct FTPMachine: Sendable {
         if reply.isPreliminary { return [] }
         guard reply.code == 226 || reply.code == 250 else { return endRefused(reply) }
         // Otherwise a server could keep a load running forever.
-        guard !isComplete else { return fail(.malformed, "the server completed the transfer twice: \(said(reply))") }
+        guard !isComplete else { return fail(.malformed, "the server completed the transfer twice: \(quote(reply))") }
         isComplete = true
         return state == .awaitingReason ? dataWasLost() : endOfTransfer()
     }
 
     private mutating func endRefused(_ reply: FTPReply) -> [Action] {
-        if mayWantReuse(reply) { return refusedWithoutReuse(reply) }
+        if mayRequireSessionReuse(reply) { return failWithoutSessionReuse(reply) }
         let kind: Failure.Kind =
             switch reply.code {
             case 452, 552: .tooLarge
             case 532, 553: .mayNot
             default: .lost
             }
-        failure = failure ?? Failure(kind: kind, message: "the transfer was not completed: \(said(reply))")
+        failure = failure ?? Failure(kind: kind, message: "the transfer was not completed: \(quote(reply))")
         guard state == .transferring, count == nil, !plan.transfer.isStore else { return incomplete() }
         return [.expectEnd]
     }
@@ -311,16 +311,16 @@ package struct FTPMachine: Sendable {
     }
 
     /// Whether a TLS server may be refusing a data connection because it does not resume the control connection's session.
-    private func mayWantReuse(_ reply: FTPReply) -> Bool {
+    private func mayRequireSessionReuse(_ reply: FTPReply) -> Bool {
         guard plan.security != .none else { return false }
         return reply.code == 522 || reply.code == 425 || state == .securingData || state == .awaitingReason && count == nil
     }
 
-    private mutating func refusedWithoutReuse(_ reply: FTPReply) -> [Action] {
+    private mutating func failWithoutSessionReuse(_ reply: FTPReply) -> [Action] {
         fail(
             .notSecure,
             """
-            the data connection was refused: \(said(reply)); the server may require that it resumes the TLS session of the control \
+            the data connection was refused: \(quote(reply)); the server may require that it resumes the TLS session of the control \
             connection, which is not supported (vsftpd: require_ssl_reuse=NO, proftpd: TLSOptions NoSessionReuseRequired)
             """)
     }
@@ -346,7 +346,7 @@ package struct FTPMachine: Sendable {
         return fail(.lost, "the data connection was lost, or ended without TLS's close_notify")
     }
 
-    private mutating func endOfControl() -> [Action] {
+    private mutating func handleControlEnd() -> [Action] {
         controlHasEnded = true
         switch state {
         // Data on the data connection is still delivered, but without the final reply the transfer has not succeeded.

@@ -63,7 +63,7 @@ extension URLCache {
                 answer.semaphore.signal()
             }
             while answer.semaphore.wait(timeout: .now() + DiskQueue.patience) == .timedOut {
-                guard !pending.isMoving else { continue }
+                guard !pending.isMakingProgress else { continue }
                 // If the disk does not respond, there is no hit.
                 pending.cancel()
                 break

@@ -50,15 +50,15 @@ struct CacheRaceTests {
         let first = Gate(place.queue, .answers)
         let lookUp = try waitingLookUp(cache)
         let answer = lookUp { _ in }
-        let isMoving = Mutex(false)
+        let isMakingProgress = Mutex(false)
         // Between the first and the second step.
         place.queue.run(on: .answers) {
-            isMoving.withLock { $0 = answer.isMoving }
+            isMakingProgress.withLock { $0 = answer.isMakingProgress }
             answer.cancel()
         }
         first.open()
         place.settle()
-        #expect(isMoving.withLock { $0 })
+        #expect(isMakingProgress.withLock { $0 })
         // A verified body would be a hit at once.
         guard case .wait = cache.lookUp(key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start) else {
             Issue.record("the body was verified")
@@ -121,7 +121,7 @@ struct CacheRaceTests {
         async throws
     {
         let place = try CachePlace()
-        let queue = DiskQueue(flushPatience: 0.05)
+        let queue = DiskQueue(flushTimeout: 0.05)
         let cache = place.cache(queue: queue)
         let cookies = CookieStore(file: nil, queue: queue)
         let credentials = CredentialStore(permanent: ScriptedPlace(), queue: queue)

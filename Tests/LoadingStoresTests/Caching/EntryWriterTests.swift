@@ -84,7 +84,7 @@ import Testing
             most = max(most, count * piece.count - max(0, written))
         }
         writer.finish()
-        #expect(most <= EntryWriter.heldLimit + piece.count)
+        #expect(most <= EntryWriter.bufferLimit + piece.count)
         guard case .file(let file) = try #require(cache.get()).body else { throw CacheBodyFile.Damaged() }
         #expect(file.length == 16 << 20)
         for offset in stride(from: 0, to: file.length, by: piece.count) {

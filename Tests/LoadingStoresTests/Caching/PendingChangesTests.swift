@@ -16,29 +16,29 @@ import Testing
 
     @Test func `a lookup waits for changes of its key and of all keys`() {
         var changes = PendingChanges()
-        #expect(changes.areNone)
+        #expect(changes.isEmpty)
         for _ in 0..<2 { #expect(begin(&changes, one)) }
-        #expect(changes.concern(one) && changes.mayConcern(one) && !changes.mayConcern(other) && !changes.areNone)
+        #expect(changes.affects(one) && changes.mayAffect(one) && !changes.mayAffect(other) && !changes.isEmpty)
         #expect(begin(&changes, nil))
-        #expect(changes.mayConcern(other) && !changes.concern(other) && !changes.includeRemoval)
+        #expect(changes.mayAffect(other) && !changes.affects(other) && !changes.includesRemoval)
         changes.end(one, removesAll: false)
         changes.end(nil, removesAll: false)
-        #expect(changes.mayConcern(one) && !changes.mayConcern(other))
+        #expect(changes.mayAffect(one) && !changes.mayAffect(other))
         changes.end(one, removesAll: false)
-        #expect(changes.areNone && !changes.mayConcern(one))
+        #expect(changes.isEmpty && !changes.mayAffect(one))
     }
 
     @Test func `a removal of all entries is pending until it runs, and final until another change follows`() {
         var changes = PendingChanges()
         #expect(begin(&changes, nil, removesAll: true))
-        #expect(changes.includeRemoval && changes.endInRemoval)
+        #expect(changes.includesRemoval && changes.endsInRemoval)
         #expect(begin(&changes, one))
-        #expect(changes.includeRemoval && !changes.endInRemoval)
+        #expect(changes.includesRemoval && !changes.endsInRemoval)
         #expect(begin(&changes, nil, removesAll: true))
-        changes.removalRuns()
-        #expect(changes.includeRemoval && !changes.endInRemoval)
+        changes.removalStarted()
+        #expect(changes.includesRemoval && !changes.endsInRemoval)
         for _ in 0..<2 { changes.end(nil, removesAll: true) }
-        #expect(!changes.includeRemoval && !changes.areNone)
+        #expect(!changes.includesRemoval && !changes.isEmpty)
     }
 
     @Test func `changes of single keys are limited, and those of all keys are not`() {
@@ -54,10 +54,10 @@ import Testing
         var changes = PendingChanges()
         changes.proceed()
         changes.proceed()
-        changes.wentOn()
-        #expect(changes.areUnfinished && changes.areNone)
-        changes.wentOn()
-        #expect(!changes.areUnfinished)
+        changes.continuationEnded()
+        #expect(changes.hasUnfinished && changes.isEmpty)
+        changes.continuationEnded()
+        #expect(!changes.hasUnfinished)
     }
 
     private func begin(_ changes: inout PendingChanges, _ key: CacheEntryName?, removesAll: Bool = false) -> Bool {

@@ -111,15 +111,15 @@ struct SlowDiskCacheTests {
         }
         let gate = Gate(place.queue, .changes)
         let first = try writer()
-        #expect(first.isOpen && first.isBehind && !first.isHopeless)
+        #expect(first.isOpen && first.isBehind && !first.isDiskStuck)
         first.giveUp()
         let second = try writer()
-        #expect(!second.isOpen && !second.isBehind && second.isHopeless)
+        #expect(!second.isOpen && !second.isBehind && second.isDiskStuck)
         second.finish()
         gate.open()
         place.settle()
         let third = try writer()
-        #expect(third.isOpen && !third.isHopeless)
+        #expect(third.isOpen && !third.isDiskStuck)
         third.finish()
         place.settle()
         #expect(try cache.body() == large)
@@ -192,11 +192,11 @@ struct SlowDiskCacheTests {
         guard case .wait(let lookUp) = ask(cache, Sample.key) else { throw CacheBodyFile.Damaged() }
         let done = DispatchSemaphore(value: 0)
         let answer = lookUp { _ in done.signal() }
-        #expect(!answer.isMoving)
+        #expect(!answer.isMakingProgress)
         first.open()
         // The second gate is reached after the first step.
         let second = Gate(place.queue, .answers)
-        #expect(answer.isMoving)
+        #expect(answer.isMakingProgress)
         second.open()
         done.wait()
     }

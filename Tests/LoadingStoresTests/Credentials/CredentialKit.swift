@@ -58,11 +58,11 @@ final class ScriptedPlace: PermanentCredentials {
     private let state = Mutex(State())
     let place = "a scripted place"
 
-    init(_ kept: [KeptCredential] = []) {
+    init(_ kept: [StoredCredential] = []) {
         state.withLock { $0.book = CredentialBook(kept) }
     }
 
-    var kept: [KeptCredential] { state.withLock { $0.book.kept } }
+    var kept: [StoredCredential] { state.withLock { $0.book.kept } }
     /// The number of changes applied to it.
     var changeCount: Int { state.withLock { $0.changeCount } }
     var loads: Int { state.withLock { $0.loads } }
@@ -79,7 +79,7 @@ final class ScriptedPlace: PermanentCredentials {
 
     func mayHaveChanged() -> Bool { state.withLock { $0.hasChanged } }
 
-    func load() throws(StoreFailure) -> [KeptCredential]? {
+    func load() throws(StoreFailure) -> [StoredCredential]? {
         if let failure = state.withLock({ $0.failure }) { throw failure }
         return state.withLock { state in
             state.loads += 1
@@ -88,7 +88,7 @@ final class ScriptedPlace: PermanentCredentials {
         }
     }
 
-    func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure) {
+    func apply(_ changes: [CredentialChange], knowing known: [StoredCredential]) throws(StoreFailure) {
         if let failure = state.withLock({ $0.failure }) { throw failure }
         state.withLock { state in
             state.book.apply(changes)

@@ -34,8 +34,8 @@ import Testing
 
     @Test func `records truncated within a record are refused`() throws {
         let kept = [
-            KeptCredential(space: space(), user: "u", password: "p"),
-            KeptCredential(space: space(realm: nil), user: "v", password: "q", isSynchronizable: true, isDefault: true),
+            StoredCredential(space: space(), user: "u", password: "p"),
+            StoredCredential(space: space(realm: nil), user: "v", password: "q", isSynchronizable: true, isDefault: true),
         ]
         let bytes = CredentialFile.encode(kept)
         let first = CredentialFile.encode([kept[0]]).count

@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test func `descriptions contain no secrets`() {
-        let kept = KeptCredential(space: space(), user: "Aladdin", password: "open sesame")
+        let kept = StoredCredential(space: space(), user: "Aladdin", password: "open sesame")
         var texts = [
             "\(kept)", String(reflecting: kept), "\(CredentialChange.store(kept))", "\(CredentialStore(permanent: nil))",
         ]
@@ -173,7 +173,7 @@ import Testing
 }
 
 @Suite struct CredentialStorePlaceTests {
-    private let kept = KeptCredential(space: space(), user: "u", password: "p", isDefault: true)
+    private let kept = StoredCredential(space: space(), user: "u", password: "p", isDefault: true)
 
     @Test func `credentials are loaded when they are first needed, and once`() async {
         let place = ScriptedPlace([kept])
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test func `changes made before loading apply to the loaded credentials`() async {
-        let other = KeptCredential(space: space(), user: "v", password: "q")
+        let other = StoredCredential(space: space(), user: "v", password: "q")
         let place = ScriptedPlace([kept, other])
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         store.set(password("w"), for: space())
@@ -248,7 +248,7 @@ import Testing
         store.onChange { tally.add() }
         await store.prepare()
         #expect(tally.count == 0)
-        place.change(.store(KeptCredential(space: space(), user: "u", password: "changed")))
+        place.change(.store(StoredCredential(space: space(), user: "u", password: "changed")))
         await store.prepare()
         #expect(store.lookup(space())?.password == "changed")
         #expect(tally.count == 1)
@@ -308,7 +308,7 @@ import Testing
                 case 4..<10: return .remove(space, user: user, includingSynchronizable: false)
                 default:
                     return .store(
-                        KeptCredential(
+                        StoredCredential(
                             space: space, user: user, password: "\(Int.random(in: 0..<9, using: &random))",
                             isSynchronizable: Bool.random(using: &random), isDefault: Bool.random(using: &random)))
                 }

@@ -12,12 +12,12 @@ import LoadingStores
 import Testing
 
 @Suite struct LayeredCredentialsTests {
-    private let old = KeptCredential(space: space(), user: "u", password: "old")
-    private let new = KeptCredential(space: space(), user: "u", password: "new", isSynchronizable: true)
+    private let old = StoredCredential(space: space(), user: "u", password: "old")
+    private let new = StoredCredential(space: space(), user: "u", password: "new", isSynchronizable: true)
     private let absent = StoreFailure.refused("testing that there is none")
 
     @Test func `both places are read, and the fallback's credential is preferred`() throws {
-        let second = KeptCredential(space: space(), user: "v", password: "p")
+        let second = StoredCredential(space: space(), user: "v", password: "p")
         let layers = LayeredCredentials(ScriptedPlace([old, second]), otherwise: ScriptedPlace([new]))
         #expect(CredentialBook(try layers.load() ?? []) == CredentialBook([new, second]))
     }

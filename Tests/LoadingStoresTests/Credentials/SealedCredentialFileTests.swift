@@ -53,7 +53,7 @@ import Testing
     @Test func `the order of credentials in the file depends only on its content`() {
         // No realm and an empty realm are different spaces.
         let kept = [nil, "", "r"].flatMap { realm in
-            ["u", "v"].map { KeptCredential(space: space(realm: realm), user: $0, password: "p") }
+            ["u", "v"].map { StoredCredential(space: space(realm: realm), user: $0, password: "p") }
         }
         let first = CredentialBook(kept).kept
         // The iteration order of a dictionary differs each time.

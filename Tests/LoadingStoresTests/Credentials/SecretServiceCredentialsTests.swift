@@ -72,8 +72,8 @@ private final class ScriptedItems: SecretItems {
 
     private func book(_ program: String = "p") throws -> CredentialBook { CredentialBook(try place(program).load() ?? []) }
 
-    private func kept(_ user: String, _ password: String = "secret", isDefault: Bool = false) -> KeptCredential {
-        KeptCredential(space: space(), user: user, password: password, isDefault: isDefault)
+    private func kept(_ user: String, _ password: String = "secret", isDefault: Bool = false) -> StoredCredential {
+        StoredCredential(space: space(), user: user, password: password, isDefault: isDefault)
     }
 
     /// A random change.
@@ -89,7 +89,7 @@ private final class ScriptedItems: SecretItems {
         case 1..<6: return .remove(space, user: user, includingSynchronizable: .random(using: &generator))
         default:
             return .store(
-                KeptCredential(
+                StoredCredential(
                     space: space, user: user, password: String(UInt8.random(in: 0...9, using: &generator)),
                     isSynchronizable: .random(using: &generator), isDefault: Int.random(in: 0..<4, using: &generator) == 0))
         }
@@ -114,7 +114,7 @@ private final class ScriptedItems: SecretItems {
                 try place.apply([change], knowing: [])
                 book.apply(change)
                 // A space is returned in its normalized form.
-                let usual = { (kept: [KeptCredential]) in Set(kept.map(Plain.init)) }
+                let usual = { (kept: [StoredCredential]) in Set(kept.map(Plain.init)) }
                 #expect(usual(try place.load() ?? []) == usual(book.kept), "seed \(seed), step \(step): \(change)")
             }
             #expect(items.all.count == book.kept.count)
@@ -122,8 +122,8 @@ private final class ScriptedItems: SecretItems {
     }
 
     private struct Plain: Hashable {
-        let kept: KeptCredential
-        init(_ kept: KeptCredential) {
+        let kept: StoredCredential
+        init(_ kept: StoredCredential) {
             var kept = kept
             kept.space.host = kept.space.host.lowercased()
             if kept.space.port == 0, !kept.space.isProxy { kept.space.port = 443 }

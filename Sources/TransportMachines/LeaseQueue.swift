@@ -14,7 +14,7 @@
 ///
 /// Leaving from the middle only removes a lease from the table of `Waiter`s. Its entry is dropped when it reaches the front, or
 /// when half of the queue consists of such entries, so every operation takes amortized constant time.
-struct WaitingLine {
+struct LeaseQueue {
     /// The state of a queued lease.
     struct Waiter {
         var origin: OriginID
@@ -62,7 +62,7 @@ struct WaitingLine {
     var isEmpty: Bool { count == 0 }
 
     /// Whether all leases have the same priority, so that a joining lease is the last.
-    var isInOrderOfJoining: Bool { bands.count < 2 }
+    var isFIFO: Bool { bands.count < 2 }
 
     /// The highest priority of a queued lease; may be one that has just left.
     var highestPriority: Float? { bands.last?.priority }
@@ -111,13 +111,13 @@ struct WaitingLine {
             leases.append(bands[index].entries[heads[index]].lease)
             repeat {
                 heads[index] += 1
-            } while heads[index] < bands[index].entries.count && isStruckOut(index, heads[index], waiters)
+            } while heads[index] < bands[index].entries.count && isRemoved(index, heads[index], waiters)
         }
         return leases
     }
 
     /// Call this after a lease of this queue was removed from `waiters`, or got another ticket.
-    mutating func didStrikeOut(waiters: [LeaseID: Waiter]) {
+    mutating func didRemove(waiters: [LeaseID: Waiter]) {
         count -= 1
         guard entryCount > 32, entryCount > 2 * count else { return }
         for index in bands.indices {
@@ -129,7 +129,7 @@ struct WaitingLine {
         entryCount = bands.reduce(0) { $0 + $1.entries.count }
     }
 
-    private func isStruckOut(_ band: Int, _ place: Int, _ waiters: [LeaseID: Waiter]) -> Bool {
+    private func isRemoved(_ band: Int, _ place: Int, _ waiters: [LeaseID: Waiter]) -> Bool {
         let entry = bands[band].entries[place]
         return waiters[entry.lease]?.ticket != entry.ticket
     }

@@ -10,7 +10,7 @@
 package import LoadingModel
 
 /// A user name and password that outlast the process, and their protection space.
-package struct KeptCredential: Sendable, Hashable {
+package struct StoredCredential: Sendable, Hashable {
     package var space: ProtectionSpace
     package var user: String
     package var password: String
@@ -51,7 +51,7 @@ package struct KeptCredential: Sendable, Hashable {
     }
 }
 
-extension KeptCredential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension StoredCredential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The protection space; secrets are never printed.
     package var description: String { "a password for \(space.kind)://\(space.host):\(space.port)" }
 

@@ -25,7 +25,7 @@ import Musl
 ///
 /// Sendable because only one thread at a time uses it: the thread of the disk queue, or the thread that releases the last
 /// reference.
-final class AsideFile: @unchecked Sendable {
+final class TemporaryCacheFile: @unchecked Sendable {
     /// The subdirectory of the cache's directory.
     static let folder = "aside"
 
@@ -38,11 +38,11 @@ final class AsideFile: @unchecked Sendable {
     private(set) var hasFailed = false
 
     /// Set if the file stays open beyond one work item on the queue.
-    private var room: FileReservation?
+    private var reservation: FileReservation?
 
-    init(directory: String, room: FileReservation? = nil) {
+    init(directory: String, reservation: FileReservation? = nil) {
         self.directory = directory
-        self.room = room
+        self.reservation = reservation
     }
 
     deinit { discard() }
@@ -110,7 +110,7 @@ final class AsideFile: @unchecked Sendable {
         path = ""
         if descriptor >= 0 { _ = cls_close(descriptor) }
         descriptor = -1
-        room = nil
+        reservation = nil
         hasFailed = true
     }
 

@@ -13,11 +13,11 @@ extension PoolMachine {
     ///
     /// The next lease then gets a dial.
     mutating func fail(_ connection: ConnectionID) -> [Action] {
-        guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
+        guard let entry = connections[connection], case .dialing = entry.stage else { return [] }
         let origin = entry.origin
         var actions: [Action] = []
         if let place = origins.index(forKey: origin),
-            origins.values[place].line.count > origins.values[place].dials.count - 1,
+            origins.values[place].queue.count > origins.values[place].dials.count - 1,
             // A lease that waits for a second connection falls back to the first.
             origins.values[place].shared.isEmpty, let lease = popFirst(origin)
         {
@@ -32,7 +32,7 @@ extension PoolMachine {
 
     mutating func close(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection] else { return [] }
-        if case .dialling = entry.stage { return fail(connection) }
+        if case .dialing = entry.stage { return fail(connection) }
         remove(connection)
         return dialIfNeeded(entry.origin)
     }
@@ -96,7 +96,7 @@ extension PoolMachine {
                 remove(connection)
                 actions.append(.close(connection))
             case .leased: retire(connection)
-            case .dialling, nil: continue
+            case .dialing, nil: continue
             }
         }
         return actions + stopSweep() + dial(for: left)
@@ -110,10 +110,10 @@ extension PoolMachine {
             actions.append(.refuse(lease, failedDial: nil))
         }
         waiters = [:]
-        for origin in origins.keys { origins[origin]?.clearLine() }
+        for origin in origins.keys { origins[origin]?.clearQueue() }
         starved = OriginQueue()
         for connection in connections.keys.sorted(by: { $0.number < $1.number }) {
-            guard case .dialling = connections[connection]?.stage else { continue }
+            guard case .dialing = connections[connection]?.stage else { continue }
             remove(connection)
             actions.append(.cancelDial(connection))
         }

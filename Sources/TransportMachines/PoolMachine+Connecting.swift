@@ -29,7 +29,7 @@ extension PoolMachine {
         guard let place = origins.index(forKey: origin) else { return }
         origins.values[place].lastJoined = lease
         guard !origins.values[place].dials.isEmpty || !origins.values[place].shared.isEmpty else { return }
-        if !origins.values[place].line.isInOrderOfJoining { origins.values[place].isReordered = true }
+        if !origins.values[place].queue.isFIFO { origins.values[place].isReordered = true }
         unsettled.append(origin)
     }
 
@@ -45,7 +45,7 @@ extension PoolMachine {
             return []
         }
         origins.values[place].suspended.insert(lease)
-        return origins.values[place].connecting.remove(lease) == nil ? [] : [.heldUp(lease)]
+        return origins.values[place].connecting.remove(lease) == nil ? [] : [.paused(lease)]
     }
 
     mutating func ask(_ origin: OriginID, _ isAsked: Bool) -> [Action] {
@@ -66,7 +66,7 @@ extension PoolMachine {
     private mutating func settle(_ origin: OriginID) -> [Action] {
         guard let place = origins.index(forKey: origin) else { return [] }
         let suspended = origins.values[place].suspended
-        let lineCount = origins.values[place].line.count - suspended.count
+        let lineCount = origins.values[place].queue.count - suspended.count
         let before = origins.values[place].connecting.count
         let count = origins.values[place].questionCount > 0 ? 0 : min(connectingLimit(origins.values[place]), lineCount)
         let isReordered = origins.values[place].isReordered
@@ -78,12 +78,12 @@ extension PoolMachine {
         {
             return [.connecting(last)]
         }
-        var front = origins.values[place].line.first(count + suspended.count, of: waiters)
+        var front = origins.values[place].queue.first(count + suspended.count, of: waiters)
         if !suspended.isEmpty { front = Array(front.filter { !suspended.contains($0) }.prefix(count)) }
         let connecting = origins.values[place].connecting
         origins.values[place].connecting = Set(front)
-        let heldUp = connecting.subtracting(front).sorted { $0.number < $1.number }
-        return heldUp.map { .heldUp($0) } + front.filter { !connecting.contains($0) }.map { .connecting($0) }
+        let paused = connecting.subtracting(front).sorted { $0.number < $1.number }
+        return paused.map { .paused($0) } + front.filter { !connecting.contains($0) }.map { .connecting($0) }
     }
 
     private func connectingLimit(_ origin: Origin) -> Int {
@@ -96,8 +96,8 @@ extension PoolMachine {
 
 extension PoolMachine.Origin {
     /// Removes all queued leases.
-    mutating func clearLine() {
-        line = WaitingLine()
+    mutating func clearQueue() {
+        queue = LeaseQueue()
         connecting = []
         suspended = []
         isStarved = false

@@ -9,28 +9,28 @@
 
 /// The process-wide budget for connections: dials ask for a place in it, and origins that need one take turns.
 extension PoolMachine {
-    mutating func waitForRoom(_ origin: OriginID) -> [Action] {
+    mutating func waitForCapacity(_ origin: OriginID) -> [Action] {
         if origins[origin]?.isStarved == false {
             origins[origin]?.isStarved = true
             starved.append(origin, isLast: isBackground(origin))
         }
-        return askForRoom()
+        return requestCapacity()
     }
 
     /// Whether all leases that wait for the origin have a priority below those that apps set.
-    private func isBackground(_ origin: OriginID) -> Bool { (origins[origin]?.line.highestPriority ?? 0) < 0 }
+    private func isBackground(_ origin: OriginID) -> Bool { (origins[origin]?.queue.highestPriority ?? 0) < 0 }
 
-    private mutating func askForRoom() -> [Action] {
-        guard !isAskingForRoom, !starved.isEmpty else { return [] }
-        isAskingForRoom = true
-        return [.askForRoom]
+    private mutating func requestCapacity() -> [Action] {
+        guard !isRequestingCapacity, !starved.isEmpty else { return [] }
+        isRequestingCapacity = true
+        return [.requestCapacity]
     }
 
     /// Starts the first queued origin's dial.
     ///
     /// An origin that needs another dial moves to the end of the queue.
-    mutating func useRoom() -> [Action] {
-        isAskingForRoom = false
+    mutating func useCapacity() -> [Action] {
+        isRequestingCapacity = false
         while let origin = starved.popFirst() {
             origins[origin]?.isStarved = false
             guard needsDial(origin) else { continue }
@@ -39,20 +39,20 @@ extension PoolMachine {
                 origins[origin]?.isStarved = true
                 starved.append(origin, isLast: isBackground(origin))
             }
-            return [dial] + askForRoom()
+            return [dial] + requestCapacity()
         }
-        return [.giveRoomBack]
+        return [.returnCapacity]
     }
 
     /// The leases of the origin keep waiting, and the origin queues for a place again.
     mutating func starve(_ connection: ConnectionID) -> [Action] {
-        guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
+        guard let entry = connections[connection], case .dialing = entry.stage else { return [] }
         remove(connection)
         return dialIfNeeded(entry.origin)
     }
 
     /// Closes some of the idle connections, the longest idle first.
-    mutating func makeRoom() -> [Action] {
+    mutating func closeLongestIdle() -> [Action] {
         var idle: [(since: Int64, id: ConnectionID)] = []
         for (id, connection) in connections {
             if case .idle(let since, _) = connection.stage { idle.append((since, id)) }
@@ -73,8 +73,8 @@ extension PoolMachine {
 struct OriginQueue: Sendable {
     private static let longestRun = 7
 
-    private var ordinary = OriginLine()
-    private var background = OriginLine()
+    private var ordinary = OriginFIFO()
+    private var background = OriginFIFO()
     /// The number of origins served in a row while background origins waited.
     private var run = 0
 
@@ -101,7 +101,7 @@ struct OriginQueue: Sendable {
 }
 
 /// Origins in FIFO order, without duplicates.
-private struct OriginLine: Sendable {
+private struct OriginFIFO: Sendable {
     private var entries: [OriginID?] = []
     private var head = 0
     private var places: [OriginID: Int] = [:]
