@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Data tasks that become stream tasks.
+/// Data tasks that become stream tasks after a 101 response.
 @Suite(.timeLimit(.minutes(2)))
 struct BecomeStreamTests {
-    /// Answers each response as the test says, and keeps what the tasks became.
+    /// Answers each response with the test's disposition, and records the stream tasks and completions.
     private final class Switch: NSObject, URLSessionDataDelegate, Sendable {
         private let disposition: URLSession.ResponseDisposition
         private let seen = Watched<(streams: [URLSessionStreamTask], ends: [(URLSessionTask, (any Error)?)])>(([], []))
@@ -56,7 +56,7 @@ struct BecomeStreamTests {
         return lines
     }
 
-    @Test func `the connection is the stream task's, and what was read ahead comes first`() async throws {
+    @Test func `the stream task takes over the connection and delivers the bytes that followed the 101 first`() async throws {
         let delegate = Switch(.becomeStream)
         let heads = Watched<[String]>([])
         try await withStreamPeer(delegate: delegate) { connection in
@@ -85,7 +85,7 @@ struct BecomeStreamTests {
         }
     }
 
-    @Test(arguments: ["GET", "HEAD"]) func `what is stored does not switch: the server is asked`(method: String) async throws {
+    @Test(arguments: ["GET", "HEAD"]) func `a request to switch protocols bypasses the cache`(method: String) async throws {
         let delegate = Switch(.becomeStream)
         try await withStreamPeer(delegate: delegate) {
             $0.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0)
@@ -102,7 +102,7 @@ struct BecomeStreamTests {
             var request = try Self.request(peer.port)
             request.setValue(nil, forHTTPHeaderField: "Upgrade")
             for _ in 0..<2 { #expect(String(decoding: try await session.data(for: request).0, as: UTF8.self) == "page") }
-            #expect(peer.connectionCount == 1, "it is stored")
+            #expect(peer.connectionCount == 1, "the response was not stored")
             request = try Self.request(peer.port)
             request.httpMethod = method
             session.dataTask(with: request).resume()
@@ -113,7 +113,7 @@ struct BecomeStreamTests {
         }
     }
 
-    @Test func `what came before the server's end can be read, though it came with the switch`() async throws {
+    @Test func `bytes received with the 101 are readable after the server closed`() async throws {
         let delegate = Switch(.becomeStream)
         try await withStreamPeer(delegate: delegate) { connection in
             _ = try Self.head(connection)
@@ -127,8 +127,8 @@ struct BecomeStreamTests {
         }
     }
 
-    @Test func `a server that closes a Unix socket has ended it in order`() async throws {
-        // Such a socket is closed on both sides at once.
+    @Test func `a server that closes a Unix socket ends the stream without an error`() async throws {
+        // close() ends both directions of a Unix socket at once.
         let delegate = Switch(.becomeStream)
         let folder = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
         let path = folder.file("socket").path
@@ -148,7 +148,7 @@ struct BecomeStreamTests {
         try await server.close()
     }
 
-    @Test func `a switch that the delegate does not take up fails the task`() async throws {
+    @Test func `a 101 that the delegate does not turn into a stream fails the task`() async throws {
         let delegate = Switch(.allow)
         try await withStreamPeer(delegate: delegate) { connection in
             _ = try Self.head(connection)
@@ -161,7 +161,7 @@ struct BecomeStreamTests {
         }
     }
 
-    @Test func `an answer without a switch becomes no stream`() async throws {
+    @Test func `a 200 response cannot become a stream`() async throws {
         let delegate = Switch(.becomeStream)
         try await withStreamPeer(delegate: delegate) { connection in
             _ = try Self.head(connection)
@@ -173,7 +173,7 @@ struct BecomeStreamTests {
         }
     }
 
-    @Test func `TLS can be begun on it`() async throws {
+    @Test func `a stream task from a data task can start TLS`() async throws {
         let certificates = try TestCertificates.shared.get()
         let delegate = Switch(.becomeStream)
         try await withStreamSecurePeer(certificates.valid) { (secure) async throws in

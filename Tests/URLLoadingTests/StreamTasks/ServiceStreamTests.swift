@@ -14,13 +14,13 @@ import URLLoading
 
 /// Stream tasks to services of the local network, with a real Avahi.
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(3))) struct ServiceStreamTests {
-    @Test func `a service is found by Avahi, and spoken to`() async throws { try await AvahiNetwork.run("FoundServiceTests") }
+    @Test func `a task finds its service through Avahi`() async throws { try await AvahiNetwork.run("FoundServiceTests") }
 
-    @Test func `on a bus without Avahi's daemon the error says so`() async throws {
+    @Test func `without avahi-daemon on the bus the error says so`() async throws {
         try await AvahiNetwork.run("MissingDaemonTests", hasDaemon: false)
     }
 
-    @Test func `without Avahi's library the error says so`() async throws {
+    @Test func `without the Avahi library the error says so`() async throws {
         let script = """
             for file in $(/sbin/ldconfig -p | awk '/libavahi-client.so.3/ {print $NF}'); do mount --bind /dev/null $file; done
             exec "$@"
@@ -35,7 +35,7 @@ extension NetService {
 }
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("FoundServiceTests")), .timeLimit(.minutes(2))) struct FoundServiceTests {
-    /// Publishes an echo, which ends with the test.
+    /// Publishes an echo service for the duration of the test.
     private func withService(
         _ name: String, text: [String] = [], delegate: (any URLSessionDelegate)? = nil,
         configure: (URLSessionConfiguration) -> Void = { _ in },
@@ -54,7 +54,7 @@ extension NetService {
     }
 
     @Test(arguments: [("Echo (Büro) 1.5", "local."), ("Plain", ""), ("Dotless", "local")])
-    func `a task finds its service and exchanges bytes`(name: String, domain: String) async throws {
+    func `a task resolves its service and exchanges bytes`(name: String, domain: String) async throws {
         let recorder = StreamRecorder()
         try await withService(name, delegate: recorder) { (_, peer, session) async throws in
             let task = session.streamTask(with: NetService(domain: domain, type: "_echo._tcp", name: name))
@@ -70,7 +70,7 @@ extension NetService {
         }
     }
 
-    @Test func `the certificate has to be for the host of the service`() async throws {
+    @Test func `the certificate must be valid for the host of the service`() async throws {
         let certificates = try TestCertificates.shared.get()
         let recorder = StreamRecorder { challenge in
             (.useCredential, challenge.protectionSpace.serverTrust.map { URLCredential(trust: $0) })
@@ -97,7 +97,7 @@ extension NetService {
         }
     }
 
-    @Test func `a service that nobody has makes the task late`() async throws {
+    @Test func `a task times out when its service does not exist`() async throws {
         try await withSession {
             $0.timeoutIntervalForRequest = 1
         } test: { (session) async throws in
@@ -107,7 +107,7 @@ extension NetService {
         }
     }
 
-    @Test func `a service that comes later is found`() async throws {
+    @Test func `a task finds a service that is published later`() async throws {
         try await withStreamPeer(streamEcho) { (peer, session) async throws in
             let task = session.streamTask(with: .echo("Late"))
             task.resume()
@@ -118,7 +118,7 @@ extension NetService {
         }
     }
 
-    @Test func `a task that is cancelled while it looks ends at once`() async throws {
+    @Test func `cancelling a task ends the lookup of its service at once`() async throws {
         let recorder = StreamRecorder()
         try await withSession(delegate: recorder) { (session) async throws in
             let task = session.streamTask(with: .echo("Nobody"))
@@ -134,7 +134,7 @@ extension NetService {
         }
     }
 
-    @Test func `a task that is suspended while it looks is not late, and goes on`() async throws {
+    @Test func `the timeout does not run while a task is suspended during the lookup`() async throws {
         try await withStreamPeer(configure: { $0.timeoutIntervalForRequest = 1 }, streamEcho) { (peer, session) async throws in
             let task = session.streamTask(with: .echo("Suspended"))
             task.resume()
@@ -149,7 +149,7 @@ extension NetService {
         }
     }
 
-    @Test func `a read that is late while its service is looked for fails alone`() async throws {
+    @Test func `a read that times out during the lookup does not fail the task`() async throws {
         try await withStreamPeer(streamEcho) { (peer, session) async throws in
             let task = session.streamTask(with: .echo("Patient"))
             task.resume()
@@ -161,7 +161,7 @@ extension NetService {
         }
     }
 
-    @Test func `hundreds of tasks for services that nobody has hold no other up`() async throws {
+    @Test func `hundreds of unresolved services do not delay other tasks`() async throws {
         try await withService("Wanted") { (_, _, session) async throws in
             let threads = try ProcessProbe.threads()
             let tasks = (0..<600).map { session.streamTask(with: .echo("Nobody \($0)")) }
@@ -169,7 +169,7 @@ extension NetService {
             let wanted = (0..<50).map { _ in session.streamTask(with: .echo("Wanted")) }
             for task in wanted { task.resume() }
             for task in wanted { try await expectEcho(task) }
-            // One for all services; the echo has one for each connection.
+            // One thread for all lookups; the echo has one per connection.
             #expect(try ProcessProbe.threads() - threads < 200)
             for task in tasks {
                 #expect(task.state == .running)
@@ -178,7 +178,7 @@ extension NetService {
         }
     }
 
-    @Test func `what can be no service fails the task`() async throws {
+    @Test func `an invalid service fails the task`() async throws {
         try await withSession { (session) async throws in
             for service in [
                 NetService(domain: "local.", type: "echo", name: "x"),
@@ -193,7 +193,7 @@ extension NetService {
         }
     }
 
-    @Test func `a proxy of the session is told the name of the host`() async throws {
+    @Test func `the session's proxy is sent the name of the service's host`() async throws {
         let asked = Delivered<String>()
         try await withStreamPeer { connection in
             asked(try connection.line())
@@ -214,7 +214,7 @@ extension NetService {
 
     // MARK: NetService
 
-    @Test func `a service tells its delegate in its run loop where it is`() async throws {
+    @Test func `a resolving service notifies its delegate in its run loop`() async throws {
         let recorder = StreamRecorder()
         try await withService("Known", text: ["path=/a", "empty="], delegate: recorder) {
             (publisher, peer, session) async throws in
@@ -227,13 +227,13 @@ extension NetService {
             #expect(place.service.hostName == "peer.local." && place.service.port == peer.port)
             let addresses = try #require(place.service.addresses)
             let number = UInt16(peer.port)
-            // Beside it there may be the address of IPv6.
+            // There may also be an IPv6 address.
             let local: [UInt8] = [2, 0, UInt8(number >> 8), UInt8(number & 0xFF), 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
             #expect(addresses.contains { Array($0) == local })
             let text = NetService.dictionary(fromTXTRecord: try #require(place.service.txtRecordData()))
             #expect(text == ["path": Data("/a".utf8), "empty": Data()])
 
-            // It is known where it is: nobody has to say so again.
+            // The address is known: it is not reported again.
             publisher.stop()
             let task = session.streamTask(with: place.service)
             task.resume()
@@ -241,7 +241,7 @@ extension NetService {
         }
     }
 
-    @Test func `a service that nobody has is told so, and can be stopped`() async throws {
+    @Test func `a service that does not exist is reported as not found, and resolving it can be stopped`() async throws {
         let late = try await ServiceThread.run(.echo("Nobody")) {
             $0.resolve(withTimeout: 0.3)
         } until: {
@@ -267,7 +267,7 @@ extension NetService {
 }
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("MissingDaemonTests")), .timeLimit(.minutes(1))) struct MissingDaemonTests {
-    @Test func `a task fails at once, and its service says what is missing`() async throws {
+    @Test func `a task fails at once, and its service's delegate is told what is missing`() async throws {
         try await withSession { (session) async throws in
             let tasks = (0..<100).map { session.streamTask(with: .echo("Any \($0)")) }
             for task in tasks { task.resume() }
@@ -286,7 +286,7 @@ extension NetService {
 }
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("MissingAvahiTests")), .timeLimit(.minutes(1))) struct MissingAvahiTests {
-    @Test func `a task fails at once and says which library is missing`() async throws {
+    @Test func `a task fails at once, and its error names the missing library`() async throws {
         try await withSession { (session) async throws in
             let task = session.streamTask(with: .echo("Any"))
             task.resume()

@@ -11,20 +11,20 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// A thread whose run loop runs, with a service in it and its delegate.
+/// A thread that runs a run loop, with a service scheduled in it; the service's delegate.
 final class ServiceThread: NSObject, NetServiceDelegate, @unchecked Sendable {
-    // Sendable because `told` locks itself, and the rest is the thread's.
+    // Sendable because `told` is locked, and the rest is used only on the thread.
     private let told = Watched<[String]>([])
     private var thread: Thread?
 
-    /// Makes the service's calls on a thread, and waits until its delegate was told what the test waits for.
+    /// Calls the service on a new thread, and waits until its delegate received the expected callbacks.
     ///
     /// - Parameters:
-    ///   - service: Scheduled in the run loop of that thread, and there alone.
-    ///   - calls: What is done with it.
-    ///   - isOver: Whether what was told is all.
-    /// - Returns: The service and what was told, in order.
-    /// - Throws: When the test is over before.
+    ///   - service: Scheduled only in the run loop of that thread.
+    ///   - calls: The calls to make on the service.
+    ///   - isOver: Whether the callbacks so far are all that is expected.
+    /// - Returns: The service and its delegate's callbacks, in order.
+    /// - Throws: If the test's time limit is reached first.
     static func run(
         _ service: NetService, _ calls: @escaping @Sendable (NetService) -> Void,
         until isOver: @escaping @Sendable ([String]) -> Bool

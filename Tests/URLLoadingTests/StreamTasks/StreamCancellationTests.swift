@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `cancel()` at each stage of a stream task: no handler stays uncalled, and each is called once.
+/// `cancel()` at each stage of a stream task: every completion handler is called exactly once.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamCancellationTests {
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// Cancels, and expects that everything ends so.
+    /// Cancels the task, and expects that it and all its calls fail as cancelled.
     private func expectCancelled(
         _ task: URLSessionStreamTask, _ calls: StreamCalls, _ recorder: StreamRecorder, letters: String? = "cME",
         sourceLocation: SourceLocation = #_sourceLocation
@@ -47,7 +47,7 @@ struct StreamCancellationTests {
         return calls
     }
 
-    @Test func `before it is resumed nothing is connected`() async throws {
+    @Test func `a task that is cancelled before it is resumed never connects`() async throws {
         let recorder = StreamRecorder()
         try await withStreamPeer(delegate: recorder, streamEcho) { (peer, session) async throws in
             let task = session.stream(to: peer.port)
@@ -61,8 +61,8 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `while it is connected`() async throws {
-        // A proxy that never answers.
+    @Test func `cancelling while the connection is being made`() async throws {
+        // A proxy that never responds.
         let recorder = StreamRecorder()
         let asked = Delivered<Bool>()
         try await withStreamPeer { connection in
@@ -83,7 +83,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `right after it is resumed`() async throws {
+    @Test func `cancelling right after resuming`() async throws {
         let recorder = StreamRecorder()
         try await withStreamPeer(delegate: recorder, streamEcho) { (peer, session) async throws in
             for _ in 0..<50 {
@@ -95,7 +95,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `while reads wait`() async throws {
+    @Test func `cancelling with pending reads`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder, streamEcho) { (task, peer, _) async throws in
             try await task.send("hello")
@@ -107,7 +107,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `while writes wait`() async throws {
+    @Test func `cancelling with pending writes`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
         let recorder = StreamRecorder()
@@ -124,7 +124,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `in the handshake`() async throws {
+    @Test func `cancelling in the TLS handshake`() async throws {
         let recorder = StreamRecorder()
         let greeted = Delivered<UInt8?>()
         try await withStream(delegate: recorder) { connection in
@@ -140,7 +140,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `while the delegate is asked about the server`() async throws {
+    @Test func `cancelling while the delegate handles a server-trust challenge`() async throws {
         let recorder = StreamRecorder(answer: { _ in nil })
         let server = try await ScriptedServer.start(identity: certificates.valid, reply: { _ in .ok() })
         try await withSession(delegate: recorder) { (session) async throws in
@@ -155,7 +155,7 @@ struct StreamCancellationTests {
         try await server.close()
     }
 
-    @Test func `while it is suspended`() async throws {
+    @Test func `cancelling a suspended task`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder, streamEcho) { (task, peer, _) async throws in
             try await task.send("hello")
@@ -167,7 +167,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `with bytes that were not read`() async throws {
+    @Test func `cancelling with unread bytes`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
             try connection.write([UInt8](repeating: 1, count: 10_000))
@@ -179,7 +179,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `after each side was closed`() async throws {
+    @Test func `cancelling after either side was closed`() async throws {
         for isWriting in [false, true] {
             let recorder = StreamRecorder()
             try await withStream(delegate: recorder) {
@@ -189,7 +189,7 @@ struct StreamCancellationTests {
                 let calls = StreamCalls()
                 if isWriting { task.closeRead() } else { task.closeWrite() }
                 try await recorder.telling(isWriting ? "r" : "w", of: task)
-                // The peer's end may be there first.
+                // The peer's end may arrive first.
                 task.cancel()
                 let record = try await recorder.completion(of: task)
                 #expect(record.error == nil || record.code == .cancelled)
@@ -198,7 +198,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `in a handler`() async throws {
+    @Test func `cancelling in a completion handler`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder, streamEcho) { (task, _, _) async throws in
             let calls = StreamCalls()
@@ -210,8 +210,8 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `a Swift task that waits for bytes`() async throws {
-        // Cancelling the one who waits ends the wait, or leaves it to the stream task: never a hang.
+    @Test func `cancelling a Swift task that awaits bytes`() async throws {
+        // Cancelling the awaiting Swift task either ends the wait or leaves it to the stream task: never a hang.
         try await withStream(streamEcho) { (task, _, _) async throws in
             let reader = Task { try await task.piece() }
             reader.cancel()
@@ -220,7 +220,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelled and used by many threads at once, each handler is called once`() async throws {
+    @Test func `cancelled while many threads use it, a task calls each handler once`() async throws {
         let recorder = StreamRecorder()
         try await withStreamPeer(delegate: recorder, streamEcho) { (peer, session) async throws in
             for _ in 0..<20 {

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `captureStreams`: the connection as an input stream and an output stream.
+/// `captureStreams`: hands the connection over as an input stream and an output stream.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamCaptureTests {
-    /// Sendable because the delegate hands the streams over before the test uses them, and one thread uses them then.
+    /// Sendable because the delegate hands the streams over before the test uses them, and then only one thread uses them.
     private final class Captured: @unchecked Sendable {
         let input: InputStream
         let output: OutputStream
@@ -37,7 +37,7 @@ struct StreamCaptureTests {
             output.close()
         }
 
-        /// Exactly as many bytes, or fewer at the end; blocks.
+        /// Reads exactly `count` bytes, or fewer at the end; blocks.
         func read(_ count: Int, atMost most: Int = 65_536) -> [UInt8] {
             var bytes: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: most)
@@ -49,7 +49,7 @@ struct StreamCaptureTests {
             return bytes
         }
 
-        /// All of it, or as much as is taken; blocks.
+        /// Writes all bytes, or as many as the stream accepts; blocks.
         @discardableResult
         func write(_ bytes: [UInt8]) -> Int {
             var sent = 0
@@ -87,7 +87,7 @@ struct StreamCaptureTests {
         }
     }
 
-    /// Runs what blocks on a thread of its own.
+    /// Runs blocking work on its own thread.
     private func blocking<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async throws -> Result {
         let result = Delivered<Result>()
         Thread.detachNewThread { result(work()) }
@@ -107,7 +107,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `the delegate is given streams that are not open, and the task is complete`() async throws {
+    @Test func `the delegate receives unopened streams, and the task completes`() async throws {
         try await withCaptured { (streams, captor, _, session) async throws in
             #expect(streams.inputStatus == .notOpen && streams.outputStatus == .notOpen)
             #expect(try await captor.stateThen.value == .completed)
@@ -117,7 +117,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `streams that are opened echo`() async throws {
+    @Test func `opened streams exchange bytes with the peer`() async throws {
         try await withCaptured { (streams, _, _, _) async throws in
             let text = try await blocking {
                 streams.open()
@@ -131,7 +131,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `calls before it are done first, and what was read ahead comes out first`() async throws {
+    @Test func `captureStreams waits for earlier calls, and bytes read ahead come first`() async throws {
         let captor = Captor()
         try await withStreamPeer(delegate: captor) { connection in
             try connection.write("abcdefgh")
@@ -156,7 +156,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `calls after it fail`() async throws {
+    @Test func `calls after captureStreams fail`() async throws {
         let captor = Captor()
         try await withStream(delegate: captor, streamEcho) { (task, _, _) async throws in
             task.captureStreams()
@@ -167,7 +167,7 @@ struct StreamCaptureTests {
             _ = try await captor.streams.value
             await #expect(throws: URLError.self) { try await task.piece() }
             await #expect(throws: URLError.self) { try await task.send("late") }
-            // Nothing of what came late was sent.
+            // None of the failed writes was sent.
             let streams = try await captor.streams.value
             let text = try await blocking {
                 streams.open()
@@ -179,7 +179,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `much goes both ways by threads that block`() async throws {
+    @Test func `blocking threads send and receive large amounts at once`() async throws {
         let bytes = ScriptedFile.pattern(5_000_000)
         try await withCaptured { (streams, _, _, _) async throws in
             let input = Captured(streams.input, streams.output)
@@ -193,7 +193,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `polling finds bytes and room`() async throws {
+    @Test func `polling reports available bytes and space`() async throws {
         let mayWrite = ThreadGate()
         defer { mayWrite.open() }
         try await withCaptured { connection in
@@ -213,7 +213,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `the peer's end is the input stream's`() async throws {
+    @Test func `the peer's end is the end of the input stream`() async throws {
         try await withCaptured { connection in
             try connection.write("bye")
             connection.shutdownOutput()
@@ -231,7 +231,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `closing the output stream ends the stream after what was written`() async throws {
+    @Test func `closing the output stream ends the direction after all bytes are sent`() async throws {
         let seen = Delivered<Int>()
         try await withCaptured { connection in
             let count = connection.rest().count
@@ -250,7 +250,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `closing both ends the connection`() async throws {
+    @Test func `closing both streams closes the connection`() async throws {
         for isOpened in [true, false] {
             try await withCaptured { (streams, _, peer, _) async throws in
                 if isOpened { streams.open() }
@@ -260,7 +260,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `streams outlive their session`() async throws {
+    @Test func `captured streams outlive their session`() async throws {
         let captor = Captor()
         let peer = try StreamPeer(streamEcho)
         defer { peer.stop() }
@@ -283,7 +283,7 @@ struct StreamCaptureTests {
         try await peer.waitForEnds()
     }
 
-    @Test func `a reset is an error of the streams`() async throws {
+    @Test func `a connection reset is a stream error`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
         try await withCaptured { connection in
@@ -302,7 +302,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `TLS streams are captured as well`() async throws {
+    @Test func `TLS streams can be captured`() async throws {
         let certificates = try TestCertificates.shared.get()
         let captor = Captor()
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
@@ -329,7 +329,7 @@ struct StreamCaptureTests {
 
     // MARK: Run loops
 
-    /// Notes events, and answers them.
+    /// Records events, and responds to them.
     private final class Listener: NSObject, StreamDelegate, Sendable {
         let events = Delivered<Stream.Event>()
         let text = Watched("")
@@ -344,7 +344,7 @@ struct StreamCaptureTests {
         }
     }
 
-    @Test func `a stream that is scheduled in a run loop tells its delegate`() async throws {
+    @Test func `a stream scheduled in a run loop notifies its delegate`() async throws {
         try await withCaptured { connection in
             try connection.write("hello")
             connection.shutdownOutput()

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// How the two directions of a stream task end, and the task with them.
+/// How each direction of a stream task is closed, and when the task completes.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamClosingTests {
-    @Test func `closeWrite ends the stream after what was written, and reads go on`() async throws {
+    @Test func `closeWrite ends the direction after pending writes, and reads continue`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
             let bytes = connection.rest()
@@ -32,7 +32,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `closeWrite before resume, with and without something written`() async throws {
+    @Test func `closeWrite before resume, with and without a pending write`() async throws {
         for text in ["", "abc"] {
             let seen = Delivered<[UInt8]>()
             let recorder = StreamRecorder()
@@ -49,7 +49,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `writes after closeWrite fail, and the stream lives`() async throws {
+    @Test func `writes after closeWrite fail without failing the task`() async throws {
         let recorder = StreamRecorder()
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
@@ -76,7 +76,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `closeRead takes its turn behind the reads before it, and later reads fail`() async throws {
+    @Test func `closeRead waits for earlier reads, and later reads fail`() async throws {
         let recorder = StreamRecorder()
         let mayWrite = ThreadGate()
         defer { mayWrite.open() }
@@ -99,7 +99,7 @@ struct StreamClosingTests {
             #expect(ends[2].error is URLError)
             try await recorder.telling("r", of: task)
             task.closeRead()
-            // Writes go on.
+            // Writes still work.
             try await task.send("still")
             task.closeWrite()
             #expect(try await seen.value == Array("still".utf8))
@@ -108,7 +108,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `both sides closed by the app end the task, whatever the peer has to say`() async throws {
+    @Test func `closing both sides completes the task, whatever the peer still sends`() async throws {
         for isReadFirst in [false, true] {
             let recorder = StreamRecorder()
             try await withStream(delegate: recorder) { connection in
@@ -125,7 +125,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `the peer's end is told once, also where no read waits`() async throws {
+    @Test func `the peer's end is reported once, even without a pending read`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
             connection.shutdownOutput()
@@ -142,7 +142,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `the peer's end is told once where reads wait and bytes are left`() async throws {
+    @Test func `the peer's end is reported once with pending reads and unread bytes`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
             try connection.write("abcdef")
@@ -158,7 +158,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `closeRead after the peer's end tells nothing more`() async throws {
+    @Test func `closeRead after the peer's end is not reported again`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
             connection.shutdownOutput()
@@ -172,7 +172,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test(arguments: [1, 50_000, 150_000, 400_000, 2_000_000]) func `what came before both sides were closed can still be read`(
+    @Test(arguments: [1, 50_000, 150_000, 400_000, 2_000_000]) func `bytes received before both sides closed are readable`(
         count: Int
     ) async throws {
         let recorder = StreamRecorder()
@@ -192,8 +192,8 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `a read after the end is the end, also when the task is complete by then`() async throws {
-        // An app reads until it is told of the end; whether the task is complete before it asks is a matter of moments.
+    @Test func `a read after the peer's end reports the end, even if the task is complete`() async throws {
+        // Apps read until the end is reported; the task may or may not be complete by then.
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
             try connection.write("abc")
@@ -207,8 +207,8 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `a peer that ends as the app does, with bytes that wait, is no loss`() async throws {
-        // The system knows no connection any more once both ends were exchanged.
+    @Test func `both ends closing at the same time loses no bytes`() async throws {
+        // The kernel forgets the connection once both FINs were exchanged.
         let bytes = ScriptedFile.pattern(200_000)
         let recorder = StreamRecorder()
         try await withStreamPeer(delegate: recorder) { connection in
@@ -233,7 +233,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `a peer that ends first and reads on gets what is written after`() async throws {
+    @Test func `a peer that closes its side first still receives later writes`() async throws {
         let seen = Delivered<[UInt8]>()
         try await withStream { connection in
             try connection.write("bye")
@@ -247,7 +247,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `a delegate that knows nothing of streams is enough, and none is`() async throws {
+    @Test func `a stream works with a delegate without stream methods, and without a delegate`() async throws {
         for delegate in [nil, SilentDelegate()] as [(any URLSessionDelegate)?] {
             try await withStream(delegate: delegate) { connection in
                 try connection.echo()
@@ -260,7 +260,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `the task's own delegate is told in place of the session's`() async throws {
+    @Test func `the task's own delegate is called instead of the session's`() async throws {
         let (shared, own) = (StreamRecorder(), StreamRecorder())
         try await withStreamPeer(delegate: shared, streamEcho) { (peer, session) async throws in
             let task = session.stream(to: peer.port)

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Connections that cannot be made, and those that break.
+/// Connections that cannot be made, and connections that break.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamFailureTests {
     /// Two reads and two writes.
@@ -25,7 +25,7 @@ struct StreamFailureTests {
         return calls
     }
 
-    /// Expects that all that waits, and what comes later, fails as the task does.
+    /// Expects that pending and later calls fail with the task's error.
     private func expectFailure(
         of task: URLSessionStreamTask, _ calls: StreamCalls, _ recorder: StreamRecorder, _ codes: [URLError.Code],
         sourceLocation: SourceLocation = #_sourceLocation
@@ -42,7 +42,7 @@ struct StreamFailureTests {
             await URLLoadingTests.expectFailure(code, sourceLocation: sourceLocation) { try await task.piece() }
             await URLLoadingTests.expectFailure(code, sourceLocation: sourceLocation) { try await task.send("late") }
         }
-        // Without effect.
+        // No effect.
         task.closeRead()
         task.closeWrite()
         task.startSecureConnection()
@@ -50,7 +50,7 @@ struct StreamFailureTests {
         #expect(recorder.faults.isEmpty, sourceLocation: sourceLocation)
     }
 
-    @Test func `a port that refuses`() async throws {
+    @Test func `a refused port fails the task`() async throws {
         let port = try RefusingPort()
         let recorder = StreamRecorder()
         try await withSession(delegate: recorder) { (session) async throws in
@@ -62,7 +62,7 @@ struct StreamFailureTests {
         }
     }
 
-    @Test func `a name that is unknown`() async throws {
+    @Test func `an unknown host name fails the task`() async throws {
         let recorder = StreamRecorder()
         try await withSession(delegate: recorder) { (session) async throws in
             let task = session.stream(to: 7, host: "name.invalid")
@@ -73,7 +73,7 @@ struct StreamFailureTests {
     }
 
     @Test(arguments: ["", " ", "a b", "a/b", "a\r\nb", "user@host", "[::1", "\0", String(repeating: "a", count: 70_000)])
-    func `what is no host name fails the task`(host: String) async throws {
+    func `an invalid host name fails the task`(host: String) async throws {
         let recorder = StreamRecorder()
         try await withSession(delegate: recorder) { (session) async throws in
             let task = session.stream(to: 7, host: host)
@@ -84,7 +84,7 @@ struct StreamFailureTests {
         }
     }
 
-    @Test(arguments: [0, -1, 65_536, Int.max, Int.min]) func `what is no port fails the task`(port: Int) async throws {
+    @Test(arguments: [0, -1, 65_536, Int.max, Int.min]) func `an invalid port fails the task`(port: Int) async throws {
         let recorder = StreamRecorder()
         try await withSession(delegate: recorder) { (session) async throws in
             let task = session.stream(to: port)
@@ -94,7 +94,7 @@ struct StreamFailureTests {
         }
     }
 
-    @Test func `hosts by name and by the addresses of both families`() async throws {
+    @Test func `hosts by name, by IPv4 address and by IPv6 address`() async throws {
         try await withStreamPeer(streamEcho) { (peer, session) async throws in
             for host in ["localhost", "127.0.0.1", "LOCALHOST"] {
                 let task = session.stream(to: peer.port, host: host)
@@ -114,7 +114,7 @@ struct StreamFailureTests {
         try await server.close()
     }
 
-    @Test func `a reset fails all that waits, and the task`() async throws {
+    @Test func `a reset fails the task and all pending calls`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
         let recorder = StreamRecorder()
@@ -136,7 +136,7 @@ struct StreamFailureTests {
         }
     }
 
-    @Test func `what came before a reset can still be read`() async throws {
+    @Test func `bytes received before a reset are still readable`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
         let recorder = StreamRecorder()
@@ -148,7 +148,7 @@ struct StreamFailureTests {
             #expect(try await task.text(1) == "h")
             mayEnd.open()
             try await peer.waitForEnds()
-            // The reset was heard when another task of the session was through.
+            // When a second task of the session has finished, the reset has been processed.
             let other = session.stream(to: peer.port)
             other.resume()
             _ = try? await other.rest()
@@ -158,7 +158,7 @@ struct StreamFailureTests {
         }
     }
 
-    @Test func `a reset where nothing waits fails the task`() async throws {
+    @Test func `a reset fails a task without pending calls`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
         let recorder = StreamRecorder()
@@ -168,12 +168,12 @@ struct StreamFailureTests {
         } test: { (task, peer, _) async throws in
             try await peer.waitForConnections(1)
             mayEnd.open()
-            // It may come before the connection is the task's.
+            // The reset may arrive before the task has its connection.
             try await expectFailure(of: task, StreamCalls(), recorder, [.networkConnectionLost, .cannotConnectToHost])
         }
     }
 
-    @Test func `a peer that closes, and is written to, resets`() async throws {
+    @Test func `writing to a peer that closed fails the task`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { _ in
         } test: { (task, peer, _) async throws in
@@ -185,7 +185,7 @@ struct StreamFailureTests {
                     try await task.send("anybody there?")
                     count += 1
                 }
-                Issue.record("writes go on for ever")
+                Issue.record("the writes never fail")
             } catch {
                 #expect((error as? URLError)?.code == .networkConnectionLost, "\(error)")
             }
@@ -193,7 +193,7 @@ struct StreamFailureTests {
         }
     }
 
-    @Test func `a handler that is called with the failure may call again`() async throws {
+    @Test func `a completion handler called with a failure may make another call`() async throws {
         let port = try RefusingPort()
         try await withSession { (session) async throws in
             let task = session.stream(to: port.number)

@@ -13,13 +13,13 @@ import Testing
 import URLLoading
 
 private let chunk = [UInt8](repeating: 0x61, count: 65_536)
-/// What sockets and windows on the way may hold; far less than what is sent here.
+/// An upper limit for what socket buffers and windows hold; far less than the tests send.
 private let windows = 32 << 20
 
-/// Back-pressure both ways, and suspension.
+/// Back-pressure in both directions, and suspension.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamFlowTests {
-    @Test(arguments: [false, true]) func `an app that does not read holds the peer back`(isSecure: Bool) async throws {
+    @Test(arguments: [false, true]) func `back-pressure reaches the peer when the app does not read`(isSecure: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
         let server = try await ScriptedServer.start(
             identity: isSecure ? certificates.valid : nil, sendBuffer: 262_144,
@@ -33,7 +33,7 @@ struct StreamFlowTests {
             #expect(try await task.bytes(chunk.count) == chunk)
             try await settle(session)
             #expect(server.bytesWritten(on: 0) < windows)
-            // What is read lets more come, and no more than that.
+            // Reading lets exactly as much more arrive.
             for _ in 0..<160 { _ = try await task.piece(chunk.count, chunk.count) }
             try await settle(session)
             let written = server.bytesWritten(on: 0)
@@ -49,7 +49,7 @@ struct StreamFlowTests {
         try await server.close()
     }
 
-    @Test func `small reads of much take neither memory nor bytes`() async throws {
+    @Test func `small reads of a large buffer lose no bytes and hold no extra memory`() async throws {
         try await withStream { connection in
             for _ in 0..<16 { try connection.write(chunk) }
             connection.shutdownOutput()
@@ -68,7 +68,7 @@ struct StreamFlowTests {
         }
     }
 
-    @Test func `a peer that does not read makes writes wait, and lets them go on when it reads`() async throws {
+    @Test func `writes wait for a peer that does not read, and continue once it does`() async throws {
         let mayRead = ThreadGate()
         defer { mayRead.open() }
         let count = Delivered<Int>()
@@ -86,7 +86,7 @@ struct StreamFlowTests {
             }
             try await sent.count(reaches: 1)
             try await settle(session)
-            #expect(sent.all.count < 32, "writes complete although the peer reads nothing")
+            #expect(sent.all.count < 32, "writes complete although the peer does not read")
             mayRead.open()
             try await writer.value
             task.closeWrite()
@@ -94,8 +94,8 @@ struct StreamFlowTests {
         }
     }
 
-    @Test func `a read of more than is kept back is given what it asks for`() async throws {
-        // Larger than any buffer on the way: what is kept back for a read must grow with it.
+    @Test func `a read larger than every buffer completes`() async throws {
+        // The buffer for a read must grow to its minimum.
         try await withStream { connection in
             for _ in 0..<512 { try connection.write(chunk) }
             connection.drain()
@@ -131,7 +131,7 @@ struct StreamFlowTests {
         }
     }
 
-    @Test func `what comes while it is suspended waits, and so does the end`() async throws {
+    @Test func `bytes and the end that arrive during suspension are delivered after it`() async throws {
         let recorder = StreamRecorder()
         let isSuspended = ThreadGate()
         defer { isSuspended.open() }
@@ -157,7 +157,7 @@ struct StreamFlowTests {
         }
     }
 
-    @Test func `a suspended task holds a peer back that sends for ever`() async throws {
+    @Test func `back-pressure reaches an endless sender while the task is suspended`() async throws {
         let server = try await ScriptedServer.start(
             sendBuffer: 262_144, greeting: { _ in [.gate("talk"), .repeat(chunk, count: 1_024), .shutdownOutput] },
             reply: { _ in [] })
@@ -178,7 +178,7 @@ struct StreamFlowTests {
         try await server.close()
     }
 
-    @Test func `suspended and resumed again and again, nothing is lost`() async throws {
+    @Test func `repeated suspending and resuming loses no bytes`() async throws {
         try await withStream(streamEcho) { (task, _, _) async throws in
             let bytes = ScriptedFile.pattern(2_000_000)
             let calls = StreamCalls()
@@ -194,8 +194,8 @@ struct StreamFlowTests {
         }
     }
 
-    @Test func `suspended and resumed right after it was resumed, it goes on`() async throws {
-        // A lost connection shows in the request's timeout.
+    @Test func `a task suspended and resumed right after its first resume still connects`() async throws {
+        // A lost connection would show as a request timeout.
         try await withStreamPeer(configure: { $0.timeoutIntervalForRequest = 5 }, streamEcho) { (peer, session) async throws in
             for number in 0..<300 {
                 let task = session.stream(to: peer.port)
@@ -211,11 +211,11 @@ struct StreamFlowTests {
                 try #require(ends.last?.piece == StreamPiece("hello"), "task \(number): \(ends)")
                 task.cancel()
             }
-            #expect(peer.connectionCount == 300, "a task has one connection")
+            #expect(peer.connectionCount == 300, "a task made more than one connection")
         }
     }
 
-    @Test func `suspended while it is connected, and resumed, it is there`() async throws {
+    @Test func `a task suspended and resumed while it connects gets its connection`() async throws {
         let asked = Delivered<Bool>()
         let mayAnswer = ThreadGate()
         defer { mayAnswer.open() }

@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A mail client's work: SMTP in clear, STARTTLS, and SMTP by TLS (RFC 3207), with a server of another make.
+/// A mail client's exchanges: SMTP in cleartext, STARTTLS, and SMTP over TLS (RFC 3207), with servers of other projects.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamMailTests {
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// The lines of one answer.
+    /// The lines of one reply.
     private func answer(_ task: URLSessionStreamTask) async throws -> [String] {
         var lines: [String] = []
         while true {
@@ -51,7 +51,7 @@ struct StreamMailTests {
         task.closeWrite()
     }
 
-    /// Lines to the first that begins so.
+    /// Reads lines up to the first with this prefix.
     private func lines(_ task: URLSessionStreamTask, to start: String) async throws -> [String] {
         var lines: [String] = []
         while lines.last?.hasPrefix(start) != true {
@@ -62,7 +62,7 @@ struct StreamMailTests {
         return lines
     }
 
-    @Test func `an SMTP server that was not written for this project begins TLS, and is talked to`() async throws {
+    @Test func `STARTTLS with an independent SMTP server`() async throws {
         let server = try SmallServer.smtp(certificates.valid)
         defer { server.stop() }
         try await withSession(delegate: nil) {
@@ -84,7 +84,7 @@ struct StreamMailTests {
         }
     }
 
-    @Test func `an IMAP server that was not written for this project begins TLS, and is talked to`() async throws {
+    @Test func `STARTTLS with an independent IMAP server`() async throws {
         let server = try SmallServer.imap(certificates.valid)
         defer { server.stop() }
         try await withSession(delegate: nil) {
@@ -105,7 +105,7 @@ struct StreamMailTests {
         }
     }
 
-    @Test func `a mail is sent after STARTTLS`() async throws {
+    @Test func `mail is sent after STARTTLS`() async throws {
         let recorder = StreamRecorder()
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
             try await withSession(delegate: recorder) {
@@ -120,7 +120,7 @@ struct StreamMailTests {
         }
     }
 
-    @Test func `a mail is sent with a client's certificate`() async throws {
+    @Test func `mail is sent with a client certificate`() async throws {
         let identity = try SecIdentity(
             pem: Data(certificates.client.chainPEM.utf8), key: Data(certificates.client.keyPEM.utf8))
         try await withStreamSecurePeer(certificates.valid, clientRoot: certificates.rootPEM) { (peer) async throws in
@@ -134,7 +134,7 @@ struct StreamMailTests {
         }
     }
 
-    @Test func `mails go through proxies of other makes`() async throws {
+    @Test func `mail is sent through independent proxies`() async throws {
         let tiny = try SmallServer.tinyproxy()
         let small = try SmallServer.microsocks()
         let dante = try SmallServer.dante()

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Stream tasks through proxies: a tunnel by CONNECT, or SOCKS.
+/// Stream tasks through proxies: CONNECT tunnels and SOCKS.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamProxyTests {
-    /// An echo, a proxy that makes tunnels to it, and a session that goes through it.
+    /// An echo server, a proxy that tunnels to it, and a session that uses the proxy.
     private func withTunnel(
         delegate: StreamRecorder = StreamRecorder(),
         settings: @escaping (Int) -> [AnyHashable: Any] = { proxyDictionary(http: $0, https: $0) },
@@ -41,7 +41,7 @@ struct StreamProxyTests {
         }
     }
 
-    @Test func `a tunnel to the host and port, by whatever name`() async throws {
+    @Test func `CONNECT names the host and port, for names and for addresses`() async throws {
         let recorder = StreamRecorder()
         try await withTunnel(delegate: recorder) { (_, proxy, session) async throws in
             for (host, port, target) in [
@@ -59,14 +59,14 @@ struct StreamProxyTests {
         }
     }
 
-    @Test func `the proxy of https is that of streams`() async throws {
+    @Test func `stream tasks use the proxy for https`() async throws {
         try await withTunnel(settings: { proxyDictionary(https: $0) }) { (_, proxy, session) async throws in
             try await exchange(session.stream(to: 25, host: "mail.test"))
             #expect(proxy.demands.map(\.target) == ["mail.test:25"])
         }
     }
 
-    @Test func `an exception is reached directly`() async throws {
+    @Test func `a host in the exceptions list is connected directly`() async throws {
         try await withTunnel(settings: { proxyDictionary(http: $0, https: $0, ["ExceptionsList": ["localhost"]]) }) {
             (peer, proxy, session) async throws in
             try await exchange(session.stream(to: peer.port, host: "localhost"))
@@ -74,7 +74,7 @@ struct StreamProxyTests {
         }
     }
 
-    @Test func `what a server says first comes right behind the proxy's 200`() async throws {
+    @Test func `bytes after the proxy's 200 belong to the server`() async throws {
         try await withTunnel(proxy: { .tunnel(to: $1, extra: "220 ready\r\n") }) { (_, _, session) async throws in
             let task = session.stream(to: 25, host: "mail.test")
             task.resume()
@@ -83,7 +83,7 @@ struct StreamProxyTests {
         }
     }
 
-    @Test func `bytes behind the proxy's 200 are never taken for the server's by TLS`() async throws {
+    @Test func `TLS never takes bytes after the proxy's 200 for the server's handshake`() async throws {
         let recorder = StreamRecorder()
         try await withTunnel(delegate: recorder, proxy: { .tunnel(to: $1, extra: "INJECTED") }) { (_, _, session) async throws in
             let task = session.stream(to: 465, host: "mail.test")
@@ -97,7 +97,7 @@ struct StreamProxyTests {
         }
     }
 
-    @Test func `a proxy that refuses fails the task`() async throws {
+    @Test func `a proxy that refuses the tunnel fails the task`() async throws {
         let recorder = StreamRecorder()
         try await withTunnel(delegate: recorder, proxy: { _, _ in .say("HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n") }) {
             (peer, _, session) async throws in
@@ -126,7 +126,7 @@ struct StreamProxyTests {
         }
     }
 
-    @Test func `a 407 is answered by the delegate`() async throws {
+    @Test func `the delegate answers a 407`() async throws {
         let recorder = StreamRecorder { challenge in
             challenge.protectionSpace.isProxy()
                 ? (.useCredential, URLCredential(user: "ada", password: "lovelace", persistence: .none))
@@ -149,7 +149,7 @@ struct StreamProxyTests {
         }
     }
 
-    @Test func `SOCKS 5 is told the name`() async throws {
+    @Test func `a SOCKS 5 proxy is sent the host name`() async throws {
         let peer = try StreamPeer(streamEcho)
         defer { peer.stop() }
         let name = Array("mail.test".utf8)
@@ -166,7 +166,7 @@ struct StreamProxyTests {
         }
     }
 
-    @Test func `proxies that were not written for this project`() async throws {
+    @Test func `stream tasks through independent proxies`() async throws {
         let peer = try StreamPeer(streamEcho)
         let tiny = try SmallServer.tinyproxy()
         let small = try SmallServer.microsocks(user: "ada", password: "lovelace")

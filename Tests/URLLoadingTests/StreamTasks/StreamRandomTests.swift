@@ -13,19 +13,19 @@ import SeededNumbers
 import Testing
 import URLLoading
 
-/// Seeded sequences of reads and writes against servers that send in pieces of any size.
+/// Seeded sequences of reads and writes, with servers that send in pieces of random sizes.
 @Suite(.timeLimit(.minutes(2)))
 struct StreamRandomTests {
     private static func bytes(_ count: Int, _ numbers: inout SeededNumbers) -> [UInt8] {
         (0..<count).map { _ in UInt8(truncatingIfNeeded: numbers.next()) }
     }
 
-    /// Mostly small, now and then large.
+    /// Mostly small, sometimes large.
     private static func size(_ numbers: inout SeededNumbers) -> Int {
         [1, 10, 100, 1_000, 30_000].map { numbers.next(below: $0) + 1 }[numbers.next(below: 5)]
     }
 
-    @Test func `a thousand pings of random sizes come back as they were`() async throws {
+    @Test func `a thousand messages of random sizes are echoed unchanged`() async throws {
         try await withStream(streamEcho) { (task, _, _) async throws in
             var numbers = SeededNumbers(seed: 1)
             for number in 0..<1_000 {
@@ -37,7 +37,7 @@ struct StreamRandomTests {
         }
     }
 
-    @Test func `a hundred pings of random sizes come back by TLS`() async throws {
+    @Test func `a hundred messages of random sizes are echoed over TLS unchanged`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
             try await withSession {
@@ -57,7 +57,7 @@ struct StreamRandomTests {
         }
     }
 
-    /// What the app does, what the server sends in which pieces, and what it must see.
+    /// The app's calls, the pieces that the server sends, and the bytes that the app must receive.
     private struct Script: Sendable {
         enum Step: Sendable { case read(least: Int, most: Int), write([UInt8]), suspend, awaitReads }
         var steps: [Step] = []
@@ -86,7 +86,7 @@ struct StreamRandomTests {
         }
     }
 
-    /// Carries a script out, and says what was wrong.
+    /// Runs a script, and describes what went wrong.
     private func run(_ script: Script, seed: UInt64) async throws {
         let seen = Delivered<[UInt8]>()
         let recorder = StreamRecorder()
@@ -131,7 +131,7 @@ struct StreamRandomTests {
             if isAtEnd { #expect(rest.isEmpty, "seed \(seed)") }
             let isRight = received + rest == script.sent
             #expect(isRight, "seed \(seed): \(received.count + rest.count) bytes of \(script.sent.count)")
-            // A connection may have been given up for another one before anything was said.
+            // The connection may have been replaced before anything was sent.
             try await peer.waitForEnds(peer.connectionCount)
             let record = try await recorder.completion(of: task)
             #expect(record.error == nil, "seed \(seed): \(record.letters) \(String(describing: record.error))")
@@ -140,7 +140,7 @@ struct StreamRandomTests {
         }
     }
 
-    @Test func `whatever is read and written in whatever pieces, every byte comes once and in order`() async throws {
+    @Test func `random reads and writes deliver every byte once and in order`() async throws {
         for seed in 1...150 as ClosedRange<UInt64> {
             do {
                 try await run(Script(seed: seed), seed: seed)

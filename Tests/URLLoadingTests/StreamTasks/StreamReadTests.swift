@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What reads of a stream task bring: lengths, order, the peer's end.
+/// What reads of a stream task deliver: lengths, order, the peer's end.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamReadTests {
     @Test func `a new task is suspended and has neither request nor response`() async throws {
@@ -30,7 +30,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test func `what is asked for before resume is done after it`() async throws {
+    @Test func `calls made before resume run after it`() async throws {
         try await withStreamPeer { connection in
             try connection.write("welcome")
             try connection.echo()
@@ -50,7 +50,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test func `a read completes with the first bytes there are`() async throws {
+    @Test func `a read completes with the first available bytes`() async throws {
         let mayGoOn = ThreadGate()
         defer { mayGoOn.open() }
         try await withStream { connection in
@@ -65,7 +65,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test(arguments: [0, 1]) func `a minimum of none or one waits for a byte`(least: Int) async throws {
+    @Test(arguments: [0, 1]) func `a minimum of zero or one waits for one byte`(least: Int) async throws {
         let mayGoOn = ThreadGate()
         defer { mayGoOn.open() }
         try await withStream { connection in
@@ -82,7 +82,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test func `a read waits for its minimum, however the bytes come`() async throws {
+    @Test func `a read waits for its minimum, however the bytes are split`() async throws {
         let gates = (0..<3).map { _ in ThreadGate() }
         defer { for gate in gates { gate.open() } }
         try await withStream { connection in
@@ -105,7 +105,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test func `a read takes no more than its maximum, and the rest is the next one's`() async throws {
+    @Test func `a read returns at most its maximum, and the rest goes to the next read`() async throws {
         try await withStream { connection in
             try connection.write("0123456789")
             connection.drain()
@@ -116,7 +116,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test func `one read can be larger than what is read at once`() async throws {
+    @Test func `a read may be larger than the receive buffer`() async throws {
         let bytes = ScriptedFile.pattern(3_000_000)
         try await withStream { connection in
             try connection.write(bytes)
@@ -127,7 +127,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test(arguments: [Int.max, 1 << 40]) func `a maximum of any size is taken`(most: Int) async throws {
+    @Test(arguments: [Int.max, 1 << 40]) func `a read accepts any maximum`(most: Int) async throws {
         try await withStream { connection in
             try connection.write("all")
             connection.drain()
@@ -136,7 +136,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test func `a minimum that never comes is ended by the peer's end`() async throws {
+    @Test func `the peer's end completes a read below its minimum`() async throws {
         try await withStream { connection in
             try connection.write("all")
             connection.shutdownOutput()
@@ -146,7 +146,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test func `reads are done one after another, each for its own bytes`() async throws {
+    @Test func `reads complete in order, each with its own bytes`() async throws {
         try await withStreamPeer { connection in
             for number in 0..<100 { try connection.write([UInt8(number), UInt8(number)]) }
             connection.drain()
@@ -173,7 +173,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test func `a handler may ask for the next bytes`() async throws {
+    @Test func `a handler may request the next bytes`() async throws {
         try await withStream(streamEcho) { (task, _, _) async throws in
             let all = Delivered<UInt8>()
             @Sendable func next() {
@@ -193,7 +193,7 @@ struct StreamReadTests {
 
     // MARK: The peer's end
 
-    @Test func `the last bytes come with the end, and after it there is nothing`() async throws {
+    @Test func `the last bytes are delivered with the end, and later reads report only the end`() async throws {
         try await withStream { connection in
             try connection.write("abc")
             connection.shutdownOutput()
@@ -205,7 +205,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test func `a minimum that is there is not held back to see the end`() async throws {
+    @Test func `a read that has its minimum does not wait for the end`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
         try await withStream { connection in
@@ -220,7 +220,7 @@ struct StreamReadTests {
         }
     }
 
-    @Test func `reads that wait when the end comes are all answered`() async throws {
+    @Test func `the end completes all pending reads`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
         try await withStream { connection in
@@ -237,10 +237,10 @@ struct StreamReadTests {
         }
     }
 
-    // MARK: Lengths that cannot be
+    // MARK: Invalid lengths
 
     @Test(arguments: [(5, 4), (1, 0), (0, 0), (-1, 4), (0, -1), (-5, -4), (Int.min, Int.max), (Int.max, Int.min)])
-    func `lengths that cannot be fail their read alone`(least: Int, most: Int) async throws {
+    func `invalid lengths fail only their own read`(least: Int, most: Int) async throws {
         try await withStreamPeer { connection in
             try connection.write("abcd")
             connection.drain()

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A delegate of stream tasks that writes down what it is told, in order, and answers as the test says.
+/// A stream task delegate that records its callbacks in order, and answers challenges as the test says.
 final class StreamRecorder: NSObject, URLSessionStreamDelegate, Sendable {
     typealias Answer = (URLSession.AuthChallengeDisposition, URLCredential?)
 
     struct Record: Sendable {
-        /// c created, C challenge, r the reading side closed, w the writing side, b a better route, S streams, M metrics, E complete.
+        /// c created, C challenge, r read side closed, w write side closed, b better route, S streams, M metrics, E complete.
         var letters = ""
         var spaces: [URLProtectionSpace] = []
         var metrics: URLSessionTaskMetrics?
@@ -36,7 +36,7 @@ final class StreamRecorder: NSObject, URLSessionStreamDelegate, Sendable {
     private let state = Watched(State())
     private let answer: @Sendable (URLAuthenticationChallenge) -> Answer?
 
-    /// - Parameter answer: What is said to a challenge; nil for no answer.
+    /// - Parameter answer: The answer to a challenge; nil for no answer.
     init(answer: @escaping @Sendable (URLAuthenticationChallenge) -> Answer? = { _ in (.performDefaultHandling, nil) }) {
         self.answer = answer
     }
@@ -55,7 +55,7 @@ final class StreamRecorder: NSObject, URLSessionStreamDelegate, Sendable {
         try await state.value { state in state.tasks[id].map(condition) == true ? () : nil }
     }
 
-    /// Waits until it was told of something, by its letter.
+    /// Waits for a callback, given by its letter.
     func telling(_ letter: Character, of task: URLSessionTask) async throws {
         try await wait(for: task) { $0.letters.contains(letter) }
     }
@@ -67,7 +67,7 @@ final class StreamRecorder: NSObject, URLSessionStreamDelegate, Sendable {
         return try await state.value { state in state.tasks[id].flatMap { $0.isComplete ? $0 : nil } }
     }
 
-    /// Waits for `didBecomeInvalid`, and says how often it came.
+    /// Waits for `didBecomeInvalid`, and returns how often it was called.
     func invalidation() async throws -> Int {
         try await state.value { $0.invalidations > 0 ? $0.invalidations : nil }
     }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Runs a test with a TCP server whose bytes the test decides, and a session.
+/// Runs a test with a TCP server whose bytes the test scripts, and a session.
 func withStreamPeer(
     delegate: (any URLSessionDelegate)? = nil, configure: (URLSessionConfiguration) -> Void = { _ in },
     _ script: @escaping @Sendable (StreamPeer.Connection) throws -> Void,
@@ -23,7 +23,7 @@ func withStreamPeer(
     try await withSession(delegate: delegate, configure) { session in try await test(peer, session) }
 }
 
-/// The same with a task that runs.
+/// The same, with a running task.
 func withStream(
     delegate: (any URLSessionDelegate)? = nil, configure: (URLSessionConfiguration) -> Void = { _ in },
     _ script: @escaping @Sendable (StreamPeer.Connection) throws -> Void,
@@ -37,16 +37,16 @@ func withStream(
 }
 
 extension URLSession {
-    /// A task for a port of this machine, still suspended.
+    /// A task for a port of this machine, not yet resumed.
     func stream(to port: Int, host: String = "127.0.0.1") -> URLSessionStreamTask { streamTask(withHostName: host, port: port) }
 
-    /// Returns when the session has heard what its tasks were told before: it has done something else behind that.
+    /// Returns when the session has processed everything ordered so far: a later load of it has ended.
     func hear() async throws { _ = try await data(from: try #require(URL(string: "data:,x"))) }
 }
 
-/// What a read came to.
+/// The result of a read.
 struct StreamPiece: Sendable, Equatable {
-    /// nil where there was no data.
+    /// nil without data.
     var bytes: [UInt8]?
     var isEnd: Bool
 
@@ -69,10 +69,10 @@ extension URLSessionStreamTask {
         return StreamPiece(data.map { Array($0) }, isEnd: isEnd)
     }
 
-    /// Exactly as many bytes, as text.
+    /// Reads exactly `count` bytes, as text.
     func text(_ count: Int) async throws -> String { try await piece(count, count).text }
 
-    /// Exactly as many bytes, in as many reads as it takes.
+    /// Reads exactly `count` bytes, in as many reads as necessary.
     func bytes(_ count: Int, atMost most: Int = 65_536) async throws -> [UInt8] {
         var bytes: [UInt8] = []
         while bytes.count < count {
@@ -83,7 +83,7 @@ extension URLSessionStreamTask {
         return bytes
     }
 
-    /// A line with its line feed, byte by byte, so that nothing behind it is taken.
+    /// Reads a line with its line feed, byte by byte, so that no byte after it is consumed.
     func line() async throws -> String {
         var bytes: [UInt8] = []
         while bytes.last != 10 {
@@ -93,7 +93,7 @@ extension URLSessionStreamTask {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Everything up to the peer's end.
+    /// Reads up to the peer's end.
     func rest() async throws -> [UInt8] {
         var bytes: [UInt8] = []
         while true {
@@ -106,7 +106,7 @@ extension URLSessionStreamTask {
     func send(_ text: String, timeout: TimeInterval = 0) async throws { try await write(Data(text.utf8), timeout: timeout) }
 }
 
-/// Calls with completion handlers, and what each handler was told, in the order of the handlers.
+/// Calls with completion handlers, and their outcomes in the order in which the handlers were called.
 final class StreamCalls: Sendable {
     struct Outcome: Sendable {
         /// Which call, counted from 0.
@@ -149,9 +149,9 @@ final class StreamCalls: Sendable {
         }
     }
 
-    /// What there is by now.
+    /// The outcomes so far.
     var all: [Outcome] { outcomes.read { $0 } }
-    /// The calls that were answered, in the order of the answers.
+    /// The completed calls, in the order of completion.
     var answered: [Int] { all.map(\.call) }
 
     func outcome(of call: Int) async throws -> Outcome {
@@ -160,7 +160,7 @@ final class StreamCalls: Sendable {
 
     func answers(reach count: Int) async throws { try await outcomes.value { $0.count >= count ? () : nil } }
 
-    /// Waits until every call was answered, and says how, in the order of the calls.
+    /// Waits until every call has completed, and returns the outcomes in the order of the calls.
     func ends() async throws -> [Outcome] {
         let count = made.read { $0 }
         return try await outcomes.value { outcomes in
@@ -168,7 +168,7 @@ final class StreamCalls: Sendable {
         }
     }
 
-    /// Expects that each call was answered once.
+    /// Expects that each call completed once.
     func expectOnce(sourceLocation: SourceLocation = #_sourceLocation) {
         #expect(answered.sorted() == Array(0..<made.read { $0 }), sourceLocation: sourceLocation)
     }

@@ -10,10 +10,10 @@
 import Foundation
 import LoadingTestKit
 
-/// A TLS server in another program (Python, OpenSSL), on two loopback ports of the system's choice: an echo, and SMTP with STARTTLS.
+/// A TLS server in another process (Python, OpenSSL), on two loopback ports chosen by the system: an echo, and SMTP with STARTTLS.
 ///
-/// The echo speaks TLS at once, or whatever it is told of in clear by a relay. It sends back what comes; at the client's end it says
-/// how that came, and ends. A client that sends `cut` is left without a close_notify.
+/// The echo speaks TLS from the first byte; a relay in front of it may exchange cleartext first. It echoes what it receives; at the
+/// client's end it reports how the client closed, and closes. A client that sends `cut` receives no close_notify.
 final class StreamSecurePeer: Sendable {
     let echoPort: Int
     let mailPort: Int
@@ -27,11 +27,11 @@ final class StreamSecurePeer: Sendable {
     }
 
     /// - Parameters:
-    ///   - identity: Its certificate and key.
-    ///   - clientRoot: In PEM; with it, clients must show a certificate of it.
-    ///   - version: The one version of TLS that it speaks; any from 1.2 if nil.
-    /// - Returns: The server, listening.
-    /// - Throws: What kept it from starting.
+    ///   - identity: The server's certificate and key.
+    ///   - clientRoot: In PEM; if given, clients must present a certificate issued by it.
+    ///   - version: The only version of TLS that it accepts; any from 1.2 if nil.
+    /// - Returns: The listening server.
+    /// - Throws: If the server did not start.
     static func start(
         _ identity: TestCertificates.Identity, clientRoot: String? = nil, version: String? = nil
     ) async throws -> StreamSecurePeer {
@@ -159,7 +159,7 @@ final class StreamSecurePeer: Sendable {
         """#
 }
 
-/// Runs a test with such a server.
+/// Runs a test with a ``StreamSecurePeer``.
 func withStreamSecurePeer(
     _ identity: TestCertificates.Identity, clientRoot: String? = nil, version: String? = nil,
     test: (StreamSecurePeer) async throws -> Void
@@ -169,7 +169,7 @@ func withStreamSecurePeer(
     try await test(peer)
 }
 
-/// `openssl s_server` that sends every line back, turned round.
+/// `openssl s_server`, which sends every line back reversed.
 func withOpenSSLReverse(
     _ identity: TestCertificates.Identity, _ options: [String] = [], test: (_ port: Int) async throws -> Void
 ) async throws {

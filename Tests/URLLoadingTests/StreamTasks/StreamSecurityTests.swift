@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `startSecureConnection`: when the handshake is made, what goes before and after it, and what must never be taken for secure.
+/// `startSecureConnection`: the order of the handshake and other calls, and what must never count as secure.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamSecurityTests {
     private let certificates: TestCertificates
@@ -23,7 +23,7 @@ struct StreamSecurityTests {
 
     // MARK: Order
 
-    @Test(arguments: ["TLSv1_2", "TLSv1_3"]) func `TLS from the first byte`(version: String) async throws {
+    @Test(arguments: ["TLSv1_2", "TLSv1_3"]) func `a task can use TLS from the first byte`(version: String) async throws {
         let recorder = StreamRecorder()
         try await withStreamSecurePeer(certificates.valid, version: version) { (peer) async throws in
             try await withSession(delegate: recorder, trust) { (session) async throws in
@@ -47,14 +47,14 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `what was asked for before goes in clear, and what is asked for after by TLS`() async throws {
+    @Test func `earlier calls use cleartext, and later calls use TLS`() async throws {
         let clear = Delivered<String>()
         try await withStreamSecurePeer(certificates.valid) { (secure) async throws in
             try await withStreamPeer(configure: trust) { connection in
                 try connection.write("220 ready\r\n")
                 clear(try connection.line())
                 try connection.write("220 go\r\n")
-                // Not a byte of the client's in clear: the relay hands it to a server that speaks TLS alone.
+                // No cleartext byte of the client follows: the relay's target only speaks TLS.
                 try connection.relay(to: secure.echoPort)
             } test: { (peer, session) async throws in
                 let task = session.stream(to: peer.port, host: "localhost")
@@ -76,7 +76,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `the handshake waits for the reads before it`() async throws {
+    @Test func `the handshake waits for earlier reads`() async throws {
         let mayGo = ThreadGate()
         defer { mayGo.open() }
         let first = Delivered<UInt8?>()
@@ -97,7 +97,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `a large exchange goes through TLS`() async throws {
+    @Test func `a large exchange over TLS`() async throws {
         let bytes = ScriptedFile.pattern(5_000_000)
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
             try await withSession(trust) { (session) async throws in
@@ -112,7 +112,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `openssl's own server`() async throws {
+    @Test func `TLS with openssl s_server`() async throws {
         try await withOpenSSLReverse(certificates.valid) { (port) async throws in
             try await withSession(trust) { (session) async throws in
                 let task = session.stream(to: port)
@@ -126,7 +126,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `a TLS stream that ends without close_notify is no end, but a loss`() async throws {
+    @Test func `a TLS stream that ends without close_notify fails`() async throws {
         let recorder = StreamRecorder()
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
             try await withSession(delegate: recorder, trust) { (session) async throws in
@@ -145,7 +145,7 @@ struct StreamSecurityTests {
 
     // MARK: What came in clear (CVE-2011-0411)
 
-    /// Expects that the task fails, and that what waits and comes later does.
+    /// Expects that the task fails, and with it all pending and later calls.
     private func expectNotSecure(
         _ task: URLSessionStreamTask, _ recorder: StreamRecorder, _ calls: StreamCalls,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -158,7 +158,7 @@ struct StreamSecurityTests {
         await expectFailure(.secureConnectionFailed, sourceLocation: sourceLocation) { try await task.send("secret") }
     }
 
-    @Test func `a read that waits when TLS ends without close_notify fails`() async throws {
+    @Test func `a pending read fails when TLS ends without close_notify`() async throws {
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
             try await withSession(delegate: nil, trust) { (session) async throws in
                 let task = session.stream(to: peer.echoPort)
@@ -175,7 +175,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `bytes injected in clear before the handshake fail it, and reach nobody`() async throws {
+    @Test func `cleartext bytes injected before the handshake fail it, and are never delivered`() async throws {
         let recorder = StreamRecorder()
         let heard = Delivered<[UInt8]>()
         try await withStreamSecurePeer(certificates.valid) { (secure) async throws in
@@ -195,7 +195,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `injected bytes before a handshake that succeeds otherwise`() async throws {
+    @Test func `injected bytes fail a handshake that would succeed`() async throws {
         let recorder = StreamRecorder()
         try await withStreamSecurePeer(certificates.valid) { (secure) async throws in
             try await withStreamPeer(delegate: recorder, configure: trust) { connection in
@@ -220,7 +220,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `bytes in clear in the place of a handshake fail it`() async throws {
+    @Test func `cleartext instead of a handshake fails the task`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder, configure: trust) { connection in
             _ = try connection.read(5)
@@ -234,7 +234,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `a peer that ends in the handshake fails the task`(isReset: Bool) async throws {
+    @Test(arguments: [false, true]) func `a peer that closes in the handshake fails the task`(isReset: Bool) async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder, configure: trust) { connection in
             _ = try connection.read(5)
@@ -250,7 +250,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `the peer's end before the handshake fails it`() async throws {
+    @Test func `a peer that closes before the handshake fails the task`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder, configure: trust) { connection in
             try connection.write("go")
@@ -267,7 +267,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `TLS cannot be taken off again`() async throws {
+    @Test func `TLS cannot be removed from a connection`() async throws {
         let recorder = StreamRecorder()
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
             try await withSession(delegate: recorder, trust) { (session) async throws in
@@ -288,7 +288,7 @@ struct StreamSecurityTests {
 
     // MARK: Trust
 
-    @Test func `a certificate that is not trusted fails the task, and nothing is sent`() async throws {
+    @Test func `an untrusted certificate fails the task, and nothing is sent`() async throws {
         for (identity, codes) in [
             (
                 certificates.unknownAuthority,
@@ -317,7 +317,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `without a delegate the system's roots decide`() async throws {
+    @Test func `without a delegate the system's roots decide about trust`() async throws {
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
             try await withSession { (session) async throws in
                 let task = session.stream(to: peer.echoPort)
@@ -328,7 +328,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `a delegate may trust what the roots do not, by each of its methods`() async throws {
+    @Test func `each delegate method can trust a certificate that the roots do not`() async throws {
         for delegate in [SessionJudge(.trusting), TaskJudge(.trusting), AsyncTaskJudge(.trusting), AsyncSessionJudge(.trusting)]
             as [any URLSessionDelegate]
         {
@@ -359,7 +359,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `a server that asks for a certificate is shown it`() async throws {
+    @Test func `a client certificate is presented on request`() async throws {
         let identity = try SecIdentity(
             pem: Data(certificates.client.chainPEM.utf8), key: Data(certificates.client.keyPEM.utf8))
         let judge = Judge.showing(identity)
@@ -383,7 +383,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `App Transport Security's demands hold, where a host is not exempt`() async throws {
+    @Test func `App Transport Security applies to hosts that are not exempt`() async throws {
         let older = ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]
         for (options, minimum, isAllowed) in [
             (["-tls1_2"], tls_protocol_version_t.TLSv10, true), (["-tls1_3"], .TLSv10, true), (older, .TLSv10, false),
@@ -411,7 +411,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `a stream in clear is no matter of App Transport Security`() async throws {
+    @Test func `App Transport Security does not apply to cleartext streams`() async throws {
         let peer = try StreamPeer(streamEcho)
         defer { peer.stop() }
         try await withTunnelProxy({ [port = peer.port] _ in .tunnel(to: port) }) { (proxy) async throws in
@@ -427,7 +427,7 @@ struct StreamSecurityTests {
     }
 }
 
-/// To call what is deprecated.
+/// To call a deprecated method.
 private protocol InSecurityStopping { func stopSecureConnection() }
 
 extension URLSessionStreamTask: InSecurityStopping {}

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Stream tasks among a session's tasks: its end, its limits, its metrics.
+/// Stream tasks as tasks of a session: invalidation, limits, metrics.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamSessionTests {
-    @Test func `invalidateAndCancel cancels stream tasks of every stage`() async throws {
+    @Test func `invalidateAndCancel cancels stream tasks at every stage`() async throws {
         let recorder = StreamRecorder()
         let peer = try StreamPeer(streamEcho)
         defer { peer.stop() }
@@ -58,7 +58,7 @@ struct StreamSessionTests {
         #expect(recorder.faults.isEmpty)
     }
 
-    @Test func `a session that was invalidated makes tasks that fail`() async throws {
+    @Test func `tasks created after invalidation fail`() async throws {
         let recorder = StreamRecorder()
         let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
         session.invalidateAndCancel()
@@ -71,7 +71,7 @@ struct StreamSessionTests {
         #expect(try await calls.ends().allSatisfy { $0.error is URLError })
     }
 
-    @Test func `a task that is let go of still does its work`() async throws {
+    @Test func `a task that the app has released still runs`() async throws {
         let peer = try StreamPeer(streamEcho)
         defer { peer.stop() }
         let read = Delivered<String>()
@@ -89,7 +89,7 @@ struct StreamSessionTests {
         try await peer.waitForEnds()
     }
 
-    @Test func `streams to one host are not limited, and hold back no loads`() async throws {
+    @Test func `streams to one host are not limited, and do not block loads`() async throws {
         let mayEcho = ThreadGate()
         defer { mayEcho.open() }
         try await withStreamPeer(configure: { $0.httpMaximumConnectionsPerHost = 2 }) { connection in
@@ -109,7 +109,7 @@ struct StreamSessionTests {
         }
     }
 
-    @Test func `each task has a connection of its own`() async throws {
+    @Test func `each task has its own connection`() async throws {
         try await withStreamPeer(streamEcho) { (peer, session) async throws in
             for number in 1...5 {
                 let task = session.stream(to: peer.port)
@@ -124,7 +124,7 @@ struct StreamSessionTests {
         }
     }
 
-    @Test func `the metrics have one transaction, with its connection`() async throws {
+    @Test func `metrics have one transaction with its connection`() async throws {
         let recorder = StreamRecorder()
         try await withStreamPeer(delegate: recorder, streamEcho) { (peer, session) async throws in
             let task = session.stream(to: peer.port, host: "localhost")
@@ -150,7 +150,7 @@ struct StreamSessionTests {
         }
     }
 
-    @Test func `the metrics of a connection that failed have no dates after it`() async throws {
+    @Test func `the metrics of a failed connection have no later dates`() async throws {
         let port = try RefusingPort()
         let recorder = StreamRecorder()
         try await withSession(delegate: recorder) { (session) async throws in
@@ -164,7 +164,7 @@ struct StreamSessionTests {
         }
     }
 
-    @Test func `a session holds no descriptor of streams that ended`() async throws {
+    @Test func `ended streams leave no file descriptors open`() async throws {
         try await withStreamPeer(streamEcho) { (peer, session) async throws in
             func run() async throws {
                 for number in 0..<30 {

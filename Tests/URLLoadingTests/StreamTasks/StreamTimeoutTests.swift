@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Reads and writes that have only so long.
+/// Timeouts of reads and writes.
 @Suite(.timeLimit(.minutes(2)))
 struct StreamTimeoutTests {
-    @Test func `a read that times out loses no byte`() async throws {
+    @Test func `a read that times out loses no bytes`() async throws {
         try await withStream { connection in
             try connection.write("abc")
             _ = try connection.read(1)
@@ -30,7 +30,7 @@ struct StreamTimeoutTests {
         }
     }
 
-    @Test func `a read in line times out by itself, and leaves the bytes to others`() async throws {
+    @Test func `a queued read times out on its own, and leaves the bytes to the others`() async throws {
         let mayWrite = ThreadGate()
         defer { mayWrite.open() }
         try await withStream { connection in
@@ -50,7 +50,7 @@ struct StreamTimeoutTests {
         }
     }
 
-    @Test func `the first read of several times out, and the next one goes on`() async throws {
+    @Test func `the next read continues when the first of several times out`() async throws {
         let mayWrite = ThreadGate()
         defer { mayWrite.open() }
         try await withStream { connection in
@@ -70,7 +70,7 @@ struct StreamTimeoutTests {
         }
     }
 
-    @Test(arguments: [0, -1, -Double.infinity, .nan]) func `no timeout is none`(timeout: TimeInterval) async throws {
+    @Test(arguments: [0, -1, -Double.infinity, .nan]) func `only a positive timeout counts`(timeout: TimeInterval) async throws {
         let mayWrite = ThreadGate()
         defer { mayWrite.open() }
         try await withStream { connection in
@@ -90,7 +90,7 @@ struct StreamTimeoutTests {
         }
     }
 
-    @Test(arguments: [Double.infinity, .greatestFiniteMagnitude, 1e12]) func `a timeout without end is none`(
+    @Test(arguments: [Double.infinity, .greatestFiniteMagnitude, 1e12]) func `an infinite or huge timeout means no timeout`(
         timeout: TimeInterval
     ) async throws {
         try await withStream(streamEcho) { (task, _, _) async throws in
@@ -102,7 +102,7 @@ struct StreamTimeoutTests {
         }
     }
 
-    @Test func `a timeout that was not needed does nothing later`() async throws {
+    @Test func `a timeout that did not fire has no effect later`() async throws {
         try await withStream(streamEcho) { (task, _, _) async throws in
             let calls = StreamCalls()
             calls.write(task, Array("abc".utf8), timeout: 0.5)
@@ -117,7 +117,7 @@ struct StreamTimeoutTests {
         }
     }
 
-    @Test func `a write that times out half done breaks the stream`() async throws {
+    @Test func `a write that times out halfway breaks the stream`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
         let recorder = StreamRecorder()
@@ -137,7 +137,7 @@ struct StreamTimeoutTests {
         }
     }
 
-    @Test func `a write that times out before it began sends nothing, and the stream lives`() async throws {
+    @Test func `a write that times out before it started sends nothing, and the stream keeps working`() async throws {
         let mayRead = ThreadGate()
         defer { mayRead.open() }
         let seen = Delivered<[UInt8]>()
@@ -160,8 +160,8 @@ struct StreamTimeoutTests {
         }
     }
 
-    @Test func `what waits for a connection times out, and the task goes on`() async throws {
-        // A proxy that says nothing for a while: the connection is being made.
+    @Test func `calls that wait for a connection time out, and the task continues`() async throws {
+        // A proxy that delays its response: the connection is being made.
         let mayAnswer = ThreadGate()
         defer { mayAnswer.open() }
         try await withStreamPeer { connection in
@@ -188,7 +188,7 @@ struct StreamTimeoutTests {
         }
     }
 
-    @Test func `a stream that is idle for longer than a request may be is not late`() async throws {
+    @Test func `a stream may be idle for longer than the request timeout`() async throws {
         try await withStream(configure: { $0.timeoutIntervalForRequest = 0.5 }, streamEcho) { (task, _, _) async throws in
             try await task.send("hello")
             #expect(try await task.text(5) == "hello")

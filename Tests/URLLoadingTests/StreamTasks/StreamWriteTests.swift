@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What writes of a stream task send, and reads and writes beside each other.
+/// What writes of a stream task send, and concurrent reads and writes.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamWriteTests {
-    @Test func `writes arrive in the order of their calls`() async throws {
+    @Test func `writes are sent in the order of their calls`() async throws {
         let seen = Delivered<[UInt8]>()
         try await withStream {
             seen($0.rest())
@@ -31,7 +31,7 @@ struct StreamWriteTests {
         }
     }
 
-    @Test func `an empty write completes in its turn`() async throws {
+    @Test func `an empty write completes in order`() async throws {
         let seen = Delivered<[UInt8]>()
         try await withStreamPeer {
             seen($0.rest())
@@ -50,7 +50,7 @@ struct StreamWriteTests {
         }
     }
 
-    @Test func `a large write arrives whole`() async throws {
+    @Test func `a large write arrives complete`() async throws {
         let bytes = ScriptedFile.pattern(8_000_000)
         let isRight = Delivered<Bool>()
         try await withStream {
@@ -62,7 +62,7 @@ struct StreamWriteTests {
         }
     }
 
-    @Test func `data that does not begin at its first index, and that changes later, is sent as it was`() async throws {
+    @Test func `a slice of data is sent as it was at the time of the call`() async throws {
         let seen = Delivered<[UInt8]>()
         try await withStreamPeer {
             seen($0.rest())
@@ -78,7 +78,7 @@ struct StreamWriteTests {
         }
     }
 
-    @Test func `a read that waits does not hold back writes`() async throws {
+    @Test func `a pending read does not block writes`() async throws {
         try await withStream(streamEcho) { (task, _, _) async throws in
             let calls = StreamCalls()
             calls.read(task, 9, 9)
@@ -87,7 +87,7 @@ struct StreamWriteTests {
         }
     }
 
-    @Test func `a write that waits does not hold back reads`() async throws {
+    @Test func `a pending write does not block reads`() async throws {
         let mayRead = ThreadGate()
         defer { mayRead.open() }
         let count = Delivered<Int>()
@@ -108,7 +108,7 @@ struct StreamWriteTests {
         }
     }
 
-    @Test func `both sides talk at once, more than the sockets hold`() async throws {
+    @Test func `both sides send at once, more than the socket buffers hold`() async throws {
         let chunk = ScriptedFile.pattern(65_536)
         try await withStream(streamEcho) { (task, _, _) async throws in
             let writer = Task { for _ in 0..<400 { try await task.write(Data(chunk), timeout: 0) } }
@@ -120,7 +120,7 @@ struct StreamWriteTests {
         }
     }
 
-    @Test func `calls from many threads are each done once`() async throws {
+    @Test func `calls from many threads each complete once`() async throws {
         try await withStream(streamEcho) { (task, _, _) async throws in
             let calls = StreamCalls()
             await withTaskGroup(of: Void.self) { group in
@@ -139,7 +139,7 @@ struct StreamWriteTests {
         }
     }
 
-    @Test func `the bytes that went each way are counted`() async throws {
+    @Test func `bytes sent and received are counted`() async throws {
         try await withStream(streamEcho) { (task, _, _) async throws in
             try await task.send("0123456789")
             _ = try await task.text(10)
