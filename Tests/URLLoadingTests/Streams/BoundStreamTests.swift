@@ -13,10 +13,10 @@ import SeededNumbers
 import Testing
 import URLLoading
 
-/// `Stream.getBoundStreams`: what is written to one stream is read from the other.
+/// `Stream.getBoundStreams`: bytes written to one stream are read from the other.
 @Suite(.timeLimit(.minutes(1)))
 struct BoundStreamTests {
-    @Test func `bytes are read in the order in which they were written`() throws {
+    @Test func `bytes are read in the order they were written`() throws {
         let streams = try BoundStreams(bufferSize: 4096)
         #expect(streams.write("one, ") == 5)
         #expect(streams.write("two") == 3)
@@ -25,7 +25,7 @@ struct BoundStreamTests {
         #expect(streams.read() == "e, two, three")
     }
 
-    @Test func `a megabyte goes through four kilobytes`() async throws {
+    @Test func `a megabyte passes through a 4 KB buffer`() async throws {
         let streams = try BoundStreams(bufferSize: 4096)
         let content = ScriptedFile.pattern(1 << 20)
         let read = onThread { streams.pieces() }
@@ -40,7 +40,7 @@ struct BoundStreamTests {
     }
 
     @Test(arguments: 0..<30 as Range<UInt64>)
-    func `however the bytes are split, the same are read`(seed: UInt64) async throws {
+    func `reads return the written bytes, however they are split`(seed: UInt64) async throws {
         var numbers = SeededNumbers(seed: seed)
         let streams = try BoundStreams(bufferSize: 1 + numbers.next(below: 5000))
         let content = (0..<100_000).map { _ in UInt8(truncatingIfNeeded: numbers.next()) }
@@ -55,7 +55,7 @@ struct BoundStreamTests {
         #expect(try await read.value == content)
     }
 
-    @Test func `a write waits for room and a read for bytes`() async throws {
+    @Test func `a write waits for space and a read waits for bytes`() async throws {
         let streams = try BoundStreams(bufferSize: 4)
         let writes = Delivered<Int>()
         Thread.detachNewThread {
@@ -73,14 +73,14 @@ struct BoundStreamTests {
         #expect(try await late.value == "late")
     }
 
-    @Test(arguments: [0, -1]) func `a buffer of nothing holds a byte`(size: Int) throws {
+    @Test(arguments: [0, -1]) func `a buffer size of zero or less holds one byte`(size: Int) throws {
         let streams = try BoundStreams(bufferSize: size)
         #expect(streams.write("ab") == 1)
         #expect(!streams.output.hasSpaceAvailable)
         #expect(streams.read() == "a")
     }
 
-    @Test func `before they are opened, and after they are closed, streams do nothing`() throws {
+    @Test func `streams that are not open do nothing`() throws {
         let streams = try BoundStreams(bufferSize: 10, isOpen: false)
         #expect(streams.input.streamStatus == .notOpen && streams.output.streamStatus == .notOpen)
         #expect(!streams.input.hasBytesAvailable && !streams.output.hasSpaceAvailable)
@@ -97,7 +97,7 @@ struct BoundStreamTests {
         #expect(streams.input.streamStatus == .closed && streams.output.streamStatus == .closed)
     }
 
-    @Test func `what was written before it was opened to read is read`() throws {
+    @Test func `bytes written before the reader opened are read`() throws {
         let streams = try BoundStreams(bufferSize: 10, isOpen: false)
         streams.output.open()
         #expect(streams.write("early") == 5)
@@ -107,7 +107,7 @@ struct BoundStreamTests {
         #expect(streams.read() == "")
     }
 
-    @Test func `a thread that polls reads to the end`() throws {
+    @Test func `a polling thread reads to the end`() throws {
         let streams = try BoundStreams(bufferSize: 10)
         #expect(!streams.input.hasBytesAvailable && streams.output.hasSpaceAvailable)
         #expect(streams.write("0123456789") == 10)
@@ -123,7 +123,7 @@ struct BoundStreamTests {
         #expect(streams.input.streamError == nil)
     }
 
-    @Test func `once the reader closed, writing fails`() throws {
+    @Test func `writing fails after the reader closed`() throws {
         let streams = try BoundStreams(bufferSize: 10)
         #expect(streams.write("unread") == 6)
         streams.input.close()
@@ -137,7 +137,7 @@ struct BoundStreamTests {
         #expect(streams.output.streamError as NSError? == error)
     }
 
-    @Test func `closing first to write and then to read is no error`() throws {
+    @Test func `closing the writer and then the reader is not an error`() throws {
         let streams = try BoundStreams(bufferSize: 10)
         streams.output.close()
         streams.input.close()
@@ -146,7 +146,7 @@ struct BoundStreamTests {
 
     enum Closed: CaseIterable { case input, output }
 
-    @Test(arguments: Closed.allCases) func `closing either end lets a waiting write end`(closed: Closed) async throws {
+    @Test(arguments: Closed.allCases) func `closing either end ends a pending write`(closed: Closed) async throws {
         let streams = try BoundStreams(bufferSize: 1)
         let writes = Delivered<Int>()
         Thread.detachNewThread {
@@ -158,14 +158,14 @@ struct BoundStreamTests {
         #expect(writes.all == [1, -1])
     }
 
-    @Test(arguments: Closed.allCases) func `closing either end lets a waiting read end`(closed: Closed) async throws {
+    @Test(arguments: Closed.allCases) func `closing either end ends a pending read`(closed: Closed) async throws {
         let streams = try BoundStreams(bufferSize: 1)
         let read = onThread { streams.read() }
         if closed == .input { streams.input.close() } else { streams.output.close() }
         #expect(try await read.value == (closed == .input ? nil : ""))
     }
 
-    @Test func `a stream that is let go of is closed`() throws {
+    @Test func `a released stream is closed`() throws {
         weak var lost: InputStream?
         var streams: BoundStreams? = try BoundStreams(bufferSize: 10)
         lost = streams?.input
@@ -177,7 +177,7 @@ struct BoundStreamTests {
         #expect(output.write([1], maxLength: 1) == -1)
     }
 
-    @Test func `a stream to write to that is let go of ends the other`() throws {
+    @Test func `releasing the output stream ends the input stream`() throws {
         weak var lost: OutputStream?
         var streams: BoundStreams? = try BoundStreams(bufferSize: 10)
         lost = streams?.output
@@ -191,7 +191,7 @@ struct BoundStreamTests {
         #expect(input.read(&bytes, maxLength: 10) == 0)
     }
 
-    @Test func `one of the two alone is at its end`() throws {
+    @Test func `one stream requested without the other is at its end`() throws {
         var input: InputStream? = nil
         Stream.getBoundStreams(withBufferSize: 10, inputStream: &input, outputStream: nil)
         input?.open()

@@ -12,9 +12,9 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Two streams that are bound, for the threads of a test.
+/// Two bound streams for the threads of a test.
 ///
-/// Sendable because bound streams lock what changes in them.
+/// Sendable because bound streams lock their mutable state.
 struct BoundStreams: @unchecked Sendable {
     let input: InputStream
     let output: OutputStream
@@ -40,9 +40,9 @@ struct BoundStreams: @unchecked Sendable {
 
     func write(_ text: String) -> Int { output.write(Array(text.utf8), maxLength: text.utf8.count) }
 
-    /// Writes all, in pieces as long as `length` says.
+    /// Writes all bytes, in pieces of `length()` bytes.
     ///
-    /// - Returns: What the last write returned.
+    /// - Returns: The result of the last write.
     @discardableResult
     func writeAll(_ bytes: [UInt8], length: () -> Int = { .max }) -> Int {
         var (rest, written) = (bytes[...], 0)
@@ -55,7 +55,7 @@ struct BoundStreams: @unchecked Sendable {
         return written
     }
 
-    /// Nil where `read` returned -1.
+    /// nil if `read` returned -1.
     func read(upTo count: Int = 65_536) -> String? { bytes(upTo: count).map { String(decoding: $0, as: UTF8.self) } }
 
     func bytes(upTo count: Int) -> [UInt8]? {
@@ -64,7 +64,7 @@ struct BoundStreams: @unchecked Sendable {
         return read < 0 ? nil : Array(bytes.prefix(read))
     }
 
-    /// What the reads returned until the end, or an error.
+    /// The results of the reads, until the end or an error.
     func pieces(length: () -> Int = { 65_536 }) -> [[UInt8]] {
         var pieces: [[UInt8]] = []
         while let piece = bytes(upTo: length()), !piece.isEmpty { pieces.append(piece) }
@@ -72,7 +72,7 @@ struct BoundStreams: @unchecked Sendable {
     }
 }
 
-/// Runs `work` on a thread of its own, where it may wait.
+/// Runs `work` on its own thread, where it may block.
 func onThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) -> Delivered<Value> {
     let result = Delivered<Value>()
     Thread.detachNewThread { result(work()) }
@@ -81,12 +81,12 @@ func onThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) -> Deliv
 
 /// A thread whose run loop runs in one mode.
 ///
-/// Sendable because nothing of it changes, and timers are added by functions that every thread may call.
+/// Sendable because its properties are constants, and timers are added with functions that any thread may call.
 final class RunLoopThread: @unchecked Sendable {
     let runLoop: RunLoop
     private let mode: RunLoop.Mode
     private let isOver = Delivered<Bool>()
-    /// Without it there is nothing to run for.
+    /// Keeps the run loop running without other sources.
     private let keeper = Timer(fire: .distantFuture, interval: 1, repeats: false) { _ in }
 
     private init(_ runLoop: RunLoop, _ mode: RunLoop.Mode) {
@@ -112,19 +112,19 @@ final class RunLoopThread: @unchecked Sendable {
         return try await result.value
     }
 
-    /// Waits until all that is due was told: a second time for what became due by the last that was told.
+    /// Waits until all due events were delivered, and those that became due through them.
     func settle() async throws {
         for _ in 0..<2 { try await perform {} }
     }
 
-    /// Waits for the end of the thread, which comes when no stream is scheduled on it.
+    /// Waits for the end of the thread, once no stream is scheduled on it.
     func end() async throws {
         try await perform { [self] in keeper.invalidate() }
         _ = try await isOver.value
     }
 }
 
-/// A delegate that writes down what it is told, and does what the test says.
+/// A delegate that records events, and reacts as the test says.
 final class StreamEventRecorder: NSObject, StreamDelegate, Sendable {
     private struct Entry: Sendable {
         var event: String
@@ -152,7 +152,7 @@ final class StreamEventRecorder: NSObject, StreamDelegate, Sendable {
 
     var events: [String] { entries.read { $0.map(\.event) } }
 
-    /// Where it was told.
+    /// The run loops in which the events were delivered.
     var runLoops: Set<ObjectIdentifier> { entries.read { Set($0.map(\.runLoop)) } }
 
     func told(_ events: [String]) async throws {

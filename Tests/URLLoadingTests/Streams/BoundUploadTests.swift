@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Uploads whose bodies a program writes while they are sent.
+/// Uploads whose body the app writes to a bound stream while it is sent.
 @Suite(.timeLimit(.minutes(1)))
 struct BoundUploadTests {
     private static let content = ScriptedFile.pattern(1_000_000)
@@ -23,7 +23,7 @@ struct BoundUploadTests {
         return EventRecorder(answers)
     }
 
-    @Test(arguments: [1, 4096, 2_000_000]) func `what a thread writes is the body`(bufferSize: Int) async throws {
+    @Test(arguments: [1, 4096, 2_000_000]) func `the body is what a thread writes`(bufferSize: Int) async throws {
         let content = Array(Self.content.prefix(bufferSize * 2000))
         let streams = try BoundStreams(bufferSize: bufferSize, isOpen: false)
         streams.output.open()
@@ -44,8 +44,8 @@ struct BoundUploadTests {
         }
     }
 
-    /// As Apple's article "Uploading streams of data" does it.
-    @Test func `what a delegate writes on a run loop is the body`() async throws {
+    /// As in Apple's article "Uploading streams of data".
+    @Test func `the body is what a delegate writes in a run loop`() async throws {
         let thread = try await RunLoopThread.start()
         let streams = try BoundStreams(bufferSize: 4096, isOpen: false)
         let sent = Watched(0)
@@ -70,7 +70,7 @@ struct BoundUploadTests {
         try await thread.end()
     }
 
-    @Test func `a request's body stream may be a bound one`() async throws {
+    @Test func `a request's body stream may be a bound stream`() async throws {
         try await withScenario(reply: { .ok("\($0.bodyLength)") }) { (server, session) async throws in
             let streams = try BoundStreams(bufferSize: 4096, isOpen: false)
             streams.output.open()
@@ -85,7 +85,7 @@ struct BoundUploadTests {
         }
     }
 
-    @Test func `each byte is sent when it was written, and not at the end`() async throws {
+    @Test func `bytes are sent when they are written, not at the end`() async throws {
         let streams = try BoundStreams(bufferSize: 4096, isOpen: false)
         streams.output.open()
         let recorder = Self.recorder(streams)
@@ -113,8 +113,8 @@ struct BoundUploadTests {
         }
     }
 
-    @Test func `uploads of which nothing is written hold up no other task, and end when they are cancelled`() async throws {
-        // More than there are threads for work that waits.
+    @Test func `idle upload streams block no other task, and end when they are cancelled`() async throws {
+        // More than the number of threads for blocking work.
         let count = 300
         let pairs = try (0..<count).map { _ in try BoundStreams(bufferSize: 4096, isOpen: false) }
         for pair in pairs { pair.output.open() }
@@ -137,7 +137,7 @@ struct BoundUploadTests {
             session.dataTask(with: server.url("/other")) { data, _, _ in done(data) }.resume()
             #expect(try await done.value == Data("0".utf8))
             #expect(try await session.text(server.url("/third")) == "0")
-            // One of them is written after all.
+            // One of them does write.
             #expect(pairs[0].write("late") == 4)
             pairs[0].output.close()
             #expect(try await ends.value == nil)
@@ -155,7 +155,7 @@ struct BoundUploadTests {
         }
     }
 
-    @Test func `cancelling lets a writer end`() async throws {
+    @Test func `cancelling the upload ends a pending write`() async throws {
         let streams = try BoundStreams(bufferSize: 4096, isOpen: false)
         streams.output.open()
         let recorder = Self.recorder(streams)
@@ -165,7 +165,7 @@ struct BoundUploadTests {
         ) { (server, session) async throws in
             let task = session.uploadTask(withStreamedRequest: URLRequest(server.url(), method: "POST"))
             task.resume()
-            // Without an end: only an error ends it.
+            // The stream is never closed: only an error ends the loop.
             let last = onThread {
                 var last = 1
                 while last > 0 { last = streams.writeAll(Self.content) }
@@ -180,7 +180,7 @@ struct BoundUploadTests {
         }
     }
 
-    @Test func `an answer that ends the sending lets a writer end`() async throws {
+    @Test func `a response that ends the upload ends a pending write`() async throws {
         let streams = try BoundStreams(bufferSize: 4096, isOpen: false)
         streams.output.open()
         let recorder = Self.recorder(streams)

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What delegates of bound streams are told, in the run loops where the streams are scheduled.
+/// Events that delegates of bound streams receive, in the run loops where the streams are scheduled.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamEventTests {
-    @Test func `a reader is told of bytes, again once it read, and of the end behind them`() async throws {
+    @Test func `a reader is notified of bytes, again after each read, and of the end`() async throws {
         let thread = try await RunLoopThread.start()
         let streams = try BoundStreams(bufferSize: 100, isOpen: false)
         let recorder = StreamEventRecorder()
@@ -25,7 +25,7 @@ struct StreamEventTests {
         try await recorder.told(["open"])
         #expect(streams.write("abc") == 3)
         try await recorder.told(["open", "bytes"])
-        // Not told twice without a read between.
+        // No second event without a read in between.
         #expect(streams.write("def") == 3)
         try await thread.settle()
         #expect(recorder.events == ["open", "bytes"])
@@ -49,7 +49,7 @@ struct StreamEventTests {
         try await thread.end()
     }
 
-    @Test func `a writer is told of room, again once it wrote and there is some, and of a reader that closed`() async throws {
+    @Test func `a writer is notified of space, again after each write, and of a closed reader`() async throws {
         let thread = try await RunLoopThread.start()
         let streams = try BoundStreams(bufferSize: 4)
         let recorder = StreamEventRecorder()
@@ -77,7 +77,7 @@ struct StreamEventTests {
         try await thread.end()
     }
 
-    @Test func `delegates on two threads carry a megabyte through a kilobyte`() async throws {
+    @Test func `delegates on two threads pass a megabyte through a 1 KB buffer`() async throws {
         let content = ScriptedFile.pattern(1 << 20)
         let streams = try BoundStreams(bufferSize: 1024, isOpen: false)
         let (sent, received) = (Watched(0), Watched<[UInt8]>([]))
@@ -108,7 +108,7 @@ struct StreamEventTests {
         for thread in threads { try await thread.end() }
     }
 
-    @Test func `events come in the mode that the stream is scheduled in, and in no other`() async throws {
+    @Test func `events are delivered only in the mode that the stream is scheduled in`() async throws {
         let mode = RunLoop.Mode("URLLoadingTests.mode")
         let thread = try await RunLoopThread.start(in: mode)
         let streams = try BoundStreams(bufferSize: 4)
@@ -127,7 +127,7 @@ struct StreamEventTests {
         try await thread.end()
     }
 
-    @Test func `the common modes are modes too`() async throws {
+    @Test func `streams can be scheduled in the common modes`() async throws {
         let thread = try await RunLoopThread.start()
         let streams = try BoundStreams(bufferSize: 4)
         let recorder = StreamEventRecorder()
@@ -138,7 +138,7 @@ struct StreamEventTests {
         try await thread.end()
     }
 
-    @Test func `a stream that was scheduled twice tells once`() async throws {
+    @Test func `a stream scheduled twice delivers each event once`() async throws {
         let threads = [try await RunLoopThread.start(), try await RunLoopThread.start()]
         let streams = try BoundStreams(bufferSize: 4)
         let recorder = StreamEventRecorder()
@@ -151,7 +151,7 @@ struct StreamEventTests {
         for thread in threads { try await thread.end() }
     }
 
-    @Test func `a run loop returns from its run for each event, as for any source`() async throws {
+    @Test func `a run loop returns from its run after each event, as for any source`() async throws {
         let streams = try BoundStreams(bufferSize: 4)
         let result = onThread {
             let recorder = StreamEventRecorder()
@@ -167,7 +167,7 @@ struct StreamEventTests {
         #expect(try await result.value == [["open"], ["open", "bytes"]])
     }
 
-    @Test func `a delegate that is set late is told what is so, and one that was replaced nothing`() async throws {
+    @Test func `a delegate set late receives the current events, and a replaced one none`() async throws {
         let thread = try await RunLoopThread.start()
         let streams = try BoundStreams(bufferSize: 4)
         streams.input.schedule(in: thread.runLoop, forMode: .default)
@@ -186,7 +186,7 @@ struct StreamEventTests {
         try await thread.end()
     }
 
-    @Test func `nothing is told after closing`() async throws {
+    @Test func `a closed stream delivers no events`() async throws {
         let thread = try await RunLoopThread.start()
         let streams = try BoundStreams(bufferSize: 4)
         let recorder = StreamEventRecorder()
@@ -201,7 +201,7 @@ struct StreamEventTests {
         try await thread.end()
     }
 
-    @Test func `scheduled streams and their delegates are let go of`() async throws {
+    @Test func `scheduled streams and their delegates are released`() async throws {
         let thread = try await RunLoopThread.start()
         weak var (input, output, delegate): (InputStream?, OutputStream?, StreamEventRecorder?)
         do {
@@ -215,7 +215,7 @@ struct StreamEventTests {
             try await thread.settle()
         }
         #expect(input == nil && output == nil && delegate == nil)
-        // It ends only where nothing is scheduled.
+        // The thread ends only when nothing is scheduled.
         try await thread.end()
     }
 }

@@ -13,7 +13,7 @@ import Testing
 
 @testable import URLLoading
 
-/// A pipe whose one end is an engine that must not wait.
+/// A pipe with one end at the engine, which must not block.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamPipeTests {
     private struct Cut: Error {}
@@ -24,7 +24,7 @@ struct StreamPipeTests {
         return read < 0 ? nil : String(decoding: bytes.prefix(read), as: UTF8.self)
     }
 
-    @Test func `an engine appends beyond the capacity, and is told of each read`() {
+    @Test func `the engine appends beyond the capacity, and is notified of each read`() {
         let reads = Delivered<Int>()
         let pipe = StreamPipe(capacity: 4, bytesWereRead: { reads($0) })
         let stream = PipeInputStream(pipe)
@@ -41,7 +41,7 @@ struct StreamPipeTests {
         #expect(!pipe.append(Data("c".utf8)))
     }
 
-    @Test func `an engine takes what was written, and is told of each write and the end`() {
+    @Test func `the engine takes written bytes, and is notified of each write and of the end`() {
         let writes = Delivered<Bool>()
         let pipe = StreamPipe(capacity: 4, bytesWereWritten: { writes(true) })
         let stream = PipeOutputStream(pipe)
@@ -58,7 +58,7 @@ struct StreamPipeTests {
         #expect(writes.all.count == 3)
     }
 
-    @Test func `a pipe that ends by an error is read up to there`() {
+    @Test func `a pipe that ends with an error is readable up to that point`() {
         let pipe = StreamPipe(capacity: 4)
         let stream = PipeInputStream(pipe)
         stream.open()
@@ -72,7 +72,7 @@ struct StreamPipeTests {
         #expect(stream.streamError is Cut)
     }
 
-    @Test func `a writer is told why the engine reads no more`() {
+    @Test func `a writer gets the error that ended reading`() {
         let pipe = StreamPipe(capacity: 4)
         let stream = PipeOutputStream(pipe)
         stream.open()
@@ -81,7 +81,7 @@ struct StreamPipeTests {
         #expect(stream.streamStatus == .error && stream.streamError is Cut)
     }
 
-    @Test func `bytes that were left when the reader closed are told of`() {
+    @Test func `bytes left when the reader closed are reported`() {
         let reads = Delivered<Int>()
         let pipe = StreamPipe(capacity: 4, bytesWereRead: { reads($0) })
         pipe.append(Data("0123456789".utf8))
@@ -109,7 +109,7 @@ struct StreamPipeTests {
         #expect(found.all == ["bytes: true", "1 read, space: true", "3 read, space: true", "bytes: false"])
     }
 
-    @Test(arguments: ["bytes", "end", "close"]) func `a reader that must not wait is called once`(cause: String) {
+    @Test(arguments: ["bytes", "end", "close"]) func `a nonblocking reader is called once`(cause: String) {
         let pipe = StreamPipe(capacity: 4)
         let calls = Delivered<Bool>()
         pipe.whenReadable { calls(true) }
