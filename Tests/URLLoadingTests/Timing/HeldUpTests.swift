@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Time that a load is held up by others, or by the app, is not its server's: the request timeout does not count it.
+/// Time that a load waits for other loads or for the app does not count toward the request timeout.
 ///
-/// Real timers: only the outcome is checked.
+/// Uses real timers: only the outcome is checked.
 @Suite(.timeLimit(.minutes(2)))
 struct HeldUpTests {
-    // MARK: In line
+    // MARK: Queued tasks
 
-    @Test func `tasks that wait in line are not late, however often connections are made`() async throws {
+    @Test func `queued tasks do not time out, however often connections are made`() async throws {
         let slow = ScriptedReply(
             [.pause(milliseconds: 20)] + ScriptedReply.ok("in", [("Connection", "close")]).effects + [.close])
         try await withGrowingTimes { scale in
@@ -40,11 +40,11 @@ struct HeldUpTests {
         }
     }
 
-    /// A server that accepts and says nothing in the handshake: connecting costs those alone their time that are being connected.
+    /// The server accepts and never answers the handshake: the time counts only for the loads whose connection is being made.
     ///
-    /// A connection of HTTP/2 may serve all that wait, one of HTTP/1.1 is for one.
+    /// An HTTP/2 connection may serve all queued loads, an HTTP/1.1 connection serves one.
     @Test(arguments: [true, false])
-    func `connecting counts for the loads that a connection is being made for`(isHTTP1: Bool) async throws {
+    func `connection time counts only for the loads that the connection may serve`(isHTTP1: Bool) async throws {
         try await withGrowingTimes { scale in
             let ends = Delivered<URLError.Code?>()
             var countThen = 0
@@ -66,14 +66,14 @@ struct HeldUpTests {
         }
     }
 
-    @Test func `low priority is served although higher ones keep coming`() async throws {
+    @Test func `a low-priority task is served although higher ones keep coming`() async throws {
         try await withScenario(configure: { $0.httpMaximumConnectionsPerHost = 1 }, reply: { _ in .ok("in") }) {
             (server, session) async throws in
             let isLowDone = Watched(false)
             let first = server.url("/first")
             let low = session.dataTask(with: server.url("/low")) { _, _, _ in isLowDone.change { $0 = true } }
             low.priority = URLSessionTask.lowPriority
-            // Two at a time: another one waits whenever one is done.
+            // Two at a time: another one is queued whenever one ends.
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for lane in 0..<3 {
                     group.addTask {
@@ -93,13 +93,13 @@ struct HeldUpTests {
         }
     }
 
-    // MARK: The app thinks
+    // MARK: The app delays its answer
 
     enum Question: CaseIterable, Sendable { case redirect, response, challenge, caching, trust }
 
-    /// Answers one kind of question when it is let, and not before; others at once.
+    /// Delays its answer to one kind of question until the test allows it; answers others at once.
     private final class Thinker: NSObject, URLSessionDataDelegate, URLSessionTaskDelegate, Sendable {
-        /// False when the load ended first.
+        /// False if the load ended first.
         let asked = Delivered<Bool>()
         let ended = Delivered<(any Error)?>()
         private let subject: Question
@@ -160,7 +160,7 @@ struct HeldUpTests {
     }
 
     @Test(arguments: [Question.redirect, .response, .challenge, .caching])
-    func `while the app thinks no request timeout runs`(question: Question) async throws {
+    func `the request timeout does not run while the app answers`(question: Question) async throws {
         try await withGrowingTimes { scale in
             let challenge = BasicScript()
             let thinker = Thinker(about: question)
@@ -185,8 +185,8 @@ struct HeldUpTests {
         }
     }
 
-    /// What is asked about a connection holds up all that wait for it.
-    @Test func `while the app thinks about a server's certificate no request timeout runs`() async throws {
+    /// A question about a connection pauses the timeouts of all loads that wait for it.
+    @Test func `the request timeout does not run while the app checks a server's certificate`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withGrowingTimes { scale in
             let thinker = Thinker(about: .trust)
@@ -218,7 +218,7 @@ struct HeldUpTests {
         }
     }
 
-    @Test func `the resource timeout runs while the app thinks`() async throws {
+    @Test func `the resource timeout runs while the app answers`() async throws {
         let thinker = Thinker(about: .redirect)
         try await withScenario(
             delegate: thinker, configure: { $0.timeoutIntervalForResource = 0.3 }, reply: { _ in .redirect(302, to: "/b") }
@@ -228,7 +228,7 @@ struct HeldUpTests {
         }
     }
 
-    /// Returns when a load has timed out that may be silent for so many seconds.
+    /// Returns when a load with a request timeout of that many seconds has timed out.
     private func afterTimeout(_ seconds: Double) async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = seconds }, reply: { _ in [.stall] }

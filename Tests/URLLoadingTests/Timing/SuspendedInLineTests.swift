@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A task that is suspended while it waits for a connection sends nothing, and keeps no connection from others.
+/// A task that is suspended while it waits for a connection sends nothing, and blocks no other task.
 @Suite(.timeLimit(.minutes(1)))
 struct SuspendedInLineTests {
     private let certificates: TestCertificates
@@ -21,7 +21,7 @@ struct SuspendedInLineTests {
 
     enum Kind: CaseIterable { case data, download }
 
-    /// Notes the ends of tasks.
+    /// Records how tasks end.
     private struct Ends {
         private let ends = Delivered<(path: String, code: URLError.Code?)>()
 
@@ -43,12 +43,12 @@ struct SuspendedInLineTests {
         }
     }
 
-    /// `/a` is answered when its gate opens.
+    /// The response for `/a` waits for its gate.
     private static func reply(_ request: RecordedRequest) -> ScriptedReply {
         request.path == "/a" ? ScriptedReply([.gate("a")] + ScriptedReply.ok("a").effects) : .ok(request.path)
     }
 
-    /// Waits until the session has carried out what was ordered so far: it does so in order.
+    /// Waits until the session has performed everything ordered so far; it does so in order.
     private func settle(_ session: URLSession) async throws {
         _ = try await session.data(from: #require(URL(string: "data:,settled")))
     }
@@ -58,7 +58,7 @@ struct SuspendedInLineTests {
     }
 
     @Test(arguments: Kind.allCases)
-    func `a task that is suspended in line is passed over, and served once it is resumed`(kind: Kind) async throws {
+    func `a suspended task in the queue is skipped, and served once it is resumed`(kind: Kind) async throws {
         try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
             let ends = Ends()
             ends.task(server.url("/a"), in: session).resume()
@@ -70,7 +70,7 @@ struct SuspendedInLineTests {
             try await settle(session)
             server.open("a")
             try await ends.count(reaches: 2)
-            // Had the suspended one been sent, its request would be there before the third one's.
+            // If the suspended task had been sent, its request would precede the third one's.
             #expect(server.requests.map(\.path) == ["/a", "/c"])
             #expect(suspended.state == .suspended)
             suspended.resume()
@@ -81,7 +81,7 @@ struct SuspendedInLineTests {
         }
     }
 
-    @Test func `a task that is suspended and resumed lines up again, behind those that came meanwhile`() async throws {
+    @Test func `a task that is suspended and resumed is queued again, behind tasks that came meanwhile`() async throws {
         try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
             let ends = Ends()
             ends.task(server.url("/a"), in: session).resume()
@@ -94,7 +94,7 @@ struct SuspendedInLineTests {
                 suspended.resume()
             }
             ends.task(server.url("/c"), in: session).resume()
-            // As often as it was suspended.
+            // As many times as it was suspended.
             for _ in 0..<3 { suspended.resume() }
             try await settle(session)
             server.open("a")
@@ -103,8 +103,8 @@ struct SuspendedInLineTests {
         }
     }
 
-    /// So many that the connection of the first is free again long before the last is cancelled.
-    @Test func `tasks that are in line when the session is invalidated send nothing`() async throws {
+    /// Enough tasks that the first one's connection is free again long before the last one is cancelled.
+    @Test func `queued tasks send nothing when the session is invalidated`() async throws {
         let count = 5_000
         try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
             let ends = Ends()
@@ -119,8 +119,8 @@ struct SuspendedInLineTests {
         }
     }
 
-    /// The order and the end of the response before it are in one turn of the session's loop.
-    @Test func `a task that is suspended at the moment of its turn gives its place up`() async throws {
+    /// The suspension and the end of the previous response fall in one turn of the session's loop.
+    @Test func `a task that is suspended just as it gets the connection yields it`() async throws {
         for _ in 0..<20 {
             try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
                 let ends = Ends()
@@ -144,7 +144,7 @@ struct SuspendedInLineTests {
         }
     }
 
-    @Test func `a task that is cancelled while it is suspended in line ends, and others are served`() async throws {
+    @Test func `cancelling a suspended task in the queue ends it, and others are served`() async throws {
         try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
             let ends = Ends()
             ends.task(server.url("/a"), in: session).resume()
@@ -163,8 +163,8 @@ struct SuspendedInLineTests {
         }
     }
 
-    /// Real timers: only the outcome is checked.
-    @Test func `the request timeout runs for a task that was suspended in line once it is sent, and not before`() async throws {
+    /// Uses real timers: only the outcome is checked.
+    @Test func `the request timeout of a task suspended in the queue starts when it is sent`() async throws {
         try await withGrowingTimes { scale in
             var (early, codes): ([String], [String: URLError.Code]) = ([], [:])
             try await withScenario(
@@ -176,7 +176,7 @@ struct SuspendedInLineTests {
                 let suspended = ends.task(server.url("/b"), timeout: 0.3 * scale, in: session)
                 suspended.resume()
                 suspended.suspend()
-                // This takes twice the time that the suspended task has.
+                // This takes twice as long as the suspended task's timeout.
                 try await withSession {
                     $0.timeoutIntervalForRequest = 0.6 * scale
                 } test: { (other) async throws in
@@ -197,7 +197,7 @@ struct SuspendedInLineTests {
     // MARK: HTTP/2
 
     @Test(arguments: HTTP2Way.allCases)
-    func `a stream that a suspended task waited for is another's`(way: HTTP2Way) async throws {
+    func `a stream that a suspended task waited for goes to another task`(way: HTTP2Way) async throws {
         try await withHTTP2Scenario(
             way, greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
             reply: { $0.path == "/a" ? [.gate("a")] + .ok("a") : .ok($0.path) }
@@ -223,7 +223,7 @@ struct SuspendedInLineTests {
 
     // MARK: Connections that are being made
 
-    /// Runs a test with a tunnel that the proxy makes when it is let.
+    /// Runs a test with a proxy that completes its tunnel when the test allows it.
     private func withSlowTunnel(
         test: (ScriptedServer, TunnelProxy, _ asked: Delivered<Void>, _ answer: DispatchSemaphore, URLSession) async throws ->
             Void
@@ -248,7 +248,7 @@ struct SuspendedInLineTests {
         }
     }
 
-    @Test func `a connection that was begun for a task that is suspended is another's`() async throws {
+    @Test func `a connection begun for a suspended task goes to another task`() async throws {
         try await withSlowTunnel { (server, proxy, asked, mayAnswer, session) async throws in
             let ends = Ends()
             let suspended = ends.task(server.url("/b"), in: session)
@@ -267,7 +267,7 @@ struct SuspendedInLineTests {
         }
     }
 
-    @Test func `a connection that only a suspended task waited for is given up, and made again for it`() async throws {
+    @Test func `a connection begun for a suspended task is abandoned if no other task needs it`() async throws {
         try await withSlowTunnel { (server, proxy, asked, mayAnswer, session) async throws in
             let ends = Ends()
             let suspended = ends.task(server.url("/b"), in: session)
@@ -286,9 +286,9 @@ struct SuspendedInLineTests {
         }
     }
 
-    // MARK: The app is asked
+    // MARK: Questions to the delegate
 
-    @Test func `a task that is suspended while its delegate thinks about the server is not asked again`() async throws {
+    @Test func `a task suspended while its delegate checks the server is not asked again`() async throws {
         let judge = Judge.silent
         try await withScenario(
             identity: certificates.valid, delegate: SessionJudge(judge), configure: Self.oneConnection, reply: Self.reply
@@ -322,7 +322,7 @@ struct SuspendedInLineTests {
             task.suspend()
             try await settle(session)
             question.trust()
-            // The connection stands by now, or not.
+            // The connection may be ready by now, or not.
             try await server.waitForConnections(1)
             task.resume()
             try await ends.count(reaches: 1)
@@ -331,7 +331,7 @@ struct SuspendedInLineTests {
         }
     }
 
-    @Test func `a connection that becomes free for a suspended task whose delegate thinks goes to the next`() async throws {
+    @Test func `a connection that becomes free for a task suspended in a challenge goes to the next task`() async throws {
         let asked = Watched(0)
         let judge = Judge { question in
             let number = asked.change { count in
@@ -362,7 +362,7 @@ struct SuspendedInLineTests {
         }
     }
 
-    @Test func `a task whose delegate was asked about a connection that is another's leaves the line like any`() async throws {
+    @Test func `a task that answered for a connection another task got leaves the queue when suspended`() async throws {
         let judge = Judge.silent
         try await withScenario(
             identity: certificates.valid, delegate: SessionJudge(judge), configure: Self.oneConnection, reply: Self.reply
@@ -389,7 +389,7 @@ struct SuspendedInLineTests {
         }
     }
 
-    @Test func `a task that is suspended while the storage looks for an identity keeps its connection`() async throws {
+    @Test func `a task suspended while the credential storage is searched keeps its connection`() async throws {
         let storage = SlowCredentials()
         let server = try await ScriptedServer.start(
             identity: certificates.valid, clientRoot: certificates.rootPEM, reply: { .ok($0.path) })
@@ -414,9 +414,9 @@ struct SuspendedInLineTests {
     }
 }
 
-/// Has no identity, and says so when it is let, and then each time.
+/// Has no identity, and completes its first lookup when the test allows it, later ones at once.
 private final class SlowCredentials: URLCredentialStorage, @unchecked Sendable {
-    // `asked` locks; nothing else changes.
+    // `asked` is locked; the rest is constant.
     let asked = Delivered<Void>()
     let mayAnswer = DispatchSemaphore(value: 0)
 

@@ -9,9 +9,9 @@
 
 import LoadingTestKit
 
-/// A library to preload into a process: there, the clock that event loops go by is put forward when a test says so.
+/// A library to preload into a process that lets a test advance the clock of the event loops.
 enum TestClock {
-    /// Puts it forward, and has every event loop find out what is due.
+    /// Advances the clock, and makes every event loop check its timers.
     static func leap(_ seconds: Int) async throws {
         typealias Leap = @convention(c) (Int) -> Void
         try await BlockedLoops.during { PreloadedLibrary.function("test_clock_leap", as: Leap.self)?(seconds) }
@@ -43,7 +43,7 @@ enum TestClock {
             if (fd >= 0 && fd < 4096) is_timer[fd] = 1;
             return real_settime(fd, flags, new, old);
         }
-        // A loop does not set its timer anew for what comes later than what it is set for.
+        // A loop does not rearm its timer for a deadline later than the one it is set for.
         void test_clock_leap(long seconds) {
             struct itimerspec now = {.it_value.tv_nsec = 1};
             atomic_fetch_add(&ahead, seconds);

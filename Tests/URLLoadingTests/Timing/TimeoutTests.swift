@@ -14,12 +14,12 @@ import URLLoading
 
 private let head = "HTTP/1.1 200 OK\r\n"
 
-/// The request timeout as an idle timer, the resource timeout as a deadline.
+/// The request timeout is an idle timer, the resource timeout a deadline.
 ///
-/// Real timers: only the outcome is checked.
+/// Uses real timers: only the outcome is checked.
 @Suite(.timeLimit(.minutes(1)))
 struct TimeoutTests {
-    @Test func `the request's own timeout wins over a longer one of the configuration`() async throws {
+    @Test func `the request's timeout overrides a longer one of the configuration`() async throws {
         try await withScenario(reply: { _ in [.stall] }) { (server, session) async throws in
             var request = URLRequest(url: server.url())
             request.timeoutInterval = 0.2
@@ -28,7 +28,7 @@ struct TimeoutTests {
         }
     }
 
-    @Test func `the request's own timeout wins over a shorter one, also when it is 60`() async throws {
+    @Test func `the request's timeout overrides a shorter one, even if it is 60 seconds`() async throws {
         let late = ScriptedReply([.pause(milliseconds: 600)] + ScriptedReply.ok("late").effects)
         try await withScenario(configure: { $0.timeoutIntervalForRequest = 0.2 }, reply: { _ in late }) {
             (server, session) async throws in
@@ -38,7 +38,7 @@ struct TimeoutTests {
         }
     }
 
-    @Test func `the request's own timeout is inherited by a redirect`() async throws {
+    @Test func `a redirect inherits the request's timeout`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 3600 }, reply: { $0.order == 0 ? .redirect(302, to: "/b") : [.stall] }
         ) { (server, session) async throws in
@@ -48,7 +48,7 @@ struct TimeoutTests {
         }
     }
 
-    @Test func `a server that does not take the body times the upload out`() async throws {
+    @Test func `an upload times out when the server does not read the body`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.3 }, early: { _ in [.stopReading, .stall] }, reply: { _ in [] }
         ) { (server, session) async throws in
@@ -58,7 +58,7 @@ struct TimeoutTests {
         }
     }
 
-    @Test func `a server that says nothing in the TLS handshake times the load out`() async throws {
+    @Test func `a load times out when the server does not answer the TLS handshake`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.3 }, greeting: { _ in [.stall] }, reply: { _ in [] }
         ) { (server, session) async throws in
@@ -109,7 +109,7 @@ struct TimeoutTests {
         }
     }
 
-    @Test func `the resource timeout ends a task that was never idle, with its connection`() async throws {
+    @Test func `the resource timeout ends a task that was never idle, and its connection`() async throws {
         let drip = (0..<2000).flatMap { _ in [SocketEffect.pause(milliseconds: 10), .write("x")] }
         try await withGrowingTimes { scale in
             let recorder = EventRecorder()
@@ -124,15 +124,15 @@ struct TimeoutTests {
                 #expect((record.error as? URLError)?.code == .timedOut)
                 hasBody = !record.body.isEmpty
                 try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
-                // Without a request the connection is fit for use, and stays.
+                // A connection without a request is still usable and is kept.
                 if hasBody { try await server.waitForAllClosed() }
             }
             return hasBody
         }
     }
 
-    /// The one connection goes to a task that comes later and is more urgent.
-    @Test func `a task that waits for a connection times out too`() async throws {
+    /// The only connection goes to a later task with a higher priority.
+    @Test func `a queued task times out too`() async throws {
         let held = ScriptedReply([.gate("go")] + ScriptedReply.ok("first").effects)
         try await withGrowingTimes { scale in
             var counts: [Int] = []
@@ -162,7 +162,7 @@ struct TimeoutTests {
         }
     }
 
-    @Test func `nothing of a load that is over is kept for its timeouts`() async throws {
+    @Test func `timeouts keep nothing of a finished load`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 3600 }, reply: { $0.order == 0 ? .ok("1") : [.close] }
         ) { (server, session) async throws in
@@ -177,7 +177,7 @@ struct TimeoutTests {
         }
     }
 
-    /// A body that says when the last that holds it has let go.
+    /// A body that reports its release.
     private static func body(released: Delivered<Bool>) -> Data {
         let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 1)
         bytes.initializeMemory(as: UInt8.self, repeating: 7)
