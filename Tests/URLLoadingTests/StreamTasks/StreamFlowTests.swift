@@ -19,7 +19,7 @@ private let windows = 32 << 20
 /// Back-pressure in both directions, and suspension.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamFlowTests {
-    @Test(arguments: [false, true]) func `back-pressure reaches the peer when the app does not read`(isSecure: Bool) async throws {
+    @Test(arguments: [false, true]) func `back-pressure reaches the peer if the app does not read`(isSecure: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
         let server = try await ScriptedServer.start(
             identity: isSecure ? certificates.valid : nil, sendBuffer: 262_144,

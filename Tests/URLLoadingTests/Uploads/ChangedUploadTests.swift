@@ -13,15 +13,15 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Uploads whose file changes while it is sent.
+/// Uploads whose file changes while it is being sent.
 @Suite(.timeLimit(.minutes(1)))
 struct ChangedUploadTests {
-    /// More than the buffers between two sockets hold.
+    /// Larger than the socket buffers of both ends.
     private static let content = ScriptedFile.pattern(24_000_000, seed: 3)
 
     struct Change: Sendable, CustomTestStringConvertible {
         var testDescription: String
-        /// Whether it is another content, or might be.
+        /// Whether the content differs, or might.
         var fails: Bool
         var make: @Sendable (URL) throws -> Void
 
@@ -59,7 +59,7 @@ struct ChangedUploadTests {
         Change("another takes its place", fails: false) { try Data(repeating: 1, count: 5).write(to: $0, options: .atomic) },
     ]
 
-    /// Uploads a file that changes when some of it was sent; `answer` is what the server does then, and no sooner.
+    /// Uploads a file that changes after part of it was sent; only then does the server perform `answer`.
     private func upload(
         _ change: Change, identity: TestCertificates.Identity? = nil, method: String = "PUT", answer: [SocketEffect],
         _ test: (ScriptedServer, Result<(Data, URLResponse), any Error>) async throws -> Void
@@ -87,7 +87,7 @@ struct ChangedUploadTests {
         .awaitRequestEnd, .write(ScriptedReply.head(200, [("Content-Length", "2")]) + "ok"),
     ]
 
-    @Test(arguments: changes, [false, true]) func `an upload fails when its file changes, whatever the server says`(
+    @Test(arguments: changes, [false, true]) func `an upload fails if its file changes, whatever the server responds`(
         change: Change, isSecure: Bool
     ) async throws {
         let identity = isSecure ? try TestCertificates.shared.get().valid : nil
@@ -101,12 +101,12 @@ struct ChangedUploadTests {
             #expect(
                 error?.code == .cannotOpenFile && error?.localizedDescription.contains("changed") == true,
                 "\(String(describing: error))")
-            // Never more than was announced, nor less where the connection goes on.
+            // Never more than Content-Length.
             #expect(server.requests[0].bodyLength <= Self.content.count)
         }
     }
 
-    @Test func `an upload whose server does without the rest fails when its file changed`() async throws {
+    @Test func `an upload that the server accepts early fails if its file changed`() async throws {
         let answer = ScriptedReply.head(200, [("Content-Length", "2"), ("Connection", "close")]) + "ok"
         for change in [Self.changes[1], Self.changes[4]] {
             try await upload(change, answer: [.write(answer)]) { _, outcome in
@@ -121,7 +121,7 @@ struct ChangedUploadTests {
         }
     }
 
-    @Test func `a refusal is told as it is, since nobody took the body`() async throws {
+    @Test func `a refusal is reported as the response, since the server did not use the body`() async throws {
         let answer = ScriptedReply.head(413, [("Content-Length", "4"), ("Connection", "close")]) + "much"
         try await upload(Self.changes[1], answer: [.write(answer)]) { _, outcome in
             let (_, response) = try outcome.get()
@@ -129,7 +129,7 @@ struct ChangedUploadTests {
         }
     }
 
-    @Test func `what changed before it is sent again is sent as it is then`() async throws {
+    @Test func `a file changed before a retry is sent as it is then`() async throws {
         let answer = ScriptedReply.head(307, [("Content-Length", "0"), ("Location", "/again")])
         try await upload(Self.changes[1], answer: [.awaitRequestEnd, .write(answer)]) { server, outcome in
             let (data, _) = try outcome.get()
@@ -138,7 +138,7 @@ struct ChangedUploadTests {
     }
 
     @Test(arguments: changes.filter { $0.testDescription != "it shrinks" })
-    func `over HTTP2, too`(change: Change) async throws {
+    func `an upload over HTTP2 fails if its file changes`(change: Change) async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         try await withHTTP2Scenario(
@@ -167,7 +167,7 @@ struct ChangedUploadTests {
 }
 
 extension Result where Failure == any Error {
-    /// What an async call comes to.
+    /// The result of an async call.
     fileprivate init(_ body: () async throws -> Success) async {
         do { self = .success(try await body()) } catch { self = .failure(error) }
     }

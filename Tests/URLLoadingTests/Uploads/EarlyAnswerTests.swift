@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Final answers that come whole before the body of their request was read.
+/// Complete final responses that arrive before the server has read the request's body.
 @Suite(.timeLimit(.minutes(1)))
 struct EarlyAnswerTests {
     private static let content = ScriptedFile.pattern(6_000_000)
     private static let early = ScriptedReply.head(200, [("Content-Length", "5")]) + "early"
 
-    /// Without and with an expectation, which such an answer meets as well.
+    /// Without and with an expectation, which such a response meets too.
     private static let fields: [[String: String]] = [[:], ["Expect": "100-continue"]]
 
     private func request(_ url: URL, _ fields: [String: String]) -> URLRequest {
@@ -27,7 +27,7 @@ struct EarlyAnswerTests {
 
     // MARK: HTTP/1.1
 
-    @Test(arguments: fields) func `a success that comes first does not keep the body from its server`(
+    @Test(arguments: fields) func `an early success does not stop the upload of the body`(
         fields: [String: String]
     ) async throws {
         try await withScenario(
@@ -47,7 +47,7 @@ struct EarlyAnswerTests {
         }
     }
 
-    @Test(arguments: fields) func `a success by which the server closes the connection ends the upload`(
+    @Test(arguments: fields) func `an early success with Connection close ends the upload`(
         fields: [String: String]
     ) async throws {
         let closing = ScriptedReply.head(200, [("Content-Length", "5"), ("Connection", "close")]) + "early"
@@ -63,7 +63,7 @@ struct EarlyAnswerTests {
         }
     }
 
-    @Test(arguments: fields) func `a success stands where the server hangs up instead of reading`(
+    @Test(arguments: fields) func `an early success is the result even if the server closes instead of reading`(
         fields: [String: String]
     ) async throws {
         for end in [SocketEffect.close, .reset] {
@@ -85,7 +85,7 @@ struct EarlyAnswerTests {
         }
     }
 
-    @Test(arguments: [300, 403, 500]) func `what is no success ends the upload`(status: Int) async throws {
+    @Test(arguments: [300, 403, 500]) func `an early response that is not a success ends the upload`(status: Int) async throws {
         for fields in Self.fields {
             try await withScenario(
                 early: { request in
@@ -103,7 +103,7 @@ struct EarlyAnswerTests {
         }
     }
 
-    @Test func `bytes behind the early answer are not taken for another`() async throws {
+    @Test func `bytes after the early response are not taken for another response`() async throws {
         try await withScenario(
             early: {
                 $0.method == "GET"
@@ -123,7 +123,7 @@ struct EarlyAnswerTests {
         }
     }
 
-    @Test func `a server that neither reads on nor hangs up ends the task by the request's timeout`() async throws {
+    @Test func `a server that neither reads nor closes after its response times out`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 1 },
             early: { _ in [.stopReading, .write(Self.early), .gate("never")] }, reply: { _ in .ok() }
@@ -137,7 +137,7 @@ struct EarlyAnswerTests {
 
     // MARK: HTTP/2
 
-    @Test(arguments: fields) func `a success that ends a stream first does not keep the body from its server`(
+    @Test(arguments: fields) func `an early success that ends its HTTP2 stream does not stop the upload of the body`(
         fields: [String: String]
     ) async throws {
         try await withHTTP2Scenario(
@@ -162,7 +162,7 @@ struct EarlyAnswerTests {
         }
     }
 
-    @Test func `a connection that ends after the whole answer takes nothing from it`() async throws {
+    @Test func `a connection lost after the complete response does not affect it`() async throws {
         for end in [HTTP2Step.goAway(last: 0), .closeAbruptly, .resetStream(.noError), .resetStream(.cancel)] {
             try await withHTTP2Scenario(
                 .clear,

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What an app sees of an upload that is continued, and what it may do in the midst of it.
+/// What an app observes of a resumed upload, and what it may do meanwhile.
 @Suite(.timeLimit(.minutes(2)))
 struct ResumableUploadLifeTests {
     private typealias Fault = UploadServer.Fault
@@ -21,7 +21,7 @@ struct ResumableUploadLifeTests {
 
     private static func post(_ server: UploadServer) -> URLRequest { URLRequest(server.url(), method: "POST") }
 
-    @Test(arguments: [0, 400_000]) func `the delegate sees one load of the app's request`(lost: Int) async throws {
+    @Test(arguments: [0, 400_000]) func `the delegate sees a single load of the original request`(lost: Int) async throws {
         let server = try UploadServer(
             UploadServer.Plan(faults: [Fault("POST", cut: 1_000_000), Fault("PATCH", cut: 900_000, loses: lost)]))
         let recorder = EventRecorder()
@@ -50,7 +50,7 @@ struct ResumableUploadLifeTests {
         #expect(try server.content() == Self.content)
     }
 
-    @Test(arguments: [true, false]) func `a completion handler is called once, with the whole answer`(isFile: Bool) async throws {
+    @Test(arguments: [true, false]) func `a completion handler is called once with the response`(isFile: Bool) async throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("body")
         try Self.content.write(to: file)
@@ -73,7 +73,7 @@ struct ResumableUploadLifeTests {
         #expect(try server.content() == Self.content)
     }
 
-    @Test func `a timeout in the midst leaves resume data, which ends the upload`() async throws {
+    @Test func `a timeout during the upload leaves resume data that completes it`() async throws {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("POST", holds: 1_000_000)]))
         let data = Watched<Data?>(nil)
         try await withSession {
@@ -93,7 +93,7 @@ struct ResumableUploadLifeTests {
         #expect(requests.map(\.received).reduce(0, +) == 3_000_000)
     }
 
-    @Test(arguments: [true, false]) func `an upload that is suspended in the midst ends when it is resumed`(
+    @Test(arguments: [true, false]) func `an upload suspended halfway completes once it is resumed`(
         losesConnection: Bool
     ) async throws {
         let content = Data(ScriptedFile.pattern(24_000_000, seed: 13))
@@ -115,7 +115,7 @@ struct ResumableUploadLifeTests {
         #expect(server.requests.map(\.received).reduce(0, +) == content.count)
     }
 
-    @Test(arguments: [true, false]) func `a task that is cancelled while the server is asked ends at once`(
+    @Test(arguments: [true, false]) func `cancelling a task while it asks the server for the offset ends it at once`(
         wantsData: Bool
     ) async throws {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("POST", cut: 1_000_000), Fault("HEAD", holds: 0)]))
@@ -144,7 +144,7 @@ struct ResumableUploadLifeTests {
         #expect(watcher.endCount == 1)
     }
 
-    @Test func `several uploads that are cut share one connection`() async throws {
+    @Test func `several interrupted uploads share one connection`() async throws {
         let later = [Fault("PATCH", cut: 300_000), Fault("HEAD", silent: true)]
         let faults = Array(repeating: Fault("POST", cut: 300_000), count: 4) + later
         let server = try UploadServer(UploadServer.Plan(faults: faults))
@@ -187,7 +187,7 @@ struct ResumableUploadLifeTests {
         #expect(try proxy.content() == Self.content)
     }
 
-    @Test func `a server that says 104 again and again is believed once`() async throws {
+    @Test func `a server that repeats its 104 is believed once`() async throws {
         var plan = UploadServer.Plan(faults: [Fault("POST", cut: 1_000_000)])
         plan.announcements = 5
         plan.progressStep = 100_000
@@ -197,8 +197,8 @@ struct ResumableUploadLifeTests {
         #expect(try await server.requests(3).map(\.received).reduce(0, +) == 3_000_000)
     }
 
-    /// "Offset": a request that begins elsewhere than the server is refused with 409, and the server is asked again.
-    @Test func `a server that says that the offset is another is asked for it`() async throws {
+    /// "Offset": the server rejects a request with a mismatching offset with 409, and is asked for its offset again.
+    @Test func `a server that reports a mismatching offset is asked for it`() async throws {
         let type = "https://iana.org/assignments/http-problem-types#mismatching-upload-offset"
         let problem = "{\"type\":\"\(type)\",\"expected-offset\":1000000,\"provided-offset\":2}"
         let server = try UploadServer(
@@ -215,7 +215,7 @@ struct ResumableUploadLifeTests {
         #expect(try await server.requests(5).map(\.method) == ["POST", "HEAD", "PATCH", "HEAD", "PATCH"])
     }
 
-    @Test(arguments: [404, 410]) func `a server that has forgotten the upload fails it, and gets no byte more`(
+    @Test(arguments: [404, 410]) func `an upload that the server has forgotten fails, and sends no more bytes`(
         status: Int
     ) async throws {
         let server = try UploadServer(

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Uploads that are continued: what reaches which origin, what resume data is worth, and what the server is told to forget.
+/// Resumed uploads: what is sent to which origin, which resume data is accepted, and which uploads the server is asked to delete.
 @Suite(.timeLimit(.minutes(2)))
 struct ResumableUploadSafetyTests {
     private typealias Fault = UploadServer.Fault
@@ -32,7 +32,7 @@ struct ResumableUploadSafetyTests {
         }
     }
 
-    /// A server that has the first million bytes of an upload that another one announced.
+    /// A server that has the first million bytes of an upload that another server announced.
     private static func other(faults: [Fault] = []) throws -> UploadServer {
         try UploadServer(
             UploadServer.Plan(
@@ -51,7 +51,7 @@ struct ResumableUploadSafetyTests {
     // MARK: Origins
 
     @Test(arguments: ["request", "configuration", "storage", "url"])
-    func `what is bound to the first origin does not reach an upload at another`(carrier: String) async throws {
+    func `credentials and cookies of the first origin are not sent to an upload at another`(carrier: String) async throws {
         let other = try Self.other()
         let refusal = Fault("POST", status: 401, fields: [Self.challenge], refuses: true)
         let loss = Fault("POST", cut: 1_000_000)
@@ -76,7 +76,7 @@ struct ResumableUploadSafetyTests {
             let first = try await server.requests(carrier == "url" ? 2 : 1)
             #expect(
                 first.last?.fields.values.contains { value in Self.secrets.contains { value.contains($0) } } == true,
-                "it was sent to its own origin")
+                "it was not sent to its own origin")
             let requests = try await other.requests(2)
             #expect(requests.map(\.method) == ["HEAD", "PATCH"])
             #expect(requests.last?.received == 2_000_000)
@@ -84,7 +84,7 @@ struct ResumableUploadSafetyTests {
         }
     }
 
-    @Test func `a challenge at another origin is about that origin, and the first one's login is no answer`() async throws {
+    @Test func `a challenge at another origin is not answered with the first origin's credentials`() async throws {
         let other = try Self.other(faults: [Fault("HEAD", status: 401, fields: [Self.challenge], refuses: true)])
         let refusal = Fault("POST", status: 401, fields: [Self.challenge], refuses: true)
         let server = try UploadServer(
@@ -100,7 +100,7 @@ struct ResumableUploadSafetyTests {
         }
     }
 
-    @Test func `the server is told to forget an upload at another origin without what is bound to the first`() async throws {
+    @Test func `deleting an upload at another origin sends no credentials of the first`() async throws {
         let other = try UploadServer(UploadServer.Plan(faults: [Fault("DELETE", status: 204)]))
         let server = try UploadServer(
             Self.plan([Fault("POST", holds: 1_000_000)], location: other.url("/uploads/1").absoluteString))
@@ -147,7 +147,7 @@ struct ResumableUploadSafetyTests {
         }
     }
 
-    @Test func `user information in the upload's URL is no login that is sent unasked`() async throws {
+    @Test func `user information in the upload's URL is not sent preemptively`() async throws {
         let server = try UploadServer(Self.plan(location: "http://ada:secret@127.0.0.1:{port}/uploads/1"))
         try await withSession { session in
             _ = try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Self.content)
@@ -157,7 +157,7 @@ struct ResumableUploadSafetyTests {
     }
 
     @Test(arguments: ["file:///etc/passwd", "ftp://127.0.0.1/uploads/1", "data:,x", "http://", "http://[::", "\u{1}"])
-    func `an upload is not continued at a URL that no request can have`(location: String) async throws {
+    func `an upload does not resume at a URL that cannot be requested`(location: String) async throws {
         let server = try UploadServer(Self.plan(location: location))
         try await withSession { session in
             let error = await #expect(throws: URLError.self) {
@@ -171,7 +171,7 @@ struct ResumableUploadSafetyTests {
     // MARK: Logins
 
     @Test(arguments: ["POST", "HEAD", "PATCH"])
-    func `a login that is asked for at any request of the upload is given, and kept for the others`(method: String) async throws {
+    func `a challenge at any request of the upload is answered, and later ones send credentials`(method: String) async throws {
         let server = try UploadServer(
             Self.plan([
                 Fault(method, status: 401, fields: [Self.challenge], refuses: true), Fault("POST", cut: 1_000_000),
@@ -186,7 +186,7 @@ struct ResumableUploadSafetyTests {
             let requests = try await server.requests(4)
             let first = try #require(requests.firstIndex { $0.method == method })
             for (index, request) in requests.enumerated() {
-                // A login is known to be good once an answer came: the first request was cut before.
+                // Credentials are known to be valid once a response arrived: the first request was interrupted before.
                 guard index <= first + 1 || method != "POST" else { continue }
                 #expect((request.fields["authorization"] != nil) == (index > first), "\(request.method)")
             }
@@ -196,7 +196,7 @@ struct ResumableUploadSafetyTests {
 
     // MARK: Resume data
 
-    /// Uploads a file as far as a million bytes, and stops with resume data.
+    /// Uploads a million bytes of a file, and stops with resume data.
     private static func withResumeData(
         _ test: (_ server: UploadServer, _ data: Data, _ file: URL) async throws -> Void
     ) async throws {
@@ -216,7 +216,7 @@ struct ResumableUploadSafetyTests {
     }
 
     @Test(arguments: ["other bytes", "longer", "shorter", "another file", "no file", "a folder", "a link"])
-    func `resume data is worth nothing once its file was changed, and no byte is sent`(change: String) async throws {
+    func `resume data is rejected once its file changed, and no byte is sent`(change: String) async throws {
         try await Self.withResumeData { server, data, file in
             let facts = try FileManager.default.attributesOfItem(atPath: file.path)
             let written = try #require(facts[.modificationDate] as? Date)
@@ -228,7 +228,7 @@ struct ResumableUploadSafetyTests {
                 try handle.write(contentsOf: Data([1]))
             case "shorter": try handle.truncate(atOffset: 2_000_000)
             case "another file":
-                // Of the same bytes and the same time.
+                // The same bytes and the same time.
                 try FileManager.default.moveItem(at: file, to: file.appendingPathExtension("old"))
                 try Self.content.write(to: file)
                 try FileManager.default.setAttributes([.modificationDate: written], ofItemAtPath: file.path)
@@ -244,13 +244,13 @@ struct ResumableUploadSafetyTests {
             try await withSession { session in
                 await #expect(throws: URLError.self) { try await session.upload(resumeFrom: data) }
             }
-            // It may be asked what it has.
+            // It may ask for the offset.
             #expect(server.requests.dropFirst().allSatisfy { $0.method == "HEAD" })
             #expect(!server.isComplete())
         }
     }
 
-    @Test func `resume data that is none fails the task`() async throws {
+    @Test func `invalid resume data fails the task`() async throws {
         try await Self.withResumeData { server, data, _ in
             let plist = try PropertyListSerialization.data(fromPropertyList: ["a": 1], format: .binary, options: 0)
             let foreign = try PropertyListSerialization.data(
@@ -269,8 +269,8 @@ struct ResumableUploadSafetyTests {
         }
     }
 
-    /// Each value in turn is left out, or is of another type or worth.
-    @Test func `resume data that somebody changed fails the task or continues the upload`() async throws {
+    /// Each value in turn is removed, or replaced by one of another type or range.
+    @Test func `tampered resume data fails the task or continues the upload`() async throws {
         try await Self.withResumeData { server, data, _ in
             let plist = try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
             let values = try #require(plist as? [String: Any])
@@ -296,7 +296,7 @@ struct ResumableUploadSafetyTests {
         }
     }
 
-    @Test(arguments: [true, false]) func `resume data continues the upload after its session, from a copy on disk`(
+    @Test(arguments: [true, false]) func `resume data outlives its session, and continues from a copy on disk`(
         isFile: Bool
     ) async throws {
         let directory = try TemporaryDirectory()
@@ -332,10 +332,10 @@ struct ResumableUploadSafetyTests {
         #expect(requests.map(\.received).reduce(0, +) == 3_000_000)
     }
 
-    // MARK: What the server is told to forget
+    // MARK: Deleting uploads at the server
 
     @Test(arguments: ["cancel", "resume data", "invalidate", "before 104", "timeout", "complete"])
-    func `the server is told to forget what was cancelled, and nothing else`(way: String) async throws {
+    func `only a cancelled upload is deleted at the server`(way: String) async throws {
         let fault = Fault("POST", mute: way == "before 104", holds: way == "complete" ? nil : 1_000_000)
         let server = try UploadServer(Self.plan([fault]))
         let watcher = UploadWatcher()
@@ -363,7 +363,7 @@ struct ResumableUploadSafetyTests {
         if isForgotten {
             _ = try await server.requests { $0.contains { $0.method == "DELETE" } }
         }
-        // Some request that comes after it.
+        // A later request.
         try await withSession { session in _ = try await session.text(server.url("/later")) }
         let deletions = server.requests.filter { $0.method == "DELETE" }
         #expect(deletions.map(\.path) == (isForgotten ? ["/uploads/1"] : []))

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Uploads to a server that lets them be continued (draft-ietf-httpbis-resumable-upload).
+/// Uploads to a server that supports resuming them (draft-ietf-httpbis-resumable-upload).
 @Suite(.timeLimit(.minutes(2)))
 struct ResumableUploadTests {
     private typealias Fault = UploadServer.Fault
@@ -34,7 +34,7 @@ struct ResumableUploadTests {
 
     private static func methods(_ requests: [UploadServer.Request]) -> [String] { requests.map(\.method) }
 
-    @Test(arguments: [3, 5, 6, 8, nil]) func `an upload whose connection is lost continues where the server has it`(
+    @Test(arguments: [3, 5, 6, 8, nil]) func `an upload that loses its connection continues at the server's offset`(
         version: Int?
     ) async throws {
         let server = try UploadServer(UploadServer.Plan(version: version, faults: [Fault("POST", cut: 1_000_000)]))
@@ -55,13 +55,13 @@ struct ResumableUploadTests {
         #expect(requests.last?.fields["content-type"] == type)
     }
 
-    @Test func `a server that refuses a version and reads no more gets the upload by another connection`() async throws {
+    @Test func `a server that refuses a version and stops reading gets the upload on another connection`() async throws {
         let refusal = ScriptedReply.head(400, [("Upload-Draft-Interop-Version", "6"), ("Content-Length", "0")])
         try await withScenario(
             early: { $0.header("Upload-Draft-Interop-Version") == "8" ? [.stopReading, .write(refusal)] : nil },
             reply: { .ok("stored \($0.bodyLength)") }
         ) { (server, session) async throws in
-            // All of it is on its way when the refusal comes. The second begins by the connection that the first ended by.
+            // All of it has been sent when the refusal arrives. The second upload begins on the connection that the first ended on.
             for length in [1000, 2000] {
                 let (data, _) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: Data(count: length))
                 #expect(String(decoding: data, as: UTF8.self) == "stored \(length)")
@@ -70,7 +70,7 @@ struct ResumableUploadTests {
         }
     }
 
-    @Test func `what was not interrupted is one request`() async throws {
+    @Test func `an uninterrupted upload is one request`() async throws {
         let server = try UploadServer(UploadServer.Plan())
         let (data, _) = try await Self.session().upload(for: Self.request(server), from: Self.content)
         #expect(String(decoding: data, as: UTF8.self) == "stored 3000000")
@@ -81,7 +81,7 @@ struct ResumableUploadTests {
         #expect(requests.first?.fields["content-type"] == "application/x-thing")
     }
 
-    @Test func `a server that knows nothing of it gets a plain upload, and a loss is a failure`() async throws {
+    @Test func `a server without support gets a plain upload, and losing the connection fails it`() async throws {
         var plan = UploadServer.Plan(faults: [Fault("POST", cut: 1_000_000)])
         plan.knowsUploads = false
         let server = try UploadServer(plan)
@@ -95,7 +95,7 @@ struct ResumableUploadTests {
         #expect(Self.methods(try await server.requests(2)) == ["POST", "POST"])
     }
 
-    @Test func `a data task does not say that it can be continued, nor does a session that does not want it`() async throws {
+    @Test func `a data task does not offer to resume, nor does a session that disabled it`() async throws {
         let server = try UploadServer(UploadServer.Plan())
         var request = Self.request(server)
         let quiet = Self.session { $0.usesResumableUploads = false }
@@ -107,7 +107,7 @@ struct ResumableUploadTests {
         for request in requests { #expect(request.fields.keys.contains { $0.hasPrefix("upload-") } == false) }
     }
 
-    @Test func `a file continues, through several losses`() async throws {
+    @Test func `a file upload continues after several lost connections`() async throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("body")
         try Self.content.write(to: file)
@@ -121,7 +121,7 @@ struct ResumableUploadTests {
         #expect(try server.content() == Self.content)
     }
 
-    @Test func `a cancelled upload leaves resume data, which another session continues with`() async throws {
+    @Test func `a cancelled upload leaves resume data that another session can use`() async throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("body")
         try Self.content.write(to: file)
@@ -143,7 +143,7 @@ struct ResumableUploadTests {
         #expect(Self.methods(server.requests).contains("DELETE") == false)
     }
 
-    @Test func `a cancelled upload without resume data is given up at the server`() async throws {
+    @Test func `a cancelled upload without resume data is deleted at the server`() async throws {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("POST", holds: 1_000_000)]))
         let recorder = ProgressRecorder()
         let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
@@ -155,11 +155,11 @@ struct ResumableUploadTests {
         #expect(Self.methods(requests).contains("DELETE"))
     }
 
-    @Test func `a limit for one request makes it several`() async throws {
+    @Test func `a limit per request splits the upload into several`() async throws {
         var plan = UploadServer.Plan(faults: [Fault("POST", holds: 4_000_000)])
         plan.limits = "max-append-size=5000000"
         let server = try UploadServer(plan)
-        // More than the buffers between two sockets hold.
+        // Larger than the socket buffers of both ends.
         let content = Data(ScriptedFile.pattern(24_000_000, seed: 9))
         let (data, _) = try await Self.session().upload(for: Self.request(server), from: content)
         #expect(String(decoding: data, as: UTF8.self) == "stored 24000000")
@@ -169,7 +169,7 @@ struct ResumableUploadTests {
         #expect(parts.last?.fields["upload-complete"] == "?1")
     }
 
-    @Test func `an upload that is too large for the server fails, and is given up`() async throws {
+    @Test func `an upload that is too large for the server fails, and is deleted`() async throws {
         var plan = UploadServer.Plan()
         plan.limits = "max-size=1000"
         let server = try UploadServer(plan)
@@ -181,7 +181,7 @@ struct ResumableUploadTests {
         #expect(Self.methods(requests).contains("DELETE"))
     }
 
-    @Test(arguments: ["999999999", "5"]) func `an offset that cannot be is a failure`(offset: String) async throws {
+    @Test(arguments: ["999999999", "5"]) func `an impossible offset fails the upload`(offset: String) async throws {
         var plan = UploadServer.Plan(faults: [
             Fault("POST", cut: 1_000_000),
             Fault(
@@ -197,7 +197,7 @@ struct ResumableUploadTests {
         #expect(Self.methods(server.requests).contains("PATCH") == false)
     }
 
-    @Test func `an answer that is lost is found out by asking`() async throws {
+    @Test func `a lost response is recovered by asking for the offset`() async throws {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("POST", silent: true)]))
         let (_, response) = try await Self.session().upload(for: Self.request(server), from: Self.content)
         #expect((response as? HTTPURLResponse)?.statusCode == 204)
@@ -205,7 +205,7 @@ struct ResumableUploadTests {
         #expect(Set(Self.methods(try await server.requests(2))) == ["POST", "HEAD"])
     }
 
-    @Test func `a stream is asked for from the offset`() async throws {
+    @Test func `a streamed upload asks the delegate for a stream from the offset`() async throws {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("POST", cut: 1_000_000)]))
         let recorder = UploadStreamProvider(Self.content)
         let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
@@ -219,7 +219,7 @@ struct ResumableUploadTests {
 
 private final class ProgressRecorder: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
     let first = Watched<Bool?>(nil)
-    // Set before the task is resumed, and read on the delegate queue after that: no lock is needed.
+    // Set before the task is resumed, and then only read on the delegate queue: no lock is needed.
     var atFirst104: () -> Void = {}
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {

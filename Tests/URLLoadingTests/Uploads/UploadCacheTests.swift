@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Uploads that are continued, and what is stored of their URL (RFC 9111, section 4.4).
+/// Resumed uploads invalidate the cache entry of their URL (RFC 9111, section 4.4).
 @Suite(.timeLimit(.minutes(2)))
 struct UploadCacheTests {
     private static let content = Data(ScriptedFile.pattern(200_000, seed: 15))
@@ -24,8 +24,8 @@ struct UploadCacheTests {
         ]
     }
 
-    /// The rest is sent, or the answer to the whole was lost alone.
-    @Test(arguments: [1000, 200_000]) func `what an upload has changed is asked for anew, though it was interrupted`(
+    /// Either the rest is sent, or only the final response was lost.
+    @Test(arguments: [1000, 200_000]) func `an interrupted upload invalidates the cache entry of its URL`(
         offset: Int
     ) async throws {
         let isWhole = offset == Self.content.count

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Uploads to servers that take less in one request than there is.
+/// Uploads to servers that limit the size of a request to less than the body.
 @Suite(.timeLimit(.minutes(2)))
 struct UploadPartsTests {
     private typealias Fault = UploadServer.Fault
@@ -42,7 +42,7 @@ struct UploadPartsTests {
     // MARK: Streams
 
     @Test(arguments: [3_500_000, 3_000_000, 1_000_001])
-    func `a stream goes in parts that the server takes, and only the last says that it is`(count: Int) async throws {
+    func `a stream is sent in parts of the server's limit, and only the last is marked complete`(count: Int) async throws {
         let server = try UploadServer(Self.plan([Fault("POST", holds: 900_000)]))
         let content = Self.content(count)
         let (status, offsets) = try await Self.upload(stream: content, to: server)
@@ -54,12 +54,12 @@ struct UploadPartsTests {
         let parts = requests.filter { $0.method == "PATCH" }
         #expect(parts.dropLast().allSatisfy { $0.fields["upload-complete"] == "?0" })
         #expect(parts.last?.fields["upload-complete"] == "?1")
-        #expect(requests.map(\.received).reduce(0, +) == count, "no byte is sent twice")
-        // What is behind one part is the next: the delegate is not asked for it.
+        #expect(requests.map(\.received).reduce(0, +) == count, "a byte was sent twice")
+        // The stream continues in the next part: the delegate is not asked for a new one.
         #expect(offsets.count == 2 && offsets.first == 0)
     }
 
-    @Test(arguments: [300_000, 1_000_000]) func `a stream that is no longer than the server takes is one request`(
+    @Test(arguments: [300_000, 1_000_000]) func `a stream within the server's limit is one request`(
         count: Int
     ) async throws {
         let server = try UploadServer(Self.plan())
@@ -70,7 +70,7 @@ struct UploadPartsTests {
         #expect(try server.content() == content)
     }
 
-    @Test func `no part but the last is smaller than the server takes`() async throws {
+    @Test func `every part but the last has at least the server's minimum`() async throws {
         let limits = "max-append-size=1000000, min-append-size=400000"
         let server = try UploadServer(Self.plan([Fault("POST", cut: 0)], limits: limits))
         let content = Self.content(2_300_000)
@@ -82,7 +82,7 @@ struct UploadPartsTests {
         #expect(parts.map { $0.fields["upload-complete"] } == ["?0", "?0", "?1"])
     }
 
-    @Test func `a part of a stream that is lost is asked for again from where the server has it`() async throws {
+    @Test func `a lost part of a stream is requested again from the server's offset`() async throws {
         let server = try UploadServer(Self.plan([Fault("POST", cut: 0), Fault("PATCH", cut: 600_000)]))
         let content = Self.content(2_500_000)
         let (status, offsets) = try await Self.upload(stream: content, to: server)
@@ -91,11 +91,11 @@ struct UploadPartsTests {
         #expect(offsets == [0, 0, 600_000])
     }
 
-    // MARK: Limits that are asked for
+    // MARK: Asking for limits
 
     private static let refusal = Fault("POST", status: 413, body: "too much", refuses: true)
 
-    @Test(arguments: [true, false]) func `a server that refuses an upload for its size is asked what it takes`(
+    @Test(arguments: [true, false]) func `a server that refuses an upload for its size is asked for its limit`(
         isStream: Bool
     ) async throws {
         var plan = UploadServer.Plan(faults: [Self.refusal])
@@ -120,7 +120,7 @@ struct UploadPartsTests {
     @Test(arguments: [
         nil, [["Allow", "POST"]], [["Upload-Limit", "max-append-size=9000000"]], [["Upload-Limit", "max-size=?1"]],
     ])
-    func `a refusal for the size is the result where the server does not say what it takes`(options: [[String]]?) async throws {
+    func `a 413 is the result if the server does not state a limit`(options: [[String]]?) async throws {
         var plan = UploadServer.Plan(faults: [Self.refusal])
         plan.options = options
         let server = try UploadServer(plan)
@@ -133,7 +133,7 @@ struct UploadPartsTests {
         #expect(server.requests.map(\.method) == ["POST", "OPTIONS"])
     }
 
-    @Test(arguments: [true, false]) func `a refusal for the size is the result where the stream cannot be sent again`(
+    @Test(arguments: [true, false]) func `a 413 is the result if the stream cannot be sent again`(
         isAsked: Bool
     ) async throws {
         let limits = [["Upload-Limit", "max-append-size=1000000"]]
@@ -146,10 +146,10 @@ struct UploadPartsTests {
         #expect(server.requests.map(\.method) == (isAsked ? ["POST", "OPTIONS"] : ["POST"]))
     }
 
-    @Test func `the version that an answer to OPTIONS states is spoken from then on`() async throws {
+    @Test func `the version in a response to OPTIONS is used from then on`() async throws {
         var plan = UploadServer.Plan(version: 6, faults: [Fault("POST", status: 413, refuses: true)])
         plan.options = [["Upload-Draft-Interop-Version", "6"], ["Upload-Limit", "max-append-size=2000000"]]
-        // What it refuses for its size it does not look at.
+        // The server does not check the version of requests that it refuses for their size.
         plan.version = nil
         let server = try UploadServer(plan)
         try await withSession { session in
@@ -159,7 +159,7 @@ struct UploadPartsTests {
         #expect(versions == ["8", "8", "6", "6"])
     }
 
-    @Test func `a question for limits that is lost leaves the refusal`() async throws {
+    @Test func `a lost request for the limits leaves the 413 as the result`() async throws {
         let server = try UploadServer(
             UploadServer.Plan(faults: [Self.refusal, Fault("OPTIONS", silent: true, status: 204, refuses: true)]))
         try await withSession { session in

@@ -12,13 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Bodies that go up: from data, files and streams.
+/// Request bodies from data, files and streams.
 @Suite(.timeLimit(.minutes(1)))
 struct UploadTests {
     private static let content = Data(ScriptedFile.pattern(1_000_000))
 
-    @Test(arguments: [1, 1000, 1_000_000, 6_000_000]) func `data goes up with its length and is told of`(count: Int) async throws
-    {
+    @Test(arguments: [1, 1000, 1_000_000, 6_000_000]) func `data is sent with its length and progress`(count: Int) async throws {
         let content = Data(ScriptedFile.pattern(count))
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { .ok("\($0.bodyLength)") }) { (server, session) async throws in
@@ -38,7 +37,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `a file goes up with its length`() async throws {
+    @Test func `a file is sent with its length`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body.bin")
         try await withScenario(reply: { .ok("\($0.bodyLength)") }) { (server, session) async throws in
@@ -49,7 +48,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `an empty body goes up as one`() async throws {
+    @Test func `an empty body is sent as one`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write([], to: "empty")
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
@@ -59,7 +58,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `a stream goes up in chunks`() async throws {
+    @Test func `a stream is sent in chunks`() async throws {
         var answers = EventRecorder.Answers()
         answers.bodyStream = { InputStream(data: Self.content) }
         let recorder = EventRecorder(answers)
@@ -79,7 +78,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `a stream is closed once it went up`() async throws {
+    @Test func `a stream is closed after it was sent`() async throws {
         let closes = Delivered<Bool>()
         var answers = EventRecorder.Answers()
         answers.bodyStream = { TracedStream(Self.content, closes) }
@@ -93,7 +92,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `a request's body stream goes up`() async throws {
+    @Test func `a request's body stream is sent`() async throws {
         try await withScenario(reply: { .ok("\($0.bodyLength)") }) { (server, session) async throws in
             var request = URLRequest(server.url(), method: "POST")
             request.httpBodyStream = InputStream(data: Self.content)
@@ -102,7 +101,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `a missing file fails and says which`() async throws {
+    @Test func `a missing file fails the task, and the error names it`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let file = URL(fileURLWithPath: "/nonexistent/body")
             await expectFailure(.fileDoesNotExist, .cannotOpenFile) {
@@ -112,7 +111,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `a directory is no body`() async throws {
+    @Test func `a directory is not a valid body`() async throws {
         let directory = try TemporaryDirectory()
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             await expectFailure(.fileIsDirectory, .cannotOpenFile, .noPermissionsToReadFile) {
@@ -121,7 +120,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `no stream where one is needed fails the task`() async throws {
+    @Test func `a task that is given no stream fails`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok() }) { (server, session) async throws in
             let task = session.uploadTask(withStreamedRequest: URLRequest(server.url(), method: "POST"))
@@ -135,7 +134,7 @@ struct UploadTests {
         URLRequest(url, method: "PUT", headers: ["Expect": "100-continue"])
     }
 
-    @Test func `an upload asks before it sends where the program says so, and only there`() async throws {
+    @Test func `an upload expects 100-continue only if the request says so`() async throws {
         try await withScenario(reply: { .ok("\($0.bodyLength)") }) { (server, session) async throws in
             let large = Data(count: 8 << 20)
             #expect(try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: large).0 == Data("8388608".utf8))
@@ -144,7 +143,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `the expectation of the session's fields counts as well`() async throws {
+    @Test func `an expectation in the session's fields counts too`() async throws {
         try await withScenario(
             configure: { $0.httpAdditionalHeaders = ["Expect": "100-continue"] },
             early: { $0.header("Expect") == nil ? nil : .status(417) }, reply: { .ok("\($0.bodyLength)") }
@@ -154,7 +153,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `an upload that is refused by expectation is not sent`() async throws {
+    @Test func `a refused expectation prevents sending the body`() async throws {
         try await withScenario(
             early: { $0.header("Expect") == nil ? nil : .status(413, body: "too large").then(.gate("answered"), .close) },
             reply: { _ in .ok() }
@@ -168,7 +167,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `a server that does not know the expectation gets the body after a while`() async throws {
+    @Test func `a server that ignores the expectation gets the body after a while`() async throws {
         try await withScenario(
             early: { _ in ScriptedReply([.awaitRequestEnd] + ScriptedReply.ok("late").effects) }, reply: { _ in [] }
         ) { (server, session) async throws in
@@ -178,7 +177,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `417 has the upload sent again without the expectation`() async throws {
+    @Test func `a 417 retries the upload without the expectation`() async throws {
         try await withScenario(
             early: { $0.header("Expect") == nil ? nil : .status(417) }, reply: { .ok("\($0.bodyLength)") }
         ) { (server, session) async throws in
@@ -189,7 +188,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `an answer that comes before the whole body is the answer`() async throws {
+    @Test func `a response that arrives before the whole body was sent is the result`() async throws {
         try await withScenario(
             early: { _ in
                 [
@@ -210,7 +209,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `sending is told of after the response, to the last byte`() async throws {
+    @Test func `progress continues after the response, up to the last byte`() async throws {
         let recorder = EventRecorder()
         let count = 16 << 20
         try await withScenario(
@@ -229,7 +228,7 @@ struct UploadTests {
             task.resume()
             try await recorder.wait(for: task) { $0.letters.contains("R") }
             server.open("answered")
-            // Nothing of the answer's body has come yet.
+            // None of the response's body has arrived yet.
             try await recorder.wait(for: task) { $0.events.last == .sent(total: Int64(count), expected: Int64(count)) }
             server.open("sent")
             let record = try await recorder.completion(of: task)
@@ -241,7 +240,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `an early answer with the rest of the body taken keeps the exchange whole`() async throws {
+    @Test func `an early response from a server that reads the rest keeps the connection usable`() async throws {
         try await withScenario(
             early: {
                 $0.path == "/early"
@@ -256,7 +255,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `a file that shrinks while it goes up fails the load and never pretends to be whole`() async throws {
+    @Test func `a file that shrinks during the upload is never sent truncated as if complete`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Data(count: 4 << 20), to: "body")
         try await withScenario(
@@ -279,7 +278,7 @@ struct UploadTests {
             try handle.truncate(atOffset: 10)
             try handle.close()
             server.open("cut")
-            // Either the file had been read whole, or the task fails; never a request that pretends to be complete.
+            // Either the whole file had been read, or the task fails; a truncated request is never presented as complete.
             let code = try await done.value
             let request = try await server.request(0)
             #expect(code != .timedOut, "the load waits for bytes that will never come")
@@ -288,7 +287,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `an upload with a completion handler and no data is an empty one`() async throws {
+    @Test func `an upload with a completion handler and nil data has an empty body`() async throws {
         try await withScenario(reply: { .ok("\($0.bodyLength)") }) { (server, session) async throws in
             let done = Delivered<Data?>()
             session.uploadTask(with: URLRequest(server.url(), method: "POST"), from: nil) { data, _, _ in done(data) }.resume()
@@ -297,7 +296,7 @@ struct UploadTests {
     }
 }
 
-/// Tells when it is closed.
+/// Reports when it is closed.
 private final class TracedStream: InputStream {
     private let stream: InputStream
     private let closes: Delivered<Bool>

@@ -11,11 +11,11 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// Sees the first 104 and the end of an upload, and answers challenges by the server's port.
+/// Observes the first 104 and the end of an upload, and answers challenges by the server's port.
 final class UploadWatcher: NSObject, URLSessionDataDelegate {
-    /// The ports that a login was asked for, in order.
+    /// The ports whose servers sent a challenge, in order.
     let challenges = Watched<[Int]>([])
-    /// Nil before the end.
+    /// nil before the end.
     let status = Watched<Int?>(nil)
     private let ends = Watched<[URLError?]>([])
     private let announcements = Watched(0)
@@ -27,7 +27,7 @@ final class UploadWatcher: NSObject, URLSessionDataDelegate {
         self.atFirst104 = atFirst104
     }
 
-    /// Waits until the task has ended, and says how.
+    /// Waits until the task has ended, and returns its error.
     func end() async throws -> URLError? { try await ends.value { $0.first } }
     var endCount: Int { ends.read(\.count) }
     /// Waits for the first 104.
@@ -57,7 +57,7 @@ final class UploadWatcher: NSObject, URLSessionDataDelegate {
     }
 }
 
-/// Provides its content as a stream from the offset that it is asked for.
+/// Provides its content as a stream from any offset.
 final class UploadStreamProvider: NSObject, URLSessionDataDelegate {
     private let content: Data
     private let count: Int

@@ -14,22 +14,22 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// Uploads that wait for a connection, by the hundred.
+/// Hundreds of uploads that wait for a connection.
 @Suite(.timeLimit(.minutes(1)))
 struct WaitingUploadTests {
-    /// How many of the process's descriptors are of a file.
+    /// How many file descriptors of the process refer to a file.
     private static func openCount(of file: URL) -> Int {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return names.count { (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == file.path }
     }
 
-    @Test func `uploads that wait do not keep their files open`() async throws {
+    @Test func `queued uploads do not keep their files open`() async throws {
         let directory = try TemporaryDirectory()
         let content = ScriptedFile.pattern(10_000)
         let file = try directory.write(content, to: "body").resolvingSymlinksInPath()
         let count = 300
         let most = Mutex(0)
-        // Of the test itself: what is counted is found.
+        // The test's own descriptor: shows that the count works.
         let own = try FileHandle(forReadingFrom: file)
         defer { try? own.close() }
         try await withScenario(
@@ -48,7 +48,7 @@ struct WaitingUploadTests {
             }
             #expect(server.requests.count == count && server.requests.allSatisfy { $0.body == content })
         }
-        // The test's own, and one is sent at a time; some more may just be looked at by the threads for files.
+        // The test's own and one being sent; the file threads may be examining a few more.
         let found = most.withLock { $0 }
         #expect(1..<50 ~= found, "\(found)")
     }
