@@ -32,7 +32,7 @@ struct ApacheClientCertificateTests {
     }
 
     @Test(arguments: [ApacheServer.Access.optionalCertificate, .requiredCertificate])
-    func `the identity is shown to a server that asks for it`(access: ApacheServer.Access) async throws {
+    func `a client certificate is presented on request`(access: ApacheServer.Access) async throws {
         let identity = try SecIdentity(pem: Data((certificates.client.chainPEM + certificates.client.keyPEM).utf8))
         let judge = Judge.showing(identity)
         try await withApache(judge, access) { (url, session) async throws in
@@ -45,7 +45,7 @@ struct ApacheClientCertificateTests {
         }
     }
 
-    @Test func `a server that only asks is content without`() async throws {
+    @Test func `a server that only requests a certificate accepts a client without one`() async throws {
         for judge in [nil, Judge.saying(.performDefaultHandling)] {
             try await withApache(judge, .optionalCertificate) { (url, session) async throws in
                 let (text, response) = try await session.text(URLRequest(url))
@@ -55,7 +55,7 @@ struct ApacheClientCertificateTests {
         }
     }
 
-    @Test func `a server that demands an identity fails the load without one`() async throws {
+    @Test func `a load fails without the client certificate that the server requires`() async throws {
         for judge in [nil, Judge.saying(.performDefaultHandling)] {
             try await withApache(judge, .requiredCertificate) { (url, session) async throws in
                 let error = await expectFailure(.clientCertificateRequired) { try await session.data(from: url) }
@@ -64,7 +64,7 @@ struct ApacheClientCertificateTests {
         }
     }
 
-    @Test func `an identity that the server does not know is rejected`() async throws {
+    @Test func `a client certificate that the server does not know is rejected`() async throws {
         let strange = try SecIdentity(
             pem: Data((certificates.untrustedClient.chainPEM + certificates.untrustedClient.keyPEM).utf8))
         try await withApache(.showing(strange), .requiredCertificate) { (url, session) async throws in

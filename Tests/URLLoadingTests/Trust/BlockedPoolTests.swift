@@ -16,7 +16,7 @@ import URLLoading
 
 /// An app that blocks every thread of Swift's cooperative pool.
 ///
-/// In a process of its own, where nobody else needs the pool.
+/// Runs in a separate process, where no other test needs the pool.
 @Suite(.timeLimit(.minutes(2))) struct BlockedPoolTests {
     @Test func `loads do not need the threads of the cooperative pool`() async throws {
         try await SeparateProcess.run("WithBlockedPoolTests", environment: [:])
@@ -30,7 +30,9 @@ struct WithBlockedPoolTests {
         let isThere = DispatchSemaphore(value: 0)
     }
 
-    /// Loads while tasks occupy every thread of the pool, this one among them: what came, and whether the pool was blocked to the end.
+    /// Loads while tasks occupy every thread of the pool, including this one.
+    ///
+    /// - Returns: The text, and whether the pool was blocked to the end.
     private func load(_ url: URL, by session: URLSession) -> (text: String?, wasBlocked: Bool) {
         let gate = DispatchSemaphore(value: 0)
         let count = 4 * ProcessInfo.processInfo.activeProcessorCount + 64
@@ -43,7 +45,7 @@ struct WithBlockedPoolTests {
             answer.isThere.signal()
         }
         task.resume()
-        // The wait has an end, so that a load that does need the pool is a failure and no hang.
+        // The wait has a timeout, so that a load that does need the pool fails instead of hanging.
         _ = answer.isThere.wait(timeout: .now() + 20)
         let outcome = (answer.text.withLock { $0 }, !probe.hasRun)
         task.cancel()
@@ -60,7 +62,7 @@ struct WithBlockedPoolTests {
     private static func block(_ gate: DispatchSemaphore) { gate.wait() }
 
     @Test(arguments: [false, true])
-    func `a load ends while every thread of the pool is blocked`(isSecure: Bool) async throws {
+    func `a load completes while every thread of the pool is blocked`(isSecure: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScenario(
             identity: isSecure ? certificates.valid : nil, configure: { $0.tlsTrustRoots = [certificates.root] },

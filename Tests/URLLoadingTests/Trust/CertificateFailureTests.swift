@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Each certificate has its code, and the error keeps what the server showed.
+/// Each certificate failure has its error code, and the error has the server's chain.
 @Suite(.timeLimit(.minutes(1)))
 struct CertificateFailureTests {
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    @Test func `each certificate has its outcome, and the error has its chain`() async throws {
+    @Test func `each certificate failure has its error code and chain`() async throws {
         let rows: [(String, TestCertificates.Identity, String, URLError.Code?)] = [
             ("valid", certificates.valid, "127.0.0.1", nil),
             ("valid by name", certificates.valid, "localhost", nil),
@@ -61,7 +61,7 @@ struct CertificateFailureTests {
         }
     }
 
-    @Test func `a wildcard stands for one label`() async throws {
+    @Test func `a wildcard matches one label`() async throws {
         let rows: [(String, URLError.Code?)] = [
             ("a.example.com", nil), ("A.Example.COM", nil), ("xn--bcher-kva.example.com", nil), ("my_app.example.com", nil),
             ("a.b.example.com", .serverCertificateUntrusted), ("example.com", .serverCertificateUntrusted),
@@ -86,7 +86,7 @@ struct CertificateFailureTests {
         }
     }
 
-    @Test func `a root of the session's is the only one, and roots may come in PEM, several together`() async throws {
+    @Test func `a session's roots replace the system's, and may be several in one PEM`() async throws {
         let stranger = Data(certificates.unknownAuthority.chain[1])
         let both = Data((certificates.rootPEM + "\n" + certificates.unknownAuthority.chainPEM).utf8)
         let rows: [(String, [Data], URLError.Code?, URLError.Code?)] = [
@@ -112,7 +112,7 @@ struct CertificateFailureTests {
         }
     }
 
-    @Test func `the trust in an error can be judged again by what the app knows`() async throws {
+    @Test func `the trust in an error can be evaluated again with other roots`() async throws {
         try await withScenario(identity: certificates.valid, reply: { _ in .ok() }) { (server, session) async throws in
             let error = await expectFailure(.serverCertificateUntrusted, .serverCertificateHasUnknownRoot) {
                 try await session.data(from: server.url("/", host: "localhost"))
@@ -125,7 +125,7 @@ struct CertificateFailureTests {
         }
     }
 
-    @Test func `other failures keep no trust`() async throws {
+    @Test func `other errors have no trust object`() async throws {
         let port = try RefusingPort()
         try await withSession { (session) async throws in
             let url = try #require(URL(string: "https://127.0.0.1:\(port.number)/"))

@@ -13,7 +13,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// For how long, and for whom, an identity that was shown once is shown again.
+/// For how long, and for which tasks, a client certificate is presented again.
 @Suite(.timeLimit(.minutes(1)))
 struct ClientCertificateMemoryTests {
     private let certificates: TestCertificates
@@ -49,18 +49,18 @@ struct ClientCertificateMemoryTests {
 
     private func count(_ kind: String, of judge: Judge) -> Int { judge.kinds.filter { $0 == kind }.count }
 
-    @Test func `an answer holds for the session, and later connections use it without asking`() async throws {
+    @Test func `a client certificate is remembered for the session, and the app is not asked again`() async throws {
         for persistence in [URLCredential.Persistence.forSession, .permanent] {
             let judge = Judge.showing(try identity(certificates.client), persistence)
             try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
                 for _ in 0..<3 { #expect(try await session.text(server.url()).contains("Test Client")) }
-                #expect(count(NSURLAuthenticationMethodServerTrust, of: judge) == 3, "each was a connection of its own")
+                #expect(count(NSURLAuthenticationMethodServerTrust, of: judge) == 3, "the loads shared a connection")
                 #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 1)
             }
         }
     }
 
-    @Test func `an answer without persistence holds for one connection`() async throws {
+    @Test func `a credential without persistence is used for one connection`() async throws {
         let judge = Judge.showing(try identity(certificates.client), .none)
         try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
             for _ in 0..<3 { #expect(try await session.text(server.url()).contains("Test Client")) }
@@ -68,7 +68,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `an answer holds for its session and its server alone`() async throws {
+    @Test func `a client certificate is remembered for its session and server only`() async throws {
         let judge = Judge.showing(try identity(certificates.client))
         try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
             #expect(try await session.text(server.url()).contains("Test Client"))
@@ -77,7 +77,7 @@ struct ClientCertificateMemoryTests {
             } test: { (other) async throws in
                 await expectFailure(.clientCertificateRequired) { try await other.data(from: server.url()) }
             }
-            // The same host at another port is another server; so is the same port by another name.
+            // The same host at another port is another server, and so is the same port under another name.
             try await withOpenSSL(certificates.valid, root: certificates.rootPEM, Self.required) { (other) async throws in
                 _ = try await session.data(from: other.url())
                 #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 2)
@@ -88,7 +88,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `an identity that was rejected is not shown for ever`() async throws {
+    @Test func `a rejected client certificate is not presented again`() async throws {
         let (strange, known) = (try identity(certificates.untrustedClient), try identity(certificates.client))
         let asked = Watched(0)
         let judge = Judge { question in
@@ -108,7 +108,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `a storage's identity is shown without a delegate`() async throws {
+    @Test func `a client certificate in the credential storage is presented without a delegate`() async throws {
         for isDefault in [true, false] {
             let storage = URLCredentialStorage()
             try await withAskingServer(nil, configure: { $0.urlCredentialStorage = storage }) { (server, session) async throws in
@@ -122,7 +122,7 @@ struct ClientCertificateMemoryTests {
                 )
                 if isDefault { storage.setDefaultCredential(credential, for: space) } else { storage.set(credential, for: space) }
                 #expect(try await session.text(server.url()).contains("Test Client"), "default: \(isDefault)")
-                // Of another name it knows nothing.
+                // It does not apply to another host name.
                 await expectFailure(.clientCertificateRequired) {
                     try await session.data(from: server.url("/", host: "localhost"))
                 }
@@ -130,7 +130,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `so is one of a storage whose kept credentials nobody has needed yet`() async throws {
+    @Test func `a client certificate in a storage not yet loaded from disk is presented`() async throws {
         let folder = try TemporaryDirectory()
         let place = SealedCredentialFile(path: folder.path + "/credentials")
         let storage = URLCredentialStorage(store: CredentialStore(permanent: place))
@@ -144,7 +144,7 @@ struct ClientCertificateMemoryTests {
     }
 
     private final class Safe: URLCredentialStorage, @unchecked Sendable {
-        // `asked` locks.
+        // `asked` is locked.
         let asked = Watched<[URLProtectionSpace]>([])
         let credential: URLCredential
 
@@ -162,7 +162,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `a storage of the app's own is asked for the identity, with a delegate and without`() async throws {
+    @Test func `the app's own credential storage is asked for the client certificate`() async throws {
         let identity = try identity(certificates.client)
         let judge = Judge.saying(.performDefaultHandling)
         for delegate in [nil, SessionJudge(judge)] {
@@ -170,14 +170,14 @@ struct ClientCertificateMemoryTests {
             try await withAskingServer(delegate, configure: { $0.urlCredentialStorage = storage }) {
                 (server, session) async throws in
                 for _ in 0..<2 { #expect(try await session.text(server.url()).contains("Test Client")) }
-                // What was shown is the session's from then on.
+                // From then on the session remembers it.
                 #expect(storage.asked.read { $0 } == [Self.space(server)])
             }
         }
         #expect(try await judge.question(1).challenge.proposedCredential?.identity == identity)
     }
 
-    @Test func `a storage's identity is proposed to a delegate, which decides`() async throws {
+    @Test func `the storage's client certificate is proposed to the delegate, which decides`() async throws {
         let storage = URLCredentialStorage()
         let judge = Judge { question in
             let answer: URLSession.AuthChallengeDisposition =
@@ -200,7 +200,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `a delegate that leaves it to the system has the storage's identity shown`() async throws {
+    @Test func `default handling presents the storage's client certificate`() async throws {
         let storage = URLCredentialStorage()
         let judge = Judge.saying(.performDefaultHandling)
         try await withAskingServer(SessionJudge(judge), configure: { $0.urlCredentialStorage = storage }) {
@@ -217,7 +217,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `a connection with one identity is not used for another, nor for none`() async throws {
+    @Test func `a connection with one client certificate is not used with another, or without`() async throws {
         let server = try await PeerProcess.nginx(certificates.valid)
         defer { server.stop() }
         try await withSession {
@@ -240,7 +240,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `what a task's own delegate shows is its own for the session, and no other task's`() async throws {
+    @Test func `a client certificate from a task's own delegate is remembered for that delegate only`() async throws {
         let judges = [
             Judge.showing(try identity(certificates.client)), Judge.showing(try identity(certificates.untrustedClient)),
         ]
@@ -261,7 +261,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `an answer that comes after the task's end is not the session's`() async throws {
+    @Test func `an answer after the end of the task is not remembered`() async throws {
         let judge = Judge { if $0.kind == NSURLAuthenticationMethodServerTrust { $0.answer(.performDefaultHandling, nil) } }
         try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
             let credential = URLCredential(
@@ -275,7 +275,7 @@ struct ClientCertificateMemoryTests {
             first.answer(.useCredential, credential)
             let url = try server.url()
             async let text = session.text(url)
-            // Of its own connection the second task is asked both.
+            // The second task is asked both questions for its own connection.
             let second = try await judge.question(3)
             #expect(second.kind == NSURLAuthenticationMethodClientCertificate)
             second.answer(.useCredential, credential)
@@ -283,7 +283,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    @Test func `a server that keeps its connection asks once`() async throws {
+    @Test func `a reused connection asks for the client certificate once`() async throws {
         let server = try await PeerProcess.nginx(certificates.valid)
         defer { server.stop() }
         let judge = Judge.showing(try identity(certificates.client), .none)

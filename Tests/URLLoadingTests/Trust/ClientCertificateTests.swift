@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Servers that ask who the client is, and what becomes of each answer.
+/// Servers that request a client certificate, and the effect of each answer of the delegate.
 @Suite(.timeLimit(.minutes(1)))
 struct ClientCertificateTests {
     private let certificates: TestCertificates
@@ -20,7 +20,7 @@ struct ClientCertificateTests {
     init() throws { certificates = try TestCertificates.shared.get() }
 
     private static let versions = ["-tls1_2", "-tls1_3"]
-    /// A server that goes on without a certificate, and one that does not, nor with a certificate it does not know.
+    /// A server that continues without a certificate; one that requires a certificate, and one that it knows.
     private static let optional = ["-verify", "3"]
     private static let required = ["-Verify", "3", "-verify_return_error"]
 
@@ -40,7 +40,7 @@ struct ClientCertificateTests {
         try SecIdentity(pem: Data(identity.chainPEM.utf8), key: Data(identity.keyPEM.utf8))
     }
 
-    @Test func `a server that does not ask is shown nothing, and nobody is asked`() async throws {
+    @Test func `a server that does not request a certificate is not sent one, and no delegate is asked`() async throws {
         let judge = Judge.showing(try pem(certificates.client))
         for version in Self.versions {
             try await withAskingServer([version], SessionJudge(judge)) { (server, session) async throws in
@@ -50,7 +50,7 @@ struct ClientCertificateTests {
         #expect(judge.kinds == Array(repeating: NSURLAuthenticationMethodServerTrust, count: 2))
     }
 
-    @Test func `a server that asks is shown the identity, from PEM and from PKCS 12`() async throws {
+    @Test func `a certificate from PEM or PKCS 12 is presented on request`() async throws {
         let identities = [
             ("PEM", try pem(certificates.client)),
             ("PKCS 12", try SecIdentity(pkcs12: certificates.client.pkcs12(password: "secret"), password: "secret")),
@@ -88,7 +88,7 @@ struct ClientCertificateTests {
         }
     }
 
-    @Test func `the task's method is asked where the session's is absent`() async throws {
+    @Test func `the task's delegate method is called when the session's is absent`() async throws {
         let (shared, own) = (Judge.showing(try pem(certificates.client)), Judge.showing(try pem(certificates.client), .none))
         try await withAskingServer(Self.required, TaskJudge(shared)) { (server, session) async throws in
             _ = try await session.data(from: server.url(), delegate: TaskJudge(own))
@@ -104,7 +104,7 @@ struct ClientCertificateTests {
         }
     }
 
-    @Test func `none shown where the server can do without`() async throws {
+    @Test func `a load continues without a certificate if the server allows that`() async throws {
         let judges: [Judge?] = [
             nil, .answeringForIdentity(.performDefaultHandling), .answeringForIdentity(.useCredential, nil),
             .answeringForIdentity(.rejectProtectionSpace),
@@ -119,7 +119,7 @@ struct ClientCertificateTests {
         }
     }
 
-    @Test func `none shown where the server cannot do without fails`() async throws {
+    @Test func `a load fails without a certificate that the server requires`() async throws {
         let judges: [Judge?] = [
             nil, .answeringForIdentity(.performDefaultHandling), .answeringForIdentity(.useCredential, nil),
             .answeringForIdentity(.rejectProtectionSpace),
@@ -134,7 +134,7 @@ struct ClientCertificateTests {
                         try await session.data(from: url)
                     }
                     #expect(error?.failingURL == url)
-                    // Nor with a body.
+                    // The same with a body.
                     await expectFailure(.clientCertificateRequired, in: "\(version) \(index)") {
                         try await session.upload(for: URLRequest(url, method: "PUT"), from: Data(count: 100_000))
                     }
@@ -143,7 +143,7 @@ struct ClientCertificateTests {
         }
     }
 
-    @Test func `an identity of whom the server knows nothing is rejected`() async throws {
+    @Test func `a certificate that the server does not know is rejected`() async throws {
         for version in Self.versions {
             let judge = Judge.showing(try pem(certificates.untrustedClient), .none)
             try await withAskingServer([version] + Self.required, SessionJudge(judge)) { (server, session) async throws in
@@ -152,7 +152,7 @@ struct ClientCertificateTests {
         }
     }
 
-    @Test func `cancelling ends the task as cancelled`() async throws {
+    @Test func `cancelling the challenge cancels the task`() async throws {
         for version in Self.versions {
             for options in [Self.optional, Self.required] {
                 let judge = Judge.answeringForIdentity(.cancelAuthenticationChallenge)
@@ -163,7 +163,7 @@ struct ClientCertificateTests {
         }
     }
 
-    @Test func `an answer may come late, from another thread, twice, and never`() async throws {
+    @Test func `an answer may come late, from another thread, twice, or never`() async throws {
         let credential = URLCredential(identity: try pem(certificates.client), certificates: nil, persistence: .none)
         for version in Self.versions {
             let judge = Judge { question in
@@ -190,14 +190,14 @@ struct ClientCertificateTests {
         }
     }
 
-    @Test func `issuers given with the identity are sent along`() async throws {
-        // The identity has its own certificate alone; without the intermediate the server finds no way to its root.
+    @Test func `intermediates given with the identity are sent`() async throws {
+        // The identity only has its own certificate; without the intermediate the server cannot build a chain to its root.
         let leaf = try #require(certificates.client.chainPEM.components(separatedBy: "-----END CERTIFICATE-----").first)
         let alone = try SecIdentity(
             pem: Data((leaf + "-----END CERTIFICATE-----\n").utf8), key: Data(certificates.client.keyPEM.utf8)
         )
         let issuer = try #require(SecCertificateCreateWithData(nil, Data(certificates.client.chain[1]) as CFData))
-        // s_server has the intermediate of its own chain in its store, unless that is for its chain alone.
+        // s_server also uses the intermediate of its own chain to verify clients, unless that is disabled.
         for (issuers, code) in [([issuer], nil), ([], URLError.Code.clientCertificateRejected)]
             as [([SecCertificate], URLError.Code?)]
         {

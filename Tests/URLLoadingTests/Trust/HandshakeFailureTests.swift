@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Handshakes that come to nothing, and connections that break without a goodbye.
+/// Failed TLS handshakes, and connections that close without close_notify.
 @Suite(.timeLimit(.minutes(1)))
 struct HandshakeFailureTests {
     private let certificates: TestCertificates
@@ -43,7 +43,7 @@ struct HandshakeFailureTests {
         #expect(judge.all.isEmpty, "\(row)")
     }
 
-    @Test func `what is not TLS fails`() async throws {
+    @Test func `a server that does not speak TLS fails the load`() async throws {
         let rows: [(String, [SocketEffect])] = [
             ("an HTTP response", [.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .stall]),
             ("an HTTP response after the hello", [.awaitBytes(1), .write("HTTP/1.1 400 Bad Request\r\n\r\n"), .close]),
@@ -60,8 +60,8 @@ struct HandshakeFailureTests {
         for (row, greeting) in rows { try await load(greeting, [.secureConnectionFailed], in: row) }
     }
 
-    @Test func `a reset or a close in the handshake fails`() async throws {
-        // The first bytes of a server's hello.
+    @Test func `a reset or a close in the handshake fails the load`() async throws {
+        // The first bytes of a ServerHello.
         let start = SocketEffect.write([22, 3, 3, 0, 122, 2, 0, 0, 118, 3, 3])
         let rows: [(String, [SocketEffect])] = [
             ("reset", [.awaitBytes(1), .reset]), ("close", [.awaitBytes(1), .close]),
@@ -70,14 +70,14 @@ struct HandshakeFailureTests {
         for (row, greeting) in rows { try await load(greeting, [.secureConnectionFailed], in: row) }
     }
 
-    @Test func `a stall in the handshake ends with the timeout`() async throws {
+    @Test func `a stalled handshake ends with the request timeout`() async throws {
         let start = SocketEffect.write([22, 3, 3, 0, 122, 2, 0, 0, 118, 3, 3])
         for (row, greeting) in [("at once", [SocketEffect.stall]), ("in the hello", [.awaitBytes(1), start, .stall])] {
             try await load(greeting, timeout: 0.3, [.timedOut], in: row)
         }
     }
 
-    @Test func `http at a port of TLS fails`() async throws {
+    @Test func `http to a TLS port fails`() async throws {
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok() }) { (server) async throws in
             try await withSession { (session) async throws in
                 let url = try #require(URL(string: "http://127.0.0.1:\(server.port)/"))
@@ -89,7 +89,7 @@ struct HandshakeFailureTests {
         }
     }
 
-    @Test func `a body that is cut off fails where its length is known`() async throws {
+    @Test func `a truncated body fails if its length is known`() async throws {
         let head = "HTTP/1.1 200 OK\r\n"
         let rows: [(String, String, URLError.Code?)] = [
             ("length", head + "Content-Length: 10\r\n\r\nhello", .networkConnectionLost),
@@ -112,14 +112,14 @@ struct HandshakeFailureTests {
                     #expect(record.body == Data("hello".utf8), "\(row) \(end)")
                     #expect(
                         recorder.letters(of: task).hasPrefix("RD") && recorder.letters(of: task).hasSuffix("ME"), "\(row) \(end)")
-                    // The next load has a connection of its own.
+                    // The next load has its own connection.
                     if row == "whole" { #expect(try await session.text(server.url()) == "hello") }
                 }
             }
         }
     }
 
-    @Test func `a head that is cut off fails`() async throws {
+    @Test func `a truncated head fails`() async throws {
         for text in ["", "HTTP/1.1 200 OK\r\nContent-Le"] {
             try await withScenario(
                 identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] },

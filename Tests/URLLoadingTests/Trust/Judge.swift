@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// Notes what a delegate is asked about servers and identities, and answers as the test says.
+/// Records the challenges of a delegate about servers and client certificates, and answers as the test says.
 final class Judge: Sendable {
     typealias Handler = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
 
@@ -20,7 +20,7 @@ final class Judge: Sendable {
 
     struct Question: Sendable {
         let method: Method
-        /// The task's number, for the task's method.
+        /// The task's identifier, for the task's method.
         let task: Int?
         let challenge: URLAuthenticationChallenge
         let answer: Handler
@@ -32,7 +32,7 @@ final class Judge: Sendable {
             let chain = space.serverTrust.flatMap { SecTrustCopyCertificateChain($0) as? [SecCertificate] } ?? []
             return chain.map { Array(SecCertificateCopyData($0) as Data) }
         }
-        /// What an app says that trusts the server, whatever its certificate.
+        /// Trusts the server whatever its certificate, as apps do.
         func trust() { answer(.useCredential, space.serverTrust.map { URLCredential(trust: $0) }) }
     }
 
@@ -49,17 +49,17 @@ final class Judge: Sendable {
     /// Never answers; the test does.
     static var silent: Judge { Judge { _ in } }
 
-    /// Gives one answer about servers.
+    /// Gives the same answer to every server-trust challenge.
     static func saying(_ disposition: URLSession.AuthChallengeDisposition, _ credential: URLCredential? = nil) -> Judge {
         Judge { $0.answer(disposition, credential) }
     }
 
-    /// Leaves servers to the system, and shows them an identity if they ask.
+    /// Leaves server trust to the system, and presents a client certificate on request.
     static func showing(_ identity: SecIdentity, _ persistence: URLCredential.Persistence = .forSession) -> Judge {
         .answeringForIdentity(.useCredential, URLCredential(identity: identity, certificates: nil, persistence: persistence))
     }
 
-    /// Leaves servers to the system, and gives one answer to those that ask for an identity.
+    /// Leaves server trust to the system, and gives the same answer to every request for a client certificate.
     static func answeringForIdentity(
         _ disposition: URLSession.AuthChallengeDisposition, _ credential: URLCredential? = nil
     ) -> Judge {
@@ -89,13 +89,13 @@ final class Judge: Sendable {
     var all: [Question] { questions.read { $0 } }
     var kinds: [String] { all.map(\.kind) }
 
-    /// Waits for a question, counted from 0.
+    /// Waits for a question; the first is 0.
     func question(_ number: Int) async throws -> Question {
         try await questions.value { $0.count > number ? $0[number] : nil }
     }
 }
 
-/// Has the session's method alone.
+/// Has only the session's method.
 final class SessionJudge: NSObject, URLSessionDelegate {
     let judge: Judge
     init(_ judge: Judge) { self.judge = judge }
@@ -119,7 +119,7 @@ final class AsyncSessionJudge: NSObject, URLSessionDelegate {
     }
 }
 
-/// Has the task's method alone.
+/// Has only the task's method.
 final class TaskJudge: NSObject, URLSessionTaskDelegate {
     let judge: Judge
     init(_ judge: Judge) { self.judge = judge }
@@ -143,7 +143,7 @@ final class AsyncTaskJudge: NSObject, URLSessionTaskDelegate {
     }
 }
 
-/// Has both methods, and is told of the session's end.
+/// Has both methods, and records the session's invalidation.
 final class BothJudge: NSObject, URLSessionTaskDelegate {
     let judge: Judge
     let invalidated = Delivered<Bool>()

@@ -10,7 +10,7 @@
 import Foundation
 import LoadingTestKit
 
-/// A proxy whose tunnels all lead to one port on loopback: a server there can have any name, and nobody has to look it up.
+/// A proxy that connects every tunnel to one loopback port: a server there can have any name, without a host name lookup.
 final class NameRelay: Sendable {
     struct Unusable: Error {}
 
@@ -19,10 +19,10 @@ final class NameRelay: Sendable {
     private let listener: Int32
     private let asked = Watched<[String]>([])
 
-    /// What the tunnels were asked for: host and port.
+    /// The tunnels requested: host and port.
     var authorities: [String] { asked.read { $0 } }
 
-    /// For a configuration.
+    /// A proxy dictionary for a configuration.
     var dictionary: [AnyHashable: Any] {
         ["HTTPSEnable": 1, "HTTPSProxy": "127.0.0.1", "HTTPSPort": port]
     }

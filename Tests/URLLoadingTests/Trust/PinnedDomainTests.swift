@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// App Transport Security's pinned domains: hosts whose keys the program knows.
+/// The pinned domains of App Transport Security: hosts whose keys the app knows.
 @Suite(.timeLimit(.minutes(1)))
 struct PinnedDomainTests {
     private let certificates: TestCertificates
@@ -55,7 +55,7 @@ struct PinnedDomainTests {
         }
     }
 
-    @Test func `a pinned host must show a pinned key, of its own or of an issuer's`() async throws {
+    @Test func `a pinned host must present a pinned key, its own or an issuer's`() async throws {
         let (leaf, issuer) = (try hash(certificates.valid.chain[0]), try hash(certificates.valid.chain[1]))
         let (root, other) = (try hash(Array(certificates.root)), try hash(certificates.unknownAuthority.chain[0]))
         let rows: [(String, [String: Any], isAllowed: Bool)] = [
@@ -77,7 +77,7 @@ struct PinnedDomainTests {
         }
     }
 
-    @Test func `pins come in addition to the check of the chain`() async throws {
+    @Test func `a pinned key does not replace the evaluation of the chain`() async throws {
         for (name, identity) in [("unknown root", certificates.unknownAuthority), ("self-signed", certificates.selfSigned)] {
             let dictionary = Self.pins("localhost", leaf: [try hash(identity.chain[0])])
             try await withScenario(
@@ -95,7 +95,7 @@ struct PinnedDomainTests {
         }
     }
 
-    @Test func `pins hold whatever a delegate says`() async throws {
+    @Test func `pins apply whatever the delegate answers`() async throws {
         let (leaf, other) = (try hash(certificates.selfSigned.chain[0]), try hash(certificates.valid.chain[0]))
         let wrong = Self.pins("localhost", leaf: [other])
         try await load(certificates.selfSigned, wrong, delegate: SessionJudge(.trusting), isAllowed: false, in: "wrong")
@@ -103,7 +103,7 @@ struct PinnedDomainTests {
         try await load(certificates.selfSigned, right, delegate: SessionJudge(.trusting), isAllowed: true, in: "right")
     }
 
-    @Test func `a pin that is not met is no matter of trusting more`() async throws {
+    @Test func `a failed pin is reported as such, not as a refused exception`() async throws {
         var dictionary = Self.pins("www.example.com", leaf: [try hash(certificates.valid.chain[0])])
         dictionary["NSExceptionDomains"] = ["www.example.com": [String: Any]()]
         try await withScriptedServer(identity: certificates.wildcard, reply: { _ in .ok("pinned") }) { (server) async throws in
@@ -122,13 +122,13 @@ struct PinnedDomainTests {
         }
     }
 
-    @Test func `pins hold where arbitrary loads are allowed`() async throws {
+    @Test func `pins apply even if arbitrary loads are allowed`() async throws {
         var dictionary = Self.pins("localhost", leaf: [try hash(certificates.unknownAuthority.chain[0])])
         dictionary["NSAllowsArbitraryLoads"] = true
         try await load(certificates.valid, dictionary, isAllowed: false, in: "arbitrary loads")
     }
 
-    @Test func `subdomains are pinned where the domain says so`() async throws {
+    @Test func `subdomains are pinned if the domain includes them`() async throws {
         let (right, other) = (try hash(certificates.wildcard.chain[0]), try hash(certificates.valid.chain[0]))
         let rows: [(String, [String: Any], isAllowed: Bool)] = [
             ("right, with subdomains", Self.pins("example.com", leaf: [right], includesSubdomains: true), true),
@@ -156,7 +156,7 @@ struct PinnedDomainTests {
         }
     }
 
-    @Test func `pins that cannot be read let nobody through`() async throws {
+    @Test func `invalid pins refuse the connection`() async throws {
         let rows: [(String, Any)] = [
             ("no base64", ["NSPinnedLeafIdentities": [["SPKI-SHA256-BASE64": "no base64!"]]]),
             ("too short", ["NSPinnedLeafIdentities": [["SPKI-SHA256-BASE64": "AAAA"]]]),

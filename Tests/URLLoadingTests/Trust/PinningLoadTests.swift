@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Delegates that pin with the functions of Security, against real servers.
+/// Delegates that pin with functions of the Security framework, against real servers.
 @Suite(.timeLimit(.minutes(1)))
 struct PinningLoadTests {
     private let certificates: TestCertificates
@@ -34,16 +34,16 @@ struct PinningLoadTests {
         }
     }
 
-    @Test func `a delegate that compares certificates takes the right one, and no other`() async throws {
+    @Test func `a delegate that compares certificates accepts only the right one`() async throws {
         let right = CertificatePinningDelegate(pinned: Data(certificates.valid.chain[0]))
         try await load(certificates.valid, roots: [certificates.root], right, nil)
         let wrong = CertificatePinningDelegate(pinned: Data(certificates.wrongHost.chain[0]))
         try await load(certificates.valid, roots: [certificates.root], wrong, .cancelled)
-        // The right certificate, but nobody vouches for it.
+        // The right certificate, but its root is not trusted.
         try await load(certificates.valid, roots: [], right, .cancelled)
     }
 
-    @Test func `a delegate that compares keys takes the server's or its issuer's`() async throws {
+    @Test func `a delegate that compares keys accepts the server's or its issuer's`() async throws {
         for index in 0...1 {
             let certificate = try #require(SecCertificateCreateWithData(nil, Data(certificates.valid.chain[index]) as CFData))
             let hash = try #require(PinningSamples.publicKeyHash(of: certificate))
@@ -53,7 +53,7 @@ struct PinningLoadTests {
         }
     }
 
-    @Test func `a delegate may have roots of its own for a server`() async throws {
+    @Test func `a delegate may use its own roots for a server`() async throws {
         let root = try #require(SecCertificateCreateWithData(nil, certificates.root as CFData))
         let judge = Judge { question in
             guard let trust = question.space.serverTrust else { return question.answer(.cancelAuthenticationChallenge, nil) }
@@ -67,7 +67,7 @@ struct PinningLoadTests {
         try await load(certificates.expired, roots: [], SessionJudge(judge), .serverCertificateUntrusted)
     }
 
-    @Test func `roots that a delegate sets on the trust do not count where it leaves the server to the system`() async throws {
+    @Test func `roots that a delegate sets on the trust are ignored for default handling`() async throws {
         let root = try #require(SecCertificateCreateWithData(nil, certificates.root as CFData))
         let judge = Judge { question in
             if let trust = question.space.serverTrust { SecTrustSetAnchorCertificates(trust, [root] as CFArray) }

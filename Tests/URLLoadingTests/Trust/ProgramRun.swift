@@ -11,17 +11,17 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// A process for ``ProgramSecurityProbe``.
+/// Runs ``ProgramSecurityProbe`` in a process.
 enum ProgramRun {
     static let environment = ProcessInfo.processInfo.environment
     static let (urlsKey, proxyKey, reportKey) = ("PROBED_URLS", "PROBED_PROXY", "PROBED_REPORT")
     static let strict = "PROBED_STRICTLY"
-    /// Where to write what came of it, in a process that was made for that.
+    /// The file for the outcomes, in a process made for the probe.
     static var report: String? { environment[reportKey] }
 
-    /// Runs the suite in a process whose executable lies beside an Info.plist of the test's, if there is to be one.
+    /// Runs the probe in a process, with an Info.plist beside its executable if one is given.
     ///
-    /// One that is empty is a link to itself, which nobody can open, not even root.
+    /// An empty one becomes a symbolic link to itself, which cannot be opened, even as root.
     static func run(
         _ urls: [String], proxy: Int, infoPropertyList: String?, environment: [String: String]
     ) async throws -> [String] {

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Loads in a process of its own what the environment says, and writes down what came of it.
+/// Loads the URLs in the environment of its own process, and reports the outcomes.
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("ProgramSecurityProbe")))
 struct ProgramSecurityProbe {
-    @Test func `loads what it was told to`() async throws {
+    @Test func `loads the URLs in its environment`() async throws {
         let report = try #require(ProgramRun.report)
         let configuration = URLSessionConfiguration.ephemeral
         if ProgramRun.environment[ProgramRun.strict] != nil { configuration.appTransportSecurity = [:] }

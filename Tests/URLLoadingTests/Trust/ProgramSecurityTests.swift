@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a program's Info.plist and its environment say about App Transport Security and about roots: each in a process of its own.
+/// App Transport Security and roots as configured by Info.plist and the environment: each in its own process.
 @Suite(.timeLimit(.minutes(2)))
 struct ProgramSecurityTests {
     private static let exception = """
@@ -27,7 +27,7 @@ struct ProgramSecurityTests {
         </dict></plist>
         """
 
-    /// Runs ``ProgramSecurityProbe`` and says what came of its loads, by URL: a body, or a code.
+    /// Runs ``ProgramSecurityProbe`` and returns the outcome of each load: a body, or an error code.
     private func outcome(
         of urls: [String], infoPropertyList: String? = nil, environment: [String: String] = [:],
         reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply = { _ in .ok("clear") }
@@ -51,21 +51,21 @@ struct ProgramSecurityTests {
 
     private let urls = ["http://listed.example/", "http://other.example/", "http://127.0.0.1/"]
 
-    @Test func `a program without an Info plist has all defaults`() async throws {
+    @Test func `a program without an Info plist has the defaults`() async throws {
         #expect(try await outcome(of: urls) == ["-1022", "-1022", "clear"])
     }
 
-    @Test func `the Info plist beside the executable counts`() async throws {
+    @Test func `the Info plist beside the executable applies`() async throws {
         #expect(try await outcome(of: urls, infoPropertyList: Self.exception) == ["clear", "-1022", "clear"])
     }
 
-    @Test func `an Info plist that cannot be read allows nothing`() async throws {
+    @Test func `an unreadable Info plist allows nothing`() async throws {
         for text in ["<plist><dict><key>NSAppTransportSecurity", ""] {
             #expect(try await outcome(of: urls, infoPropertyList: text) == ["-1022", "-1022", "-1022"], "\(text)")
         }
     }
 
-    @Test func `the environment allows arbitrary loads to the whole process, if it says yes`() async throws {
+    @Test func `the environment can allow arbitrary loads for the whole process`() async throws {
         for value in ["YES", "yes", "TRUE", "1"] {
             let environment = ["NSAllowsArbitraryLoads": value]
             #expect(try await outcome(of: urls, environment: environment) == ["clear", "clear", "clear"], "\(value)")
@@ -76,7 +76,7 @@ struct ProgramSecurityTests {
         }
     }
 
-    @Test func `the configuration's dictionary counts before the environment`() async throws {
+    @Test func `the configuration's dictionary overrides the environment`() async throws {
         let environment = ["NSAllowsArbitraryLoads": "YES", ProgramRun.strict: "1"]
         #expect(try await outcome(of: urls, environment: environment) == ["-1022", "-1022", "clear"])
     }
@@ -93,7 +93,7 @@ struct ProgramSecurityTests {
         try await server.close()
     }
 
-    @Test func `the environment names folders of roots, alone and beside the file`() async throws {
+    @Test func `the environment names folders of roots, with or without the file`() async throws {
         let certificates = try TestCertificates.shared.get()
         let folder = try TemporaryDirectory()
         let stranger = Data(certificates.unknownAuthority.chain[1]).base64EncodedString(options: .lineLength64Characters)

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What becomes of each answer to a server-trust challenge.
+/// The effect of each answer to a server-trust challenge.
 @Suite(.timeLimit(.minutes(1)))
 struct ServerTrustAnswerTests {
     private let certificates: TestCertificates
@@ -29,7 +29,7 @@ struct ServerTrustAnswerTests {
         )
     }
 
-    @Test func `a credential made of the trust lets any certificate of an exempt host through`() async throws {
+    @Test func `a credential made from the trust accepts any certificate of an exempt host`() async throws {
         let rows = [
             ("valid", certificates.valid), ("self-signed", certificates.selfSigned), ("expired", certificates.expired),
             ("not yet valid", certificates.notYetValid), ("wrong host", certificates.wrongHost),
@@ -44,7 +44,7 @@ struct ServerTrustAnswerTests {
         }
     }
 
-    @Test func `default handling, and no credential, leave it to the roots`() async throws {
+    @Test func `default handling, or no credential, leaves trust to the roots`() async throws {
         for judge in [Judge.saying(.performDefaultHandling), .saying(.useCredential, nil)] {
             try await withJudge(judge, certificates.valid) { (server, session) async throws in
                 #expect(try await session.text(server.url()) == "secret")
@@ -57,7 +57,7 @@ struct ServerTrustAnswerTests {
         }
     }
 
-    @Test func `a credential of another kind does not make a server trusted`() async throws {
+    @Test func `a credential of another kind does not trust the server`() async throws {
         let rows = [
             URLCredential(user: "user", password: "password", persistence: .forSession),
             URLCredential(
@@ -73,7 +73,7 @@ struct ServerTrustAnswerTests {
         }
     }
 
-    @Test func `cancelling ends the task as cancelled, however good the certificate is`() async throws {
+    @Test func `cancelling the challenge cancels the task, even for a valid certificate`() async throws {
         for isTask in [false, true] {
             try await withJudge(.saying(.cancelAuthenticationChallenge), certificates.valid, isTask: isTask) {
                 (server, session) async throws in
@@ -85,7 +85,7 @@ struct ServerTrustAnswerTests {
         }
     }
 
-    @Test func `rejecting the protection space fails as untrusted, however good the certificate is`() async throws {
+    @Test func `rejecting the protection space fails the task, even for a valid certificate`() async throws {
         for isTask in [false, true] {
             try await withJudge(.saying(.rejectProtectionSpace), certificates.valid, isTask: isTask) {
                 (server, session) async throws in
@@ -96,7 +96,7 @@ struct ServerTrustAnswerTests {
         }
     }
 
-    @Test func `a refusal holds for one connection, and the next one is asked about again`() async throws {
+    @Test func `a refusal applies to one connection, and the next one asks again`() async throws {
         let count = Watched(0)
         let judge = Judge { question in
             let number = count.change { count in
@@ -112,7 +112,7 @@ struct ServerTrustAnswerTests {
         }
     }
 
-    @Test func `completion handlers get the errors as well`() async throws {
+    @Test func `completion handlers receive the errors too`() async throws {
         let rows: [(URLSession.AuthChallengeDisposition, URLError.Code)] = [
             (.cancelAuthenticationChallenge, .cancelled), (.rejectProtectionSpace, .serverCertificateUntrusted),
             (.performDefaultHandling, .serverCertificateUntrusted),
@@ -129,8 +129,8 @@ struct ServerTrustAnswerTests {
         }
     }
 
-    @Test func `the trust of one server does not speak for another`() async throws {
-        // The credential of the first challenge answers all.
+    @Test func `a trust credential for one server does not apply to another`() async throws {
+        // Every challenge is answered with the credential of the first one.
         let first = Watched<URLCredential?>(nil)
         let judge = Judge { question in
             let credential = first.change { first in

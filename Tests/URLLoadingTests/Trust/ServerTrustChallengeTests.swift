@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// "Every https connection yields a server-trust challenge" (behaviour, section 5), and who is asked.
+/// "Every https connection yields a server-trust challenge" (behaviour, section 5): which delegate is asked, and when.
 @Suite(.timeLimit(.minutes(1)))
 struct ServerTrustChallengeTests {
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// A server whose certificate nobody vouches for: only a delegate's word lets a load through.
+    /// A server with an untrusted certificate: a load only succeeds if a delegate trusts it.
     private func withUntrustedServer(
         delegate: (any URLSessionDelegate)?, test: (ScriptedServer, URLSession) async throws -> Void
     ) async throws {
@@ -29,7 +29,7 @@ struct ServerTrustChallengeTests {
         )
     }
 
-    @Test func `every new connection is asked about, and no request on one that is there`() async throws {
+    @Test func `each new connection asks once, and requests on a reused one do not ask`() async throws {
         let judge = Judge.trusting
         try await withUntrustedServer(delegate: SessionJudge(judge)) { (server, session) async throws in
             for path in ["/close", "/keep", "/keep", "/close", "/keep"] {
@@ -40,7 +40,7 @@ struct ServerTrustChallengeTests {
         }
     }
 
-    @Test func `the challenge names the server, and has its chain`() async throws {
+    @Test func `the challenge has the server's name and chain`() async throws {
         for host in ["127.0.0.1", "localhost"] {
             let judge = Judge.saying(.performDefaultHandling)
             try await withScenario(
@@ -65,14 +65,14 @@ struct ServerTrustChallengeTests {
                 #expect(question.challenge.failureResponse == nil)
                 #expect(question.challenge.error == nil)
                 let trust = try #require(space.serverTrust)
-                #expect(SecTrustEvaluateWithError(trust, nil), "the session's roots and the host are in it")
+                #expect(SecTrustEvaluateWithError(trust, nil), "the trust lacks the session's roots or the host")
                 let subject = SecTrustGetCertificateAtIndex(trust, 0).flatMap { SecCertificateCopySubjectSummary($0) }
                 #expect(subject as String? == "Test Server")
             }
         }
     }
 
-    @Test func `a load without TLS asks nothing`() async throws {
+    @Test func `a load without TLS does not ask`() async throws {
         let judge = Judge.trusting
         try await withScenario(delegate: BothJudge(judge), reply: { _ in .ok("clear") }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "clear")
@@ -80,7 +80,7 @@ struct ServerTrustChallengeTests {
         }
     }
 
-    @Test func `the session's method is asked first, whatever the tasks' delegates have`() async throws {
+    @Test func `the session's method is called first, whatever methods the task's delegate has`() async throws {
         let (shared, own) = (Judge.trusting, Judge.saying(.cancelAuthenticationChallenge))
         try await withUntrustedServer(delegate: BothJudge(shared)) { (server, session) async throws in
             let delegates: [(any URLSessionTaskDelegate)?] = [nil, TaskJudge(own), BothJudge(own), EventRecorder()]
@@ -92,7 +92,7 @@ struct ServerTrustChallengeTests {
         }
     }
 
-    @Test func `without a session's method the task's is asked, that of the task's own delegate first`() async throws {
+    @Test func `without the session's method, the task's is called, its own delegate's first`() async throws {
         let (shared, own) = (Judge.trusting, Judge.trusting)
         try await withUntrustedServer(delegate: TaskJudge(shared)) { (server, session) async throws in
             let delegate = TaskJudge(own)
@@ -103,7 +103,7 @@ struct ServerTrustChallengeTests {
             #expect(question.method == .task)
             #expect(question.task == task.taskIdentifier)
             #expect(shared.all.isEmpty)
-            // A delegate of the task's that lacks the method leaves it to the session's delegate.
+            // If the task's own delegate lacks the method, the session's delegate is called.
             for delegate in [nil, EventRecorder()] {
                 _ = try await session.data(from: server.url("/close"), delegate: delegate)
             }
@@ -112,7 +112,7 @@ struct ServerTrustChallengeTests {
         }
     }
 
-    @Test func `a session without a delegate asks the task's own`() async throws {
+    @Test func `a session without a delegate asks the task's own delegate`() async throws {
         let own = Judge.trusting
         try await withUntrustedServer(delegate: nil) { (server, session) async throws in
             let (data, _) = try await session.data(from: server.url(), delegate: TaskJudge(own))
@@ -121,7 +121,7 @@ struct ServerTrustChallengeTests {
         }
     }
 
-    @Test func `a session's method of a task's own delegate is not the session's`() async throws {
+    @Test func `the session's method of a task's own delegate is not called`() async throws {
         let own = Judge.trusting
         try await withUntrustedServer(delegate: nil) { (server, session) async throws in
             _ = try await session.data(from: server.url(), delegate: BothJudge(own))
@@ -129,7 +129,7 @@ struct ServerTrustChallengeTests {
         }
     }
 
-    @Test func `async methods are asked as well`() async throws {
+    @Test func `async delegate methods are called too`() async throws {
         let judges = [Judge.trusting, .trusting, .trusting]
         try await withUntrustedServer(delegate: AsyncSessionJudge(judges[0])) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "done")
@@ -143,7 +143,7 @@ struct ServerTrustChallengeTests {
         #expect(judges.map { $0.all.map(\.method) } == [[.session], [.task], [.task]])
     }
 
-    @Test func `tasks of every kind and form are asked about`() async throws {
+    @Test func `tasks of all kinds ask`() async throws {
         let judge = Judge.trusting
         try await withUntrustedServer(delegate: BothJudge(judge)) { (server, session) async throws in
             let url = server.url("/close")
@@ -158,7 +158,7 @@ struct ServerTrustChallengeTests {
             try await outcome.count(reaches: 3)
             #expect(outcome.all == [true, true, true])
             _ = try await session.upload(for: URLRequest(url, method: "POST"), from: Data("up".utf8))
-            // The file is the caller's.
+            // The caller owns the file.
             try FileManager.default.removeItem(at: try await session.download(from: url).0)
             let (bytes, _) = try await session.bytes(from: url)
             for try await _ in bytes {}
@@ -175,10 +175,10 @@ struct ServerTrustChallengeTests {
             task.resume()
             let question = try await judge.question(0)
             #expect(recorder.letters(of: task).isEmpty)
-            #expect(server.requests.isEmpty, "nothing is sent while the app thinks")
+            #expect(server.requests.isEmpty, "a request was sent before the app answered")
             question.trust()
             try await recorder.completion(of: task)
-            // Its creation was before it had this delegate.
+            // The task was created before it had this delegate.
             try recorder.expectOrder(of: task, "R[sD]*ME")
         }
     }

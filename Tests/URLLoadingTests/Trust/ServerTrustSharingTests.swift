@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A connection that one delegate trusts is not used for who would not.
+/// A connection that one delegate trusted is not used for tasks whose delegate did not decide so.
 @Suite(.timeLimit(.minutes(1)))
 struct ServerTrustSharingTests {
     private let certificates: TestCertificates
@@ -28,7 +28,7 @@ struct ServerTrustSharingTests {
         )
     }
 
-    @Test func `tasks whose own delegates judge differently do not share a connection`() async throws {
+    @Test func `tasks with different own delegates do not share a connection`() async throws {
         let (trusting, cautious) = (Judge.trusting, Judge.saying(.performDefaultHandling))
         try await withServer { (server, session) async throws in
             let own = TaskJudge(trusting)
@@ -36,7 +36,7 @@ struct ServerTrustSharingTests {
             await expectFailure(.serverCertificateUntrusted) {
                 try await session.data(from: server.url("/2"), delegate: TaskJudge(cautious))
             }
-            // Nobody asked: the system decides.
+            // Without a delegate to ask, the system decides.
             await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/3")) }
             _ = try await session.data(from: server.url("/4"), delegate: TaskJudge(trusting))
             #expect(server.requests.map(\.path) == ["/1", "/4"])
@@ -47,7 +47,7 @@ struct ServerTrustSharingTests {
         }
     }
 
-    @Test func `they do not share one while they are loading either`() async throws {
+    @Test func `tasks with different own delegates do not share a connection that is being made`() async throws {
         let (trusting, cautious) = (Judge.silent, Judge.silent)
         try await withServer { (server, session) async throws in
             let outcome = Delivered<Int?>()
@@ -65,11 +65,11 @@ struct ServerTrustSharingTests {
         }
     }
 
-    @Test func `a task without a delegate does not use what a task's own delegate trusted`() async throws {
+    @Test func `a task without a delegate does not use a connection that a task's own delegate trusted`() async throws {
         let judge = Judge.trusting
         let shared = Judge.saying(.performDefaultHandling)
         try await withServer(delegate: TaskJudge(shared)) { (server, session) async throws in
-            // After this it is known that the session's delegate has no method of its own for challenges.
+            // After this, the session knows that its delegate has no session-level challenge method.
             await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/first")) }
             _ = try await session.data(from: server.url("/own"), delegate: TaskJudge(judge))
             await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/shared")) }
@@ -78,7 +78,7 @@ struct ServerTrustSharingTests {
         }
     }
 
-    @Test func `nor where the session's delegate is of a class that was never asked before`() async throws {
+    @Test func `the same if the class of the session's delegate has not been probed`() async throws {
         final class NewJudge: NSObject, URLSessionTaskDelegate {
             let judge = Judge.saying(.performDefaultHandling)
 
@@ -98,7 +98,7 @@ struct ServerTrustSharingTests {
         }
     }
 
-    @Test func `what the session's method trusted is everybody's`() async throws {
+    @Test func `a connection that the session's method trusted is shared by all tasks`() async throws {
         let judge = Judge.trusting
         try await withServer(delegate: SessionJudge(judge)) { (server, session) async throws in
             let delegates: [(any URLSessionTaskDelegate)?] = [nil, TaskJudge(.silent), EventRecorder()]
@@ -110,7 +110,7 @@ struct ServerTrustSharingTests {
         }
     }
 
-    @Test func `a connection that NTLM made a credential's own is still its judge's alone`() async throws {
+    @Test func `a connection authenticated by NTLM is still limited to the delegate that trusted it`() async throws {
         let script = NTLMScript()
         let trusting = Judge {
             if $0.kind == NSURLAuthenticationMethodServerTrust { $0.trust() } else { $0.answer(.useCredential, .ada()) }
@@ -122,7 +122,7 @@ struct ServerTrustSharingTests {
                 let (data, _) = try await session.data(from: server.url(), delegate: own)
                 #expect(String(decoding: data, as: UTF8.self) == "in as ada")
             }
-            // The credential is the session's, the trust is not.
+            // The session shares the credential, but not the trust.
             for delegate in [TaskJudge(cautious), nil] {
                 await expectFailure(.serverCertificateUntrusted) {
                     try await session.data(from: server.url(), delegate: delegate)
@@ -135,7 +135,7 @@ struct ServerTrustSharingTests {
         }
     }
 
-    @Test func `one session's trust is not another's`() async throws {
+    @Test func `trust in one session does not apply to another`() async throws {
         let judge = Judge.trusting
         try await withServer(delegate: SessionJudge(judge)) { (server, session) async throws in
             #expect(try await session.text(server.url("/mine")) == "secret")

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Answers to server-trust challenges that come late, twice, from elsewhere, or not at all.
+/// Answers to server-trust challenges that come late, twice, from another thread, or never.
 @Suite(.timeLimit(.minutes(1)))
 struct ServerTrustTimingTests {
     private let certificates: TestCertificates
@@ -29,7 +29,7 @@ struct ServerTrustTimingTests {
         )
     }
 
-    @Test func `an answer may come late, while other loads go on`() async throws {
+    @Test func `an answer may come late, and other loads continue`() async throws {
         let judge = Judge.silent
         try await withJudge(judge) { (server, session) async throws in
             try await withScriptedServer(reply: { _ in .ok("other") }) { (other) async throws in
@@ -43,8 +43,8 @@ struct ServerTrustTimingTests {
         }
     }
 
-    /// The request timeout is about the server, and stands still.
-    @Test func `without an answer the resource's timeout ends the task`() async throws {
+    /// The request timeout is about the server, and is paused.
+    @Test func `without an answer the resource timeout ends the task`() async throws {
         try await withGrowingTimes { (scale) async throws in
             let judge = Judge.silent
             try await withJudge(judge, configure: { $0.timeoutIntervalForResource = 0.3 * scale }) {
@@ -59,7 +59,7 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `of two answers the first counts`() async throws {
+    @Test func `only the first of two answers counts`() async throws {
         let judge = Judge { question in
             question.trust()
             question.answer(.cancelAuthenticationChallenge, nil)
@@ -77,7 +77,7 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `an answer after the task's end has no effect`() async throws {
+    @Test func `an answer after the end of the task has no effect`() async throws {
         let judge = Judge.trusting
         try await withJudge(judge) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "secret")
@@ -98,8 +98,8 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `a handler that is let go of counts as no answer`() async throws {
-        // The judge keeps its questions; this delegate keeps nothing.
+    @Test func `releasing the completion handler counts as no answer`() async throws {
+        // The judge retains its questions; this delegate does not.
         final class Forgetful: NSObject, URLSessionDelegate {
             func urlSession(
                 _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
@@ -113,7 +113,7 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `a task that is cancelled while the delegate thinks ends at once`() async throws {
+    @Test func `cancelling a task during its challenge ends it at once`() async throws {
         let judge = Judge.silent
         try await withJudge(judge) { (server, session) async throws in
             let outcome = Delivered<URLError?>()
@@ -130,7 +130,7 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `another task that waits for the same connection is asked then, and succeeds`() async throws {
+    @Test func `cancelling a task during its challenge asks the next task that waits for the connection`() async throws {
         for usesTaskMethod in [false, true] {
             let judge = Judge.silent
             let delegate: any URLSessionDelegate = usesTaskMethod ? TaskJudge(judge) : SessionJudge(judge)
@@ -149,7 +149,7 @@ struct ServerTrustTimingTests {
                 tasks[0].cancel()
                 #expect(try await first.value?.code == .cancelled)
                 let again = try await judge.question(1)
-                // The first one's answer is not the second one's.
+                // The first task's answer does not apply to the second.
                 question.answer(.cancelAuthenticationChallenge, nil)
                 again.trust()
                 #expect(try await second.value == "secret")
@@ -162,7 +162,7 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `a session that is cancelled while its delegate thinks ends`() async throws {
+    @Test func `a session cancelled during a challenge ends`() async throws {
         let judge = Judge.silent
         let delegate = BothJudge(judge)
         try await withJudge(judge, delegate: delegate) { (server, session) async throws in
@@ -178,7 +178,7 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `a session that is finished while its delegate thinks waits for the answer`() async throws {
+    @Test func `a session finished during a challenge waits for the answer`() async throws {
         let judge = Judge.silent
         let delegate = BothJudge(judge)
         try await withJudge(judge, delegate: delegate) { (server, session) async throws in
@@ -192,7 +192,7 @@ struct ServerTrustTimingTests {
         }
     }
 
-    @Test func `a server that leaves while the delegate thinks ends the task, and the answer has no effect`() async throws {
+    @Test func `a server that closes during the challenge ends the task, and the answer has no effect`() async throws {
         let judge = Judge.silent
         try await withJudge(judge) { (server, session) async throws in
             let outcome = Delivered<URLError?>()

@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What becomes of connections that are being made when nobody waits for them any more.
+/// Connections that are being made when the load that asked for them no longer needs them.
 @Suite(.timeLimit(.minutes(1)))
 struct SpareConnectionTests {
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// Trusts every server, but never answers one question, counted from 0.
+    /// Trusts every server, except that it never answers one question; the first is 0.
     private func judge(silentAbout silent: Int) -> Judge {
         let asked = Watched(0)
         return Judge { question in
@@ -31,8 +31,7 @@ struct SpareConnectionTests {
         }
     }
 
-    @Test func `while a delegate thinks its load gets another connection, and the one it thinks about is nobody's`() async throws
-    {
+    @Test func `a load gets another connection while a challenge is unanswered, and the challenged one is unused`() async throws {
         for usesTaskMethod in [false, true] {
             let judge = judge(silentAbout: 1)
             try await withScenario(

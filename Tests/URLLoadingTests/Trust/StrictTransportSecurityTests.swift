@@ -12,18 +12,18 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// And RFC 6797: a host that asked for TLS is spoken to over TLS alone.
+/// RFC 6797: a host that asked for TLS is only contacted over TLS.
 @Suite(.timeLimit(.minutes(2)))
 struct StrictTransportSecurityTests {
     private static let field = "Strict-Transport-Security"
-    /// A host under a preloaded top-level domain that no resolver is asked for, since no label has more than 63 bytes.
+    /// A host under a preloaded top-level domain that no resolver is asked for, since a label has at most 63 bytes.
     private static let unresolvable = String(repeating: "a", count: 64) + ".dev"
 
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// A server over TLS whose every answer has these fields.
+    /// A TLS server whose responses all have these fields.
     private func withSecure(
         _ values: [String] = ["max-age=1000"],
         delegate: (any URLSessionDelegate)? = nil,
@@ -41,12 +41,12 @@ struct StrictTransportSecurityTests {
         )
     }
 
-    /// The same URL, in clear.
+    /// The same URL with http.
     private func inClear(_ url: URL) throws -> URL {
         try #require(URL(string: url.absoluteString.replacingOccurrences(of: "https:", with: "http:")))
     }
 
-    /// Whether a load of a URL is made over TLS, as its task shows.
+    /// Whether a load is sent over TLS, according to its task.
     private func isUpgraded(_ url: URL, _ session: URLSession, recorder: EventRecorder = EventRecorder()) async throws -> Bool {
         let done = Delivered<Bool>()
         let task = session.dataTask(with: url) { _, _, _ in done(true) }
@@ -58,7 +58,7 @@ struct StrictTransportSecurityTests {
 
     // MARK: The upgrade
 
-    @Test func `the next request in clear goes over TLS, on its port`() async throws {
+    @Test func `the next http request is sent over TLS, on its port`() async throws {
         try await withSecure { (server, session) async throws in
             _ = try await session.data(from: server.url("/", host: "localhost"))
             let url = try inClear(server.url("/path?q=1#f", host: "localhost"))
@@ -69,7 +69,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `nothing at all is said in clear`() async throws {
+    @Test func `no cleartext is sent`() async throws {
         let clear = try await ScriptedServer.start(greeting: { _ in [.awaitBytes(5), .reset] }, reply: { _ in .ok() })
         try await withSecure { (server, session) async throws in
             _ = try await session.data(from: server.url("/", host: "localhost"))
@@ -87,11 +87,11 @@ struct StrictTransportSecurityTests {
             #expect(bytes.isEmpty || bytes.first == 0x16, "no TLS handshake")
             #expect(!String(decoding: bytes, as: UTF8.self).contains("secret"))
         }
-        // What it could not read was the handshake.
+        // Closing fails: the server received a TLS handshake that it cannot parse.
         try? await clear.close()
     }
 
-    @Test func `the upgrade is a transaction without network and no redirect`() async throws {
+    @Test func `the upgrade is a transaction without network activity, and not a redirect`() async throws {
         let recorder = EventRecorder()
         try await withSecure(delegate: recorder) { (server, session) async throws in
             _ = try await session.data(from: server.url("/", host: "localhost"))
@@ -118,7 +118,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `method, fields and body stay, and secure cookies go along`() async throws {
+    @Test func `an upgraded request keeps its method, fields and body, and carries Secure cookies`() async throws {
         try await withSecure(reply: { request in
             request.order == 0 ? .ok("", [(Self.field, "max-age=1000"), ("Set-Cookie", "s=1; Secure; SameSite=Strict")]) : nil
         }) { (server, session) async throws in
@@ -135,7 +135,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `a redirect into the clear is upgraded as well`() async throws {
+    @Test func `a redirect to http is upgraded too`() async throws {
         let recorder = EventRecorder()
         try await withSecure(
             delegate: recorder,
@@ -170,7 +170,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    // MARK: Who is believed
+    // MARK: Which responses count
 
     struct Row: Sendable, CustomTestStringConvertible {
         let fields: [String]
@@ -199,7 +199,7 @@ struct StrictTransportSecurityTests {
         Row(fields: ["max-age=99999999999999999999999"], host: "localhost", isUpgraded: true),
         Row(fields: ["max-age=1000; unknown=1; also"], host: "localhost", isUpgraded: true),
     ])
-    func `the field decides for whom`(row: Row) async throws {
+    func `the field applies to its host, and to subdomains if it says so`(row: Row) async throws {
         try await withScriptedServer(greeting: { _ in [] }, reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withSecure(row.fields) { (server, session) async throws in
                 _ = try await session.data(from: server.url("/", host: "localhost"))
@@ -210,7 +210,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `an address is not upgraded, whatever it asks for`() async throws {
+    @Test func `an IP address is never upgraded`() async throws {
         try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withSecure(["max-age=1000; includeSubDomains"]) { (server, session) async throws in
                 _ = try await session.data(from: server.url())
@@ -219,7 +219,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `what is said in clear is not believed`() async throws {
+    @Test func `the field is ignored over http`() async throws {
         try await withScenario(
             reply: { _ in .ok("clear", [(Self.field, "max-age=1000; includeSubDomains")]) }
         ) { (server, session) async throws in
@@ -227,12 +227,12 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `what is said in clear forgets nothing either`() async throws {
+    @Test func `max-age=0 over http does not clear the entry`() async throws {
         let field = Self.field
         try await withScriptedServer(reply: { _ in .ok("clear", [(field, "max-age=0")]) }) { (clear) async throws in
             try await withSecure { (server, session) async throws in
                 _ = try await session.data(from: server.url("/", host: "localhost"))
-                // Another name of the same server, and the address, which are not upgraded.
+                // Another name of the same server, and the address: neither is upgraded.
                 _ = try await session.data(from: clear.url("/", host: "sub.localhost"))
                 _ = try await session.data(from: clear.url("/"))
                 #expect(try await isUpgraded(inClear(server.url("/", host: "localhost")), session))
@@ -240,7 +240,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `a certificate that is not trusted is not believed, and cannot be bypassed`() async throws {
+    @Test func `the field of a server with an untrusted certificate is ignored`() async throws {
         try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withScenario(
                 identity: certificates.unknownAuthority, reply: { _ in .ok("", [(Self.field, "max-age=1000")]) }
@@ -253,7 +253,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `a host may take it back`() async throws {
+    @Test func `a host can clear its entry`() async throws {
         try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withSecure(reply: { $0.path == "/off" ? .ok("", [(Self.field, "max-age=0")]) : nil }) {
                 (server, session) async throws in
@@ -265,7 +265,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `a response without the field changes nothing`() async throws {
+    @Test func `a response without the field does not change the entry`() async throws {
         try await withSecure(reply: { $0.path == "/silent" ? .ok("") : nil }) { (server, session) async throws in
             _ = try await session.data(from: server.url("/", host: "localhost"))
             _ = try await session.data(from: server.url("/silent", host: "localhost"))
@@ -274,7 +274,7 @@ struct StrictTransportSecurityTests {
     }
 
     @Test(arguments: [301, 401, 404, 500])
-    func `any status may ask for it`(status: Int) async throws {
+    func `the field counts with any status`(status: Int) async throws {
         try await withSecure(reply: { $0.order == 0 ? .status(status, [(Self.field, "max-age=1000")]) : nil }) {
             (server, session) async throws in
             _ = try await session.data(from: server.url("/", host: "localhost"))
@@ -288,7 +288,7 @@ struct StrictTransportSecurityTests {
         ("http://HOST:8080/a?b", "https://HOST:8080/a?b"), ("http://HOST/a", "https://HOST/a"),
         ("http://HOST:80/a", "https://HOST/a"),
     ])
-    func `the hosts of a preloaded domain are upgraded from the start`(from: String, to: String) async throws {
+    func `hosts of a preloaded domain are upgraded from the start`(from: String, to: String) async throws {
         let recorder = EventRecorder()
         try await withSession(delegate: recorder) { (session) async throws in
             let url = try #require(URL(string: from.replacingOccurrences(of: "HOST", with: Self.unresolvable)))
@@ -305,9 +305,9 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    // MARK: Switching off, and forgetting
+    // MARK: Disabling, and clearing
 
-    @Test func `a configuration can go without`() async throws {
+    @Test func `a configuration can disable the upgrade`() async throws {
         try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withSecure(configure: { $0.usesHTTPStrictTransportSecurity = false }) { (server, session) async throws in
                 _ = try await session.data(from: server.url("/", host: "localhost"))
@@ -320,7 +320,7 @@ struct StrictTransportSecurityTests {
         #expect(URLSessionConfiguration.ephemeral.usesHTTPStrictTransportSecurity)
     }
 
-    @Test func `sessions of one ephemeral configuration share what they know, others do not`() async throws {
+    @Test func `sessions of one ephemeral configuration share HSTS hosts, others do not`() async throws {
         try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withSecure { (server, _) async throws in
                 let (root, secure) = (certificates.root, server.url("/", host: "localhost"))
@@ -341,7 +341,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `what a session's own roots vouch for is remembered by that session alone`() async throws {
+    @Test func `a host trusted through a session's own roots is remembered by that session only`() async throws {
         try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             let configuration = URLSessionConfiguration.ephemeral
             configuration.tlsTrustRoots = [certificates.root]
@@ -358,7 +358,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `reset forgets`() async throws {
+    @Test func `reset clears the HSTS hosts`() async throws {
         try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withSecure { (server, session) async throws in
                 _ = try await session.data(from: server.url("/", host: "localhost"))
@@ -369,7 +369,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    @Test func `the next run of a program remembers, and a reset is for it too`() async throws {
+    @Test func `HSTS hosts persist across runs of a program until a reset`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in .ok("clear") }) { (clear) async throws in
             try await withSecure { (server, _) async throws in
@@ -397,7 +397,7 @@ struct StrictTransportSecurityTests {
         }
     }
 
-    /// An ordinary session of a process of its own, which keeps its data below a folder.
+    /// A session with the default configuration in its own process, which stores its data in a folder.
     private static func session(in home: String, _ root: Data) throws -> URLSession {
         TestHome.settle(in: home)
         try TestHome.trust(root)

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// RFC 6797, section 8.1: the field counts where the roots vouch for the server, whatever a delegate says of it.
+/// RFC 6797, section 8.1: the field only counts if the roots trust the server, whatever a delegate answers.
 @Suite(.timeLimit(.minutes(1)))
 struct StrictTransportSecurityTrustTests {
     private static let field = "Strict-Transport-Security"
@@ -20,7 +20,7 @@ struct StrictTransportSecurityTrustTests {
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// A session that trusts our root, whose delegate trusts every server.
+    /// A session that trusts our root, and whose delegate trusts every server.
     private func withTrustingSession(isTask: Bool = false, test: (URLSession) async throws -> Void) async throws {
         try await withSession(delegate: isTask ? TaskJudge(.trusting) : SessionJudge(.trusting)) {
             $0.tlsTrustRoots = [certificates.root]
@@ -38,13 +38,13 @@ struct StrictTransportSecurityTrustTests {
         }
     }
 
-    /// The same URL, in clear: a server of TLS has no answer to that.
+    /// The same URL with http; a TLS server cannot respond to that.
     private func inClear(_ url: URL) throws -> URL {
         try #require(URL(string: url.absoluteString.replacingOccurrences(of: "https:", with: "http:")))
     }
 
     @Test(arguments: [false, true])
-    func `a server that a delegate alone trusts is not believed`(isTask: Bool) async throws {
+    func `the field is ignored if only a delegate trusts the server`(isTask: Bool) async throws {
         let rows = [
             ("self-signed", certificates.selfSigned), ("expired", certificates.expired), ("wrong host", certificates.wrongHost),
             ("unknown root", certificates.unknownAuthority), ("missing intermediate", certificates.missingIntermediate),
@@ -62,7 +62,7 @@ struct StrictTransportSecurityTrustTests {
     }
 
     @Test(arguments: [false, true])
-    func `a server that the roots vouch for is believed, though a delegate says that it trusts it`(isTask: Bool) async throws {
+    func `the field counts if the roots trust the server, even if a delegate trusts it too`(isTask: Bool) async throws {
         try await withAskingServer(certificates.valid) { (url) async throws in
             try await withTrustingSession(isTask: isTask) { (session) async throws in
                 #expect(try await session.text(url) == "secret")
@@ -71,7 +71,7 @@ struct StrictTransportSecurityTrustTests {
         }
     }
 
-    @Test func `a server that a delegate alone trusts makes nobody forget`() async throws {
+    @Test func `max-age=0 is ignored if only a delegate trusts the server`() async throws {
         try await withAskingServer(certificates.valid) { (url) async throws in
             try await withAskingServer(certificates.selfSigned, "max-age=0") { (impostor) async throws in
                 try await withTrustingSession { (session) async throws in

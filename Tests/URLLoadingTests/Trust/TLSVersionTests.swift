@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// The versions of TLS that a configuration allows, what they come to, and how metrics report it.
+/// The versions of TLS that a configuration allows, the negotiated version, and its metrics.
 @Suite(.timeLimit(.minutes(1)))
 struct TLSVersionTests {
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// The version that a load comes to, as its metrics have it.
+    /// The version that a load negotiated, from its metrics.
     private func negotiated(
         _ url: URL, _ configure: (URLSessionConfiguration) -> Void
     ) async throws -> (version: tls_protocol_version_t?, suite: tls_ciphersuite_t?) {
@@ -40,7 +40,7 @@ struct TLSVersionTests {
         return result
     }
 
-    @Test func `the highest version of both sides is used, and one that only one side has is none`() async throws {
+    @Test func `the highest common version is used, and without one the load fails`() async throws {
         typealias Setting = @Sendable (URLSessionConfiguration) -> Void
         let settings: [(String, Setting, lowest: Int, highest: Int)] = [
             ("default", { _ in }, 2, 3),
@@ -78,7 +78,7 @@ struct TLSVersionTests {
                 }
                 let result = try await negotiated(server.url(), configure)
                 #expect(result.version == (version == 3 ? .TLSv13 : .TLSv12), "\(name), server \(versions)")
-                // Those of TLS 1.3 are 0x1301 to 0x1305 (RFC 8446, appendix B.4).
+                // The suites of TLS 1.3 are 0x1301 to 0x1305 (RFC 8446, appendix B.4).
                 let isNew = (result.suite?.rawValue ?? 0) >> 8 == 0x13
                 #expect(isNew == (version == 3), "\(name), server \(versions)")
             }
@@ -97,7 +97,7 @@ struct TLSVersionTests {
         }
     }
 
-    @Test func `suites without encryption, or without the server's proof, are refused`() async throws {
+    @Test func `cipher suites without encryption or server authentication are refused`() async throws {
         for suites in ["NULL:@SECLEVEL=0", "aNULL:@SECLEVEL=0"] {
             try await withOpenSSL(certificates.valid, root: certificates.rootPEM, ["-tls1_2", "-cipher", suites]) {
                 (server) async throws in
@@ -106,7 +106,7 @@ struct TLSVersionTests {
         }
     }
 
-    @Test func `a mismatch says so`() async throws {
+    @Test func `the error says that the versions do not match`() async throws {
         let server = try await ScriptedServer.start(identity: certificates.valid, tls: .v1_2 ... .v1_2, reply: { _ in .ok() })
         let error = await expectFailure(.secureConnectionFailed) {
             try await negotiated(server.url()) { $0.tlsMinimumSupportedProtocolVersion = .TLSv13 }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// App Transport Security: what it demands of a TLS connection to a host that it protects.
+/// What App Transport Security requires of a TLS connection to a host that is not exempt.
 @Suite(.timeLimit(.minutes(1)))
 struct TransportSecurityTLSTests {
     private let certificates: TestCertificates
@@ -24,7 +24,7 @@ struct TransportSecurityTLSTests {
     }
     private static let keyExchangeWithoutSecrecy = ["-tls1_2", "-cipher", "AES128-GCM-SHA256:AES256-GCM-SHA384"]
 
-    /// Loads from a server at some port that has any name.
+    /// Loads from a server at some port, under any host name.
     private func load(
         _ port: Int, as host: String, _ dictionary: [String: Any]?, delegate: (any URLSessionDelegate)? = nil,
         roots: [Data]? = nil,
@@ -43,8 +43,8 @@ struct TransportSecurityTLSTests {
         return text
     }
 
-    /// Runs a test with `openssl s_server`, an RSA key, which key exchanges without forward secrecy need, and a certificate for it
-    /// that is its own root.
+    /// Runs a test with `openssl s_server`, an RSA key (required by key exchanges without forward secrecy), and a certificate
+    /// for it that is its own root.
     private func withRSAServer(
         bits: Int = 2048, _ options: [[String]], test: (PeerProcess, Data, Int) async throws -> Void
     ) async throws {
@@ -65,7 +65,7 @@ struct TransportSecurityTLSTests {
         }
     }
 
-    @Test func `a key exchange without forward secrecy is refused, unless the dictionary allows it`() async throws {
+    @Test func `a key exchange without forward secrecy is refused unless an exception allows it`() async throws {
         let rows: [(String, String, [String: Any]?, isAllowed: Bool)] = [
             ("no dictionary", "www.example.com", nil, false),
             ("no exception", "www.example.com", [:], false),
@@ -95,13 +95,13 @@ struct TransportSecurityTLSTests {
                 }
             }
         }
-        // The key is not the reason.
+        // The key is not the reason for the refusal.
         try await withRSAServer([["-tls1_2"]]) { (server, root, _) async throws in
             _ = try await load(server.port, as: "www.example.com", nil, roots: [root])
         }
     }
 
-    @Test func `an exception may demand a newer TLS, or allow an older one that the configuration allows`() async throws {
+    @Test func `an exception may require a newer TLS, or allow an older one if the configuration does`() async throws {
         let rows: [(String, [String], [String: Any]?, allowsOlder: Bool, isAllowed: Bool)] = [
             ("1.2 by default", ["-tls1_2"], nil, false, true),
             ("1.3 by default", ["-tls1_3"], nil, false, true),
@@ -132,7 +132,7 @@ struct TransportSecurityTLSTests {
         }
     }
 
-    @Test func `a refusal that is the configuration's is not laid at App Transport Security's door`() async throws {
+    @Test func `a refusal by the configuration does not blame App Transport Security`() async throws {
         let rows: [([String: Any], namesBoth: Bool)] = [
             (["NSAllowsArbitraryLoads": true], false), ([:], false),
             (Self.exception(["NSExceptionMinimumTLSVersion": "TLSv1.3"]), true),
@@ -170,7 +170,7 @@ struct TransportSecurityTLSTests {
         }
     }
 
-    @Test func `a weak key is refused though the app trusts the server, unless forward secrecy is given up`() async throws {
+    @Test func `a weak key is refused even if the app trusts the server, unless forward secrecy is disabled`() async throws {
         let loose: [String: Any] = ["NSExceptionAllowsInsecureHTTPLoads": true]
         let looser: [String: Any] = loose.merging(["NSExceptionRequiresForwardSecrecy": false]) { $1 }
         let rows: [([String: Any], isAllowed: Bool)] = [
@@ -193,7 +193,7 @@ struct TransportSecurityTLSTests {
         }
     }
 
-    @Test func `a delegate cannot trust more than the system where the host is protected`() async throws {
+    @Test func `a delegate cannot trust more than the system for a host that is not exempt`() async throws {
         let rows: [(String, [String: Any]?, isAllowed: Bool)] = [
             ("no dictionary", nil, false), ("no exception", [:], false),
             ("an exception about other things", Self.exception(["NSIncludesSubdomains": true]), false),

@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// App Transport Security: which loads without TLS are refused, what the refusal says, and that nothing is sent.
+/// App Transport Security: which http loads are refused, what the error says, and that nothing is sent.
 @Suite(.timeLimit(.minutes(1)))
 struct TransportSecurityTests {
     private static let insecure = "NSExceptionAllowsInsecureHTTPLoads"
 
     private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
-    /// A session whose requests all go to a server as their proxy: names need not be looked up, and it sees whatever is sent.
+    /// A session that uses the server as a proxy for all requests: names need no lookup, and it sees everything sent.
     private func withProxy(
         _ dictionary: [String: Any]?, delegate: (any URLSessionDelegate)? = nil,
         reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply = { _ in .ok("clear") },
@@ -39,7 +39,7 @@ struct TransportSecurityTests {
         }
     }
 
-    @Test func `http to a name is refused, and the refusal names the key that would allow it`() async throws {
+    @Test func `http to a host name is refused, and the error names the key that would allow it`() async throws {
         for dictionary in [nil, [:]] as [[String: Any]?] {
             try await withProxy(dictionary) { (server, session) async throws in
                 for host in ["www.example.com", "WWW.Example.COM", "localhost.example", "127.0.0.1.example.com"] {
@@ -59,8 +59,8 @@ struct TransportSecurityTests {
         }
     }
 
-    @Test func `without a proxy the name is not even looked up`() async throws {
-        // A look-up of this name fails (RFC 6761, section 6.4), as the second session shows.
+    @Test func `a refused host name is not looked up, even without a proxy`() async throws {
+        // A lookup of this name fails (RFC 6761, section 6.4), as the second session shows.
         let url = try url("http://name.invalid/")
         try await withSession { (session) async throws in
             await expectFailure(.appTransportSecurityRequiresSecureConnection) { try await session.data(from: url) }
@@ -90,14 +90,14 @@ struct TransportSecurityTests {
         }
     }
 
-    @Test func `a server of ours without TLS needs no exception`() async throws {
+    @Test func `a local test server without TLS needs no exception`() async throws {
         try await withScenario(reply: { _ in .ok("clear") }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "clear")
             #expect(try await session.text(server.url("/", host: "localhost")) == "clear")
         }
     }
 
-    @Test func `each dictionary allows what it says, and no more`() async throws {
+    @Test func `each dictionary allows what it says and no more`() async throws {
         func domains(_ exceptions: [String: [String: Any]]) -> [String: Any] { ["NSExceptionDomains": exceptions] }
         let both = [Self.insecure: true, "NSIncludesSubdomains": true]
         let rows: [(String, [String: Any], allowed: [String], refused: [String])] = [
@@ -151,7 +151,7 @@ struct TransportSecurityTests {
         }
     }
 
-    @Test func `what is no property list allows nothing`() async throws {
+    @Test func `a dictionary that is not a property list allows nothing`() async throws {
         let rows: [[String: Any]] = [
             ["NSAllowsArbitraryLoads": true, "NSExceptionDomains": URLSession.shared],
             ["NSAllowsArbitraryLoads": true, "Other": [URLSession.shared]],
@@ -166,7 +166,7 @@ struct TransportSecurityTests {
         }
     }
 
-    @Test func `tasks of every kind and form are refused`() async throws {
+    @Test func `tasks of all kinds are refused`() async throws {
         let refusal = URLError.Code.appTransportSecurityRequiresSecureConnection
         let recorder = EventRecorder()
         try await withProxy(nil, delegate: recorder) { (server, session) async throws in
@@ -234,7 +234,7 @@ struct TransportSecurityTests {
         }
     }
 
-    @Test func `the dictionary of a configuration is read back, and copied with it`() throws {
+    @Test func `the configuration's dictionary reads back, and is copied with it`() throws {
         let configuration = URLSessionConfiguration.ephemeral
         #expect(configuration.appTransportSecurity == nil)
         configuration.appTransportSecurity = [
@@ -249,7 +249,7 @@ struct TransportSecurityTests {
         #expect((domains?["a.b"] as? [String: Any])?[Self.insecure] as? Bool == true)
     }
 
-    @Test func `a session keeps the dictionary it was made with`() async throws {
+    @Test func `a session keeps the dictionary that it was created with`() async throws {
         let configuration = URLSessionConfiguration.ephemeral
         let session = URLSession(configuration: configuration)
         defer { session.invalidateAndCancel() }

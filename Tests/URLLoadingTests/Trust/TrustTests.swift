@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// TLS is verified, by roots that can be read and in the versions that are configured, and carries everything.
+/// TLS certificates are verified with readable roots and the configured versions, and bodies pass unchanged.
 @Suite(.timeLimit(.minutes(1)))
 struct TrustTests {
     private let certificates: TestCertificates
@@ -29,14 +29,14 @@ struct TrustTests {
         )
     }
 
-    @Test func `a certificate of a trusted root is accepted for its names and addresses`() async throws {
+    @Test func `a certificate from a trusted root is accepted for its names and addresses`() async throws {
         try await withSecureScenario(certificates.valid) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "secret")
             #expect(try await session.text(server.url("/", host: "localhost")) == "secret")
         }
     }
 
-    @Test func `the roots of the system do not include ours`() async throws {
+    @Test func `the system's roots do not include ours`() async throws {
         try await withScenario(identity: certificates.valid, reply: { _ in .ok() }) { (server, session) async throws in
             await expectFailure(.serverCertificateHasUnknownRoot, .serverCertificateUntrusted) {
                 try await session.data(from: server.url())
@@ -44,7 +44,7 @@ struct TrustTests {
         }
     }
 
-    @Test func `trust roots that cannot be read fail the load, and the system's do not stand in for them`() async throws {
+    @Test func `unreadable trust roots fail the load, and the system's roots do not replace them`() async throws {
         let rows = [
             Data(), Data("no certificate".utf8), Data([0x30, 0x03, 0x02, 0x01, 0x05]),
             Data("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".utf8),
@@ -59,7 +59,7 @@ struct TrustTests {
                 #expect(server.requests.isEmpty)
             }
         }
-        // What can be read beside it counts.
+        // Readable roots beside unreadable ones count.
         try await withScenario(
             identity: certificates.valid, configure: { $0.tlsTrustRoots = rows + [certificates.root] },
             reply: { _ in .ok("read") }
@@ -68,7 +68,7 @@ struct TrustTests {
         }
     }
 
-    @Test func `a version outside the configured ones fails`() async throws {
+    @Test func `a TLS version outside the configured ones fails`() async throws {
         let server = try await ScriptedServer.start(
             identity: certificates.valid, tls: .v1_2 ... .v1_2, reply: { _ in .ok("old") })
         try await withSession {
@@ -85,7 +85,7 @@ struct TrustTests {
         try await server.close()
     }
 
-    @Test func `a secure upload and download come whole`() async throws {
+    @Test func `uploads and downloads over TLS are complete`() async throws {
         let content = ScriptedFile.pattern(2_000_000)
         try await withSecureScenario(certificates.valid, reply: { .ok($0.body) }) { (server, session) async throws in
             let (data, _) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: Data(content))
