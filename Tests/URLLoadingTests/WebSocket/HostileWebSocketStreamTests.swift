@@ -12,23 +12,23 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Connections that end anywhere, and servers that send without end.
+/// Connections that close at any byte, and servers that send endlessly.
 @Suite(.timeLimit(.minutes(2)))
 struct HostileWebSocketStreamTests {
-    /// A whole conversation of a server's, with a message and a control frame of every kind.
+    /// A server's side of a conversation, with a message and a control frame of every kind.
     private static let frames: [UInt8] =
         WebSocketPeer.frame(1, Array("gr\u{FC}n".utf8)) + WebSocketPeer.frame(1, Array("a\u{20AC}".utf8), isFinal: false)
         + WebSocketPeer.frame(9, [1, 2, 3]) + WebSocketPeer.frame(0, Array("b".utf8)) + WebSocketPeer.frame(10, [])
         + WebSocketPeer.frame(2, [UInt8](repeating: 5, count: 130)) + WebSocketPeer.frame(2, [])
         + WebSocketPeer.frame(8, [0x03, 0xE9] + Array("bye".utf8))
-    /// Where each message is whole, and what it is.
+    /// Where each message is complete, and the message.
     private static let messages: [(end: Int, message: WireMessage)] = [
         (7, .text("gr\u{FC}n")), (7 + 6 + 5 + 3, .text("a\u{20AC}b")),
         (7 + 6 + 5 + 3 + 2 + 134, .binary([UInt8](repeating: 5, count: 130))),
         (7 + 6 + 5 + 3 + 2 + 134 + 2, .binary([])),
     ]
 
-    /// What came of a task: its messages, then its end.
+    /// The outcome of a task: its messages, then its end.
     private func outcome(
         of task: URLSessionWebSocketTask, _ recorder: WebSocketRecorder
     ) async throws -> (messages: [WireMessage], record: WebSocketRecorder.Record) {
@@ -37,7 +37,7 @@ struct HostileWebSocketStreamTests {
         return (messages, try await recorder.completion(of: task))
     }
 
-    @Test(arguments: [false, true]) func `a connection that ends at any byte of its frames is one loss`(
+    @Test(arguments: [false, true]) func `a connection that closes at any byte of its frames fails the task once`(
         isReset: Bool
     ) async throws {
         let recorder = WebSocketRecorder()
@@ -45,7 +45,7 @@ struct HostileWebSocketStreamTests {
             guard let cut = Int(connection.path.dropFirst()) else { return }
             try connection.accept(then: Array(Self.frames[..<cut]))
             if isReset { connection.reset() }
-            // A whole close frame is answered.
+            // A complete close frame is answered.
             if cut == Self.frames.count, !isReset { try connection.drain() }
         } test: { (peer, session) async throws in
             for cut in 0...Self.frames.count {
@@ -54,7 +54,7 @@ struct HostileWebSocketStreamTests {
                 let (messages, record) = try await outcome(of: task, recorder)
                 let whole = Self.messages.filter { $0.end <= cut }.map(\.message)
                 if isReset {
-                    // A reset may overtake what came before it.
+                    // A reset may overtake the bytes before it.
                     #expect(messages == Array(whole.prefix(messages.count)), "\(cut)")
                     continue
                 }
@@ -70,9 +70,9 @@ struct HostileWebSocketStreamTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `a connection that ends at any byte of the 101 is one loss`(isReset: Bool) async throws {
+    @Test(arguments: [false, true]) func `a connection that closes within the 101 fails the task`(isReset: Bool) async throws {
         let recorder = WebSocketRecorder()
-        // The length of the head is that of every connection.
+        // The head has the same length on every connection.
         let length = 129
         try await withWebSocket(delegate: recorder) { connection in
             guard let cut = Int(connection.path.dropFirst()) else { return }
@@ -97,7 +97,7 @@ struct HostileWebSocketStreamTests {
         }
     }
 
-    @Test func `a compressed message that ends at any byte is one loss`() async throws {
+    @Test func `a compressed message that ends at any byte fails the task once`() async throws {
         let recorder = WebSocketRecorder()
         let bytes: [UInt8] = [
             0x41, 0x03, 0xF2, 0x48, 0xCD, 0x80, 0x04, 0xC9, 0xC9, 0x07, 0x00, 0xC1, 0x05, 0xF2, 0x00, 0x11, 0x00, 0x00,
@@ -118,7 +118,7 @@ struct HostileWebSocketStreamTests {
         }
     }
 
-    @Test func `a connection that ends while the app sends fails what was not sent`() async throws {
+    @Test func `a connection that closes while the app sends fails the unsent messages`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             try connection.accept()
@@ -133,7 +133,7 @@ struct HostileWebSocketStreamTests {
                 let record = try await recorder.completion(of: task)
                 #expect(record.code == .networkConnectionLost)
                 try await results.count(reaches: 32)
-                // Those that were handed over, and then none.
+                // Sends that completed come first; all later ones fail.
                 let failed = results.all.drop { $0 == nil }
                 let codes = failed.map { $0?.rawValue }
                 #expect(!codes.isEmpty && codes.allSatisfy { $0 == URLError.Code.networkConnectionLost.rawValue }, "\(codes)")
@@ -143,7 +143,7 @@ struct HostileWebSocketStreamTests {
 
     // MARK: Floods
 
-    @Test func `a message in a million empty fragments is a message, or fails, in bounded memory`() async throws {
+    @Test func `a message of a million empty fragments is received or fails, in bounded memory`() async throws {
         let empty = [UInt8](repeating: 0, count: 65_536)
         try await withScenario(
             sendBuffer: 262_144,
@@ -166,8 +166,8 @@ struct HostileWebSocketStreamTests {
         }
     }
 
-    @Test func `while tiny frames come without end another load is answered`() async throws {
-        // Text in fragments of nothing, and pongs, which nobody waits for.
+    @Test func `endless tiny frames do not block other loads`() async throws {
+        // Empty fragments of a text, and unsolicited pongs.
         let frames: [UInt8] = (0..<16_384).flatMap { _ in [0x00, 0x00, 0x8A, 0x00] as [UInt8] }
         try await withScenario(
             sendBuffer: 262_144,
@@ -187,7 +187,7 @@ struct HostileWebSocketStreamTests {
         }
     }
 
-    @Test func `pings without end, whose pongs are not read, take bounded memory`() async throws {
+    @Test func `endless pings whose pongs are not read take bounded memory`() async throws {
         let ping = WebSocketPeer.frame(9, [UInt8](repeating: 7, count: 125))
         let pings = (0..<512).flatMap { _ in ping }
         let recorder = WebSocketRecorder()
@@ -195,7 +195,7 @@ struct HostileWebSocketStreamTests {
             sendBuffer: 262_144, delegate: recorder,
             reply: { request in
                 if request.path == "/other" { return .ok("answered") }
-                // 256 MB of pings to an app that would have 280 MB of pongs to say.
+                // 256 MB of pings, which the client would answer with 280 MB of pongs.
                 return .webSocket(request).then(.stopReading, .repeat(pings, count: 4_096), .reach("all sent"), .stall)
             }
         ) { (server, session) async throws in
@@ -205,7 +205,7 @@ struct HostileWebSocketStreamTests {
             try await server.waitForBytesWritten(8 << 20, on: 0)
             for _ in 0..<200 { _ = try await session.text(server.url("/other")) }
             #expect(try ProcessProbe.residentBytes() - before < 64 << 20)
-            // Either only the last ping is answered, or the server is stopped, or the task ends.
+            // Either only the last ping is answered, or the server is slowed down, or the task ends.
             let record = recorder.record(of: task)
             #expect(!record.isComplete || record.code == .badServerResponse)
             task.cancel()
@@ -214,7 +214,7 @@ struct HostileWebSocketStreamTests {
         }
     }
 
-    @Test func `a message that never ends is bounded by the maximum`() async throws {
+    @Test func `an endless message is limited to the maximum size`() async throws {
         let fragment = WebSocketPeer.frame(0, [UInt8](repeating: 97, count: 60_000), isFinal: false)
         try await withScenario(
             sendBuffer: 262_144,
@@ -227,7 +227,7 @@ struct HostileWebSocketStreamTests {
         }
     }
 
-    @Test func `a server that talks on after it was told that it broke the rules is left`() async throws {
+    @Test func `a server that keeps sending after a protocol error is disconnected`() async throws {
         let chunk = WebSocketPeer.frame(2, [UInt8](repeating: 0, count: 60_000))
         let recorder = WebSocketRecorder()
         try await withScenario(
@@ -241,7 +241,7 @@ struct HostileWebSocketStreamTests {
         }
     }
 
-    @Test func `a hostile server beside others harms none of them`() async throws {
+    @Test func `a hostile server does not affect other tasks`() async throws {
         let good = try WebSocketPeer(echoing)
         defer { good.stop() }
         try await withWebSocket { connection in

@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Frames that break RFC 6455 and RFC 7692: the task fails, the server is told why, and nothing of it is delivered.
+/// Frames that violate RFC 6455 or RFC 7692: the task fails, the server receives a close code, and nothing is delivered.
 @Suite(.timeLimit(.minutes(1)))
 struct HostileWebSocketTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var name: String
         var bytes: [UInt8]
-        /// Which codes the server may see.
+        /// The close codes that the server may receive.
         var codes: [Int] = [1002]
         var error = URLError.Code.badServerResponse
         var offersCompression = false
@@ -131,7 +131,7 @@ struct HostileWebSocketTests {
         return row
     }
 
-    /// What becomes of a server that sends these bytes behind its 101.
+    /// Expects that a server fails the task by sending these bytes after its 101.
     private func expect(_ row: Row, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let recorder = WebSocketRecorder()
         let (seen, rest) = (Delivered<WebSocketPeer.Frame?>(), Delivered<Int>())
@@ -143,7 +143,7 @@ struct HostileWebSocketTests {
         } test: { (peer, session) async throws in
             let task = session.webSocketTask(with: peer.url())
             task.offersCompression = row.offersCompression
-            // Calls that wait, as well as calls that are made later.
+            // Pending receives, and later ones.
             let outcomes = Delivered<String>()
             let note: @Sendable (Result<URLSessionWebSocketTask.Message, any Error>) -> Void = { result in
                 switch result {
@@ -159,38 +159,38 @@ struct HostileWebSocketTests {
             #expect((task.error as? URLError)?.code == row.error, sourceLocation: sourceLocation)
             for _ in 0..<2 { task.receive(completionHandler: note) }
             try await outcomes.count(reaches: 4)
-            // A message that was whole before is received; what broke the rules never is.
+            // A complete earlier message is received; the invalid one never is.
             let failures = outcomes.all.drop { $0 == "a" }
             #expect(failures.count >= 3, "\(outcomes.all)", sourceLocation: sourceLocation)
             #expect(failures.allSatisfy { $0 == "\(row.error.rawValue)" }, "\(outcomes.all)", sourceLocation: sourceLocation)
             let frame = try #require(try await seen.value, sourceLocation: sourceLocation)
             let isClose = frame.opcode == 8 && frame.wasMasked && frame.code.map(row.codes.contains) == true
             #expect(isClose, "\(frame)", sourceLocation: sourceLocation)
-            #expect(try await rest.value == 0, "nothing follows the close frame", sourceLocation: sourceLocation)
+            #expect(try await rest.value == 0, "bytes followed the close frame", sourceLocation: sourceLocation)
         }
     }
 
-    @Test(arguments: headRows) func `a frame that may not be fails the task`(row: Row) async throws { try await expect(row) }
+    @Test(arguments: headRows) func `an invalid frame fails the task`(row: Row) async throws { try await expect(row) }
 
-    @Test(arguments: closeRows) func `a close frame that may not be fails the task`(row: Row) async throws {
+    @Test(arguments: closeRows) func `an invalid close frame fails the task`(row: Row) async throws {
         try await expect(row)
     }
 
-    @Test(arguments: textRows) func `text that is no UTF-8 fails the task`(row: Row) async throws { try await expect(row) }
+    @Test(arguments: textRows) func `text that is not UTF-8 fails the task`(row: Row) async throws { try await expect(row) }
 
-    @Test(arguments: compressionRows) func `compression that may not be fails the task`(row: Row) async throws {
+    @Test(arguments: compressionRows) func `invalid compression fails the task`(row: Row) async throws {
         try await expect(row)
     }
 
     @Test(arguments: [[0x61, 0xFF], [0xC3, 0x28], [0x80], [0xC0], [0xED, 0xA0], [0xF4, 0x90]] as [[UInt8]])
-    func `text that can be no UTF-8 fails before its message is whole`(bytes: [UInt8]) async throws {
+    func `text that cannot become UTF-8 fails before its message is complete`(bytes: [UInt8]) async throws {
         let seen = Delivered<Int?>()
         let mayEnd = ThreadGate()
         try await withWebSocket { connection in
             try connection.accept()
             try connection.send(1, Array("good".utf8) + bytes, isFinal: false)
             try connection.send(9, [1])
-            // A pong says that what was before it is no fault yet.
+            // A pong means that the bytes before it have not failed yet.
             while let frame = try connection.readFrame() {
                 seen(frame.opcode == 10 ? 0 : frame.code)
                 if frame.opcode == 10 { mayEnd.wait() }
@@ -231,7 +231,7 @@ struct HostileWebSocketTests {
             ("a message that is not compressed", [0x81, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F], ["Hello"]),
             ("an empty fragment first", [0x41, 0x00, 0x80, 0x07, 0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00], ["Hello"]),
         ] as [(String, [UInt8], [String])])
-    func `compressed messages in all forms are read`(name: String, bytes: [UInt8], texts: [String]) async throws {
+    func `every form of compressed message is received`(name: String, bytes: [UInt8], texts: [String]) async throws {
         for isSlow in [false, true] {
             try await withScenario(
                 reply: { request in

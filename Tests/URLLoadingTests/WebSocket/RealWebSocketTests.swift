@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A server that was not written for this project (Python's websockets), in clear, over TLS and with compression.
+/// An independent server (Python's websockets): in cleartext, over TLS, and with compression.
 @Suite(.timeLimit(.minutes(1)))
 struct RealWebSocketTests {
     private let certificates: TestCertificates
@@ -37,7 +37,7 @@ struct RealWebSocketTests {
             .binary([UInt8](repeating: 0, count: 300_000)), .text("short"), .text("short"),
         ]
 
-    @Test(arguments: WebSocketsServer.Access.allCases) func `messages come back as they went`(
+    @Test(arguments: WebSocketsServer.Access.allCases) func `messages are echoed unchanged`(
         access: WebSocketsServer.Access
     ) async throws {
         let recorder = WebSocketRecorder()
@@ -77,7 +77,7 @@ struct RealWebSocketTests {
     }
 
     @Test(arguments: [WebSocketsServer.Access.compressed, .noContextTakeover, .small])
-    func `compression makes the bytes fewer`(access: WebSocketsServer.Access) async throws {
+    func `compression sends fewer bytes`(access: WebSocketsServer.Access) async throws {
         let recorder = WebSocketRecorder()
         try await withServer(delegate: recorder) { (server, session) async throws in
             let task = session.webSocketTask(with: server.url("/echo", access))
@@ -94,7 +94,7 @@ struct RealWebSocketTests {
         }
     }
 
-    @Test(arguments: [1000, 1001, 1008, 1011, 3000, 4999]) func `the server's codes are told`(code: Int) async throws {
+    @Test(arguments: [1000, 1001, 1008, 1011, 3000, 4999]) func `the server's close code is reported`(code: Int) async throws {
         let recorder = WebSocketRecorder()
         try await withServer(delegate: recorder) { (server, session) async throws in
             for access in [WebSocketsServer.Access.clear, .secure] {
@@ -109,7 +109,7 @@ struct RealWebSocketTests {
         }
     }
 
-    @Test func `the app's codes arrive`() async throws {
+    @Test func `the app's close code reaches the server`() async throws {
         let recorder = WebSocketRecorder()
         try await withServer(delegate: recorder) { (server, session) async throws in
             for (code, arrives) in [(1000, 1000), (1001, 1001), (1011, 1011), (4999, 4999), (1005, 1005), (0, 1005)] {
@@ -123,7 +123,7 @@ struct RealWebSocketTests {
         }
     }
 
-    @Test(arguments: [WebSocketsServer.Access.clear, .secure]) func `two hundred connections at once`(
+    @Test(arguments: [WebSocketsServer.Access.clear, .secure]) func `two hundred concurrent connections`(
         access: WebSocketsServer.Access
     ) async throws {
         let recorder = WebSocketRecorder()
@@ -149,7 +149,7 @@ struct RealWebSocketTests {
         }
     }
 
-    @Test(arguments: WebSocketsServer.Access.allCases) func `a thousand messages on one`(
+    @Test(arguments: WebSocketsServer.Access.allCases) func `a thousand messages on one connection`(
         access: WebSocketsServer.Access
     ) async throws {
         try await withServer { (server, session) async throws in
@@ -164,10 +164,10 @@ struct RealWebSocketTests {
     }
 
     @Test(arguments: [WebSocketsServer.Access.compressed, .noContextTakeover, .small])
-    func `a bomb is bounded by the maximum, in decoded bytes`(access: WebSocketsServer.Access) async throws {
+    func `a decompression bomb is limited to the maximum size of decoded bytes`(access: WebSocketsServer.Access) async throws {
         let recorder = WebSocketRecorder()
         try await withServer(delegate: recorder) { (server, session) async throws in
-            // Exactly the maximum passes.
+            // Exactly the maximum is received.
             let whole = session.webSocketTask(with: server.url("/zeros/1048576", access))
             whole.offersCompression = true
             whole.resume()

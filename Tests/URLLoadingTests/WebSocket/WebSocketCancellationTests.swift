@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `cancel()` and the end of a session, at each stage of a WebSocket task, and servers that do not close.
+/// `cancel()` and session invalidation at each stage of a WebSocket task, and servers that do not close.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketCancellationTests {
-    /// Calls that wait, and the codes that they end with.
+    /// Pending calls, and the codes that they end with.
     private struct Waiting {
         let failed = Delivered<URLError.Code?>()
 
@@ -32,7 +32,7 @@ struct WebSocketCancellationTests {
         }
     }
 
-    @Test func `before it is resumed nothing is connected`() async throws {
+    @Test func `a task that is cancelled before it is resumed never connects`() async throws {
         let heads = Delivered<String>()
         for withCode in [false, true] {
             let recorder = WebSocketRecorder()
@@ -52,7 +52,7 @@ struct WebSocketCancellationTests {
         }
     }
 
-    @Test func `in the handshake the connection ends`() async throws {
+    @Test func `cancelling in the handshake closes the connection`() async throws {
         let recorder = WebSocketRecorder()
         let (head, rest) = (Delivered<Bool>(), Delivered<Int>())
         try await withWebSocket(delegate: recorder) { connection in
@@ -71,7 +71,7 @@ struct WebSocketCancellationTests {
         }
     }
 
-    @Test func `an open one sends a close frame without a reason`() async throws {
+    @Test func `cancelling an open task sends a close frame without a reason`() async throws {
         // "Simply calling cancel on the task will result in a cancellation frame being sent without any reason."
         let recorder = WebSocketRecorder()
         let seen = Delivered<WebSocketPeer.Frame?>()
@@ -98,7 +98,7 @@ struct WebSocketCancellationTests {
         }
     }
 
-    @Test func `a second cancel does nothing`() async throws {
+    @Test func `a second cancel has no effect`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder, echoing) { (peer, session) async throws in
             for number in 0..<4 {
@@ -109,7 +109,7 @@ struct WebSocketCancellationTests {
                     if command == 0 { task.cancel() } else { task.cancel(with: .goingAway, reason: nil) }
                 }
                 let record = try await recorder.completion(of: task)
-                // A close frame and then the end: whichever came first.
+                // The close frame or the end of the connection, whichever came first.
                 #expect(record.error == nil || record.code == .cancelled)
                 task.cancel()
                 task.cancel(with: .goingAway, reason: nil)
@@ -119,7 +119,7 @@ struct WebSocketCancellationTests {
         }
     }
 
-    @Test func `one whose app sends more than the server reads ends at once`() async throws {
+    @Test func `cancelling with unsent messages ends the task at once`() async throws {
         let recorder = WebSocketRecorder()
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
@@ -141,7 +141,7 @@ struct WebSocketCancellationTests {
         }
     }
 
-    @Test func `one that is suspended ends`() async throws {
+    @Test func `cancelling a suspended task ends it`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder, echoing) { (peer, session) async throws in
             for withCode in [false, true] {
@@ -150,7 +150,7 @@ struct WebSocketCancellationTests {
                 try await recorder.opening(of: task)
                 task.suspend()
                 if withCode {
-                    // Suspended, it sends nothing; its closing handshake goes on with it.
+                    // A suspended task sends nothing; the closing handshake continues when it resumes.
                     task.cancel(with: .normalClosure, reason: nil)
                     task.resume()
                 } else {
@@ -162,8 +162,8 @@ struct WebSocketCancellationTests {
         }
     }
 
-    /// The one test that takes its five seconds.
-    @Test func `a server that does not answer the close frame, or does not end the connection, is left after a while`()
+    /// The only test that takes the full five seconds.
+    @Test func `a server that does not finish the closing handshake is disconnected after a timeout`()
         async throws
     {
         let recorder = WebSocketRecorder()
@@ -200,7 +200,7 @@ struct WebSocketCancellationTests {
                 }
                 try await group.waitForAll()
             }
-            // Who cancels, or was answered, does not wait.
+            // A cancelled task, and one whose close frame was answered, end earlier.
             #expect(order.all.last == "silent")
             let records = tasks.map { recorder.record(of: $0) }
             #expect(records[0].closings.isEmpty && records[0].letters == "coME")
@@ -214,7 +214,7 @@ struct WebSocketCancellationTests {
 
     // MARK: The session
 
-    @Test func `invalidateAndCancel ends tasks of every stage, and then the session`() async throws {
+    @Test func `invalidateAndCancel ends tasks at every stage, and then the session`() async throws {
         let recorder = WebSocketRecorder()
         let heads = Delivered<String>()
         let peer = try WebSocketPeer { connection in
@@ -238,7 +238,7 @@ struct WebSocketCancellationTests {
         try await peer.waitForEnds(2)
     }
 
-    @Test func `finishTasksAndInvalidate lets an open one live until it is closed`() async throws {
+    @Test func `finishTasksAndInvalidate waits for an open task to close`() async throws {
         let recorder = WebSocketRecorder()
         let peer = try WebSocketPeer(echoing)
         defer { peer.stop() }
@@ -258,7 +258,7 @@ struct WebSocketCancellationTests {
         #expect(recorder.faults.isEmpty)
     }
 
-    @Test func `a task that is let go of still ends, and so does its session`() async throws {
+    @Test func `a task that the app has released still ends, and so does its session`() async throws {
         let recorder = WebSocketRecorder()
         let peer = try WebSocketPeer(echoing)
         defer { peer.stop() }

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// The closing handshake, begun by the app and by the server (RFC 6455, section 7).
+/// The closing handshake, started by the app or by the server (RFC 6455, section 7).
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketClosingTests {
-    /// Runs a test with a server that answers close frames, and a task that is open; hands over what close frame came.
+    /// Runs a test with an open task and a server that answers close frames.
     private func withOpenTask(
         _ recorder: WebSocketRecorder = WebSocketRecorder(),
         _ script: @escaping @Sendable (WebSocketPeer.Connection) throws -> Void,
@@ -32,10 +32,10 @@ struct WebSocketClosingTests {
         }
     }
 
-    // MARK: By the app
+    // MARK: Started by the app
 
     @Test(arguments: [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 3000, 3999, 4000, 4321, 4999])
-    func `the app's code and reason are sent, and the server's answer is told`(code: Int) async throws {
+    func `the app's code and reason are sent, and the server's answer is reported`(code: Int) async throws {
         let seen = Delivered<WebSocketPeer.Frame>()
         try await withOpenTask { connection in
             guard let frame = try connection.readFrame() else { return }
@@ -58,7 +58,7 @@ struct WebSocketClosingTests {
     }
 
     @Test(arguments: [-1, 0, 1, 999, 1004, 1005, 1006, 1015, 1016, 2000, 2999, 5000, 65_535, 65_536 + 1000])
-    func `a code that may not be sent is never on the wire`(code: Int) async throws {
+    func `an invalid code is never sent`(code: Int) async throws {
         let seen = Delivered<WebSocketPeer.Frame>()
         try await withOpenTask { connection in
             while let frame = try connection.readFrame() {
@@ -71,12 +71,12 @@ struct WebSocketClosingTests {
             try await recorder.completion(of: task)
             try await peer.waitForEnds()
             #expect(seen.all.map(\.opcode) == [8])
-            // A reason has a code before it (section 5.5.1).
+            // A reason requires a code (section 5.5.1).
             #expect(seen.all.map(\.payload) == [[]])
         }
     }
 
-    @Test func `a code without a reason is two bytes`() async throws {
+    @Test func `a code without a reason takes two bytes`() async throws {
         for reason in [nil, Data()] {
             let seen = Delivered<WebSocketPeer.Frame>()
             try await withOpenTask { connection in
@@ -101,7 +101,7 @@ struct WebSocketClosingTests {
             (Array((String(repeating: "r", count: 122) + "\u{E4}\u{E4}").utf8), String(repeating: "r", count: 122)),
             (Array((String(repeating: "r", count: 120) + "\u{1F600}").utf8), String(repeating: "r", count: 120)),
         ] as [([UInt8], String)])
-    func `a reason is at most 123 bytes of whole characters`(reason: [UInt8], sent: String) async throws {
+    func `a reason is cut to 123 bytes of whole characters`(reason: [UInt8], sent: String) async throws {
         let seen = Delivered<WebSocketPeer.Frame>()
         try await withOpenTask { connection in
             guard let frame = try connection.readFrame() else { return }
@@ -115,7 +115,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `a reason that is no UTF-8 does not go out as it is`() async throws {
+    @Test func `a reason that is not UTF-8 is not sent as it is`() async throws {
         let seen = Delivered<WebSocketPeer.Frame>()
         try await withOpenTask { connection in
             guard let frame = try connection.readFrame() else { return }
@@ -130,7 +130,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `a close frame goes behind the messages that wait, and nothing after it`() async throws {
+    @Test func `a close frame is sent after pending messages, and nothing follows it`() async throws {
         let mayRead = ThreadGate()
         let seen = Delivered<WireMessage>()
         try await withOpenTask { connection in
@@ -159,7 +159,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `what is sent and then closed before the handshake is over`() async throws {
+    @Test func `closing before the end of the handshake cancels the task and its messages`() async throws {
         // "Where the handshake is not over, the task is cancelled."
         let mayAnswer = ThreadGate()
         let isEnded = Delivered<Int>()
@@ -185,7 +185,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `messages that come before the server answers the close frame do no harm`() async throws {
+    @Test func `messages that arrive before the server's close frame do no harm`() async throws {
         try await withOpenTask { connection in
             guard let frame = try connection.readFrame() else { return }
             for number in 0..<100 { try connection.sendText("\(number)") }
@@ -199,7 +199,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `the answer is found behind messages that the app does not receive`() async throws {
+    @Test func `the server's close frame is processed despite unread messages before it`() async throws {
         try await withOpenTask { connection in
             guard let frame = try connection.readFrame() else { return }
             for _ in 0..<96 { try connection.send(2, [UInt8](repeating: 0, count: 65_536)) }
@@ -212,10 +212,10 @@ struct WebSocketClosingTests {
         }
     }
 
-    // MARK: By the server
+    // MARK: Started by the server
 
     @Test(arguments: [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999])
-    func `the server's code and reason are told, and answered`(code: Int) async throws {
+    func `the server's code and reason are reported and echoed`(code: Int) async throws {
         let seen = Delivered<WebSocketPeer.Frame?>()
         try await withOpenTask { connection in
             try connection.sendClose(code, "gr\u{FC}n")
@@ -234,7 +234,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `a close frame without a code is 1005, which is not sent back`() async throws {
+    @Test func `a close frame without a code is reported as 1005, which is not sent back`() async throws {
         let seen = Delivered<WebSocketPeer.Frame?>()
         try await withOpenTask { connection in
             try connection.sendClose(nil)
@@ -248,7 +248,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `an end without a close frame is a loss, and 1006`() async throws {
+    @Test func `a connection that closes without a close frame fails the task with code 1006`() async throws {
         for isReset in [false, true] {
             let mayEnd = ThreadGate()
             try await withOpenTask { connection in
@@ -267,7 +267,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `messages that came before the close frame are received after it`() async throws {
+    @Test func `messages received before the close frame can be read after it`() async throws {
         try await withOpenTask { connection in
             for number in 0..<3 { try connection.sendText("\(number)") }
             try connection.sendClose(1000)
@@ -279,7 +279,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `calls that wait when the server closes fail, each once`() async throws {
+    @Test func `the server's close fails each pending call once`() async throws {
         let mayClose = ThreadGate()
         try await withOpenTask { connection in
             mayClose.wait()
@@ -297,7 +297,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `both close at once`() async throws {
+    @Test func `both sides close at the same time`() async throws {
         for _ in 0..<20 {
             try await withOpenTask { connection in
                 try connection.sendClose(1001, "server")
@@ -312,7 +312,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `what the server sends behind its close frame is nothing, and its close frame is the last that is answered`()
+    @Test func `bytes after the server's close frame are ignored`()
         async throws
     {
         let recorder = WebSocketRecorder()
@@ -336,7 +336,7 @@ struct WebSocketClosingTests {
         }
     }
 
-    @Test func `the code is that of the close frame once it is told of, and not before`() async throws {
+    @Test func `closeCode is not set before the close frame is reported`() async throws {
         // "changed right before the message that tells of the change" (DELEGATE-ORDER).
         for _ in 0..<10 {
             let recorder = WebSocketRecorder()
@@ -354,7 +354,7 @@ struct WebSocketClosingTests {
 }
 
 extension URLSessionWebSocketTask {
-    /// Makes a few calls that fail, behind which nothing of earlier ones can come.
+    /// Makes a few calls that fail: by then the handlers of earlier calls have been called.
     fileprivate func closesForGood() async throws {
         for _ in 0..<3 { await #expect(throws: (any Error).self) { _ = try await self.receive() } }
     }

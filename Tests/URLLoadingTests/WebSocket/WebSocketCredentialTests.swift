@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Challenges and cookies in a WebSocket's handshake: by the rules of http and https.
+/// Challenges and cookies in the WebSocket handshake follow the rules of http and https.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketCredentialTests {
-    /// A recorder that answers challenges, but for trust, with credentials one after the other.
+    /// A recorder that answers challenges other than server trust with the given credentials in turn.
     private func recorder(
         _ answer: @escaping @Sendable (URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?)
     ) -> WebSocketRecorder {
@@ -29,7 +29,7 @@ struct WebSocketCredentialTests {
 
     // MARK: Challenges
 
-    @Test func `a 401 by Basic is answered by the delegate before the 101`() async throws {
+    @Test func `the delegate answers a Basic challenge before the 101`() async throws {
         let spaces = Delivered<URLProtectionSpace>()
         let recorder = recorder { challenge in
             spaces(challenge.protectionSpace)
@@ -55,7 +55,7 @@ struct WebSocketCredentialTests {
         }
     }
 
-    @Test func `a 401 by Digest is answered, with the method GET and the target`() async throws {
+    @Test func `a Digest challenge is answered with GET and the target`() async throws {
         let gate = DigestGate()
         let recorder = recorder { _ in
             (.useCredential, URLCredential(user: "Mufasa", password: "Circle of Life", persistence: .forSession))
@@ -70,7 +70,7 @@ struct WebSocketCredentialTests {
         }
     }
 
-    @Test func `what was learnt for http serves ws, of the same server`() async throws {
+    @Test func `credentials accepted over http are used for ws to the same server`() async throws {
         let asked = Delivered<Int>()
         let recorder = recorder { challenge in
             asked(challenge.previousFailureCount)
@@ -88,7 +88,7 @@ struct WebSocketCredentialTests {
         }
     }
 
-    @Test func `a 401 that nobody answers fails the task, which has the response`() async throws {
+    @Test func `an unanswered 401 fails the task, which has the response`() async throws {
         for disposition in [URLSession.AuthChallengeDisposition.performDefaultHandling, .useCredential, .rejectProtectionSpace] {
             let recorder = recorder { _ in (disposition, nil) }
             try await withScenario(delegate: recorder, reply: BasicScript()()) { (server, session) async throws in
@@ -111,7 +111,7 @@ struct WebSocketCredentialTests {
         }
     }
 
-    @Test func `user information of the URL answers, and the storage's credential`() async throws {
+    @Test func `user information in the URL and stored credentials answer a challenge`() async throws {
         let storage = URLCredentialStorage()
         try await withScenario(
             configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()({ ScriptedReply.greeting($0).then(.stall) })
@@ -133,7 +133,7 @@ struct WebSocketCredentialTests {
 
     // MARK: Cookies
 
-    /// Opens a task at a path and returns what cookies the server got.
+    /// Opens a task at a path, and returns the cookies that the server received.
     private func cookies(
         _ server: ScriptedServer, _ session: URLSession, path: String = "/socket", change: (inout URLRequest) -> Void = { _ in }
     ) async throws -> [String] {
@@ -145,7 +145,7 @@ struct WebSocketCredentialTests {
         return try #require(server.requests.last).values(of: "Cookie")
     }
 
-    @Test func `stored cookies are sent, by path and name, and the request's own`() async throws {
+    @Test func `stored cookies are sent by path and name, besides the request's own`() async throws {
         try await withScenario(reply: { .greeting($0).then(.stall) }) { (server, session) async throws in
             let storage = try #require(session.configuration.httpCookieStorage)
             storage.setCookie(try cookie("a"))
@@ -164,7 +164,7 @@ struct WebSocketCredentialTests {
         }
     }
 
-    @Test func `Secure cookies go over wss, and are set by it`() async throws {
+    @Test func `Secure cookies are sent and set over wss`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScenario(
             identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] },
@@ -177,7 +177,7 @@ struct WebSocketCredentialTests {
         }
     }
 
-    @Test func `cookies of the 101 are stored before the task opens, and of what comes before it`() async throws {
+    @Test func `cookies of interim responses and of the 101 are stored before the task opens`() async throws {
         let stored = Delivered<[String]>()
         let session = Watched<HTTPCookieStorage?>(nil)
         var answers = WebSocketRecorder.Answers()
@@ -206,7 +206,7 @@ struct WebSocketCredentialTests {
         }
     }
 
-    @Test func `cookies of a refusal are stored, and none where the policy says never`() async throws {
+    @Test func `cookies of a refusal are stored unless the policy says never`() async throws {
         for policy in [HTTPCookie.AcceptPolicy.onlyFromMainDocumentDomain, .never] {
             let recorder = WebSocketRecorder()
             try await withScenario(
@@ -222,8 +222,8 @@ struct WebSocketCredentialTests {
         }
     }
 
-    @Test func `no cookie is stored of a server whose certificate is refused`() async throws {
-        // Rule 7 of meetings: in no store if the response's connection was refused.
+    @Test func `cookies from a server with a refused certificate are not stored`() async throws {
+        // Rule 7 of meetings: not stored if the response's connection was refused.
         let certificates = try TestCertificates.shared.get()
         let recorder = WebSocketRecorder()
         try await withScenario(

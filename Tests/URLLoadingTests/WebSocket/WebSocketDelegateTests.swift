@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a WebSocket task's delegate is told, in which order, the task's own properties, and its metrics.
+/// The delegate methods of a WebSocket task and their order, the task's properties, and its metrics.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketDelegateTests {
-    @Test func `a task says made, open, closed, metrics and complete, and is so`() async throws {
+    @Test func `a task reports its creation, opening, closing, metrics and completion`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             try connection.accept("Sec-WebSocket-Protocol: chat\r\n")
@@ -41,7 +41,7 @@ struct WebSocketDelegateTests {
         }
     }
 
-    @Test func `a session without a delegate, and one whose delegate has none of the methods, work the same`() async throws {
+    @Test func `a session works without a delegate, and with one that has none of the methods`() async throws {
         for delegate in [nil, SilentDelegate()] {
             try await withWebSocket(delegate: delegate, echoing) { (peer, session) async throws in
                 let task = session.webSocketTask(with: peer.url())
@@ -54,7 +54,7 @@ struct WebSocketDelegateTests {
         }
     }
 
-    @Test func `the task's own delegate is told what it has methods for, and the session's the rest`() async throws {
+    @Test func `the task's own delegate is called first, and the session's for the methods it lacks`() async throws {
         final class Own: NSObject, URLSessionWebSocketDelegate, Sendable {
             let opened = Delivered<String?>()
             func urlSession(
@@ -74,7 +74,7 @@ struct WebSocketDelegateTests {
         }
     }
 
-    @Test func `messages that were received are told before the end is`() async throws {
+    @Test func `received messages are delivered before the task completes`() async throws {
         for _ in 0..<20 {
             let recorder = WebSocketRecorder()
             try await withWebSocket(delegate: recorder) { connection in
@@ -95,7 +95,7 @@ struct WebSocketDelegateTests {
         }
     }
 
-    @Test func `a message sent from didOpen is the first`() async throws {
+    @Test func `a message sent in didOpen is the first`() async throws {
         var answers = WebSocketRecorder.Answers()
         answers.opened = { task in task.send(.string("from didOpen")) { _ in } }
         let recorder = WebSocketRecorder(answers)
@@ -108,7 +108,7 @@ struct WebSocketDelegateTests {
 
     // MARK: Metrics
 
-    @Test func `metrics have the handshake as their transaction`() async throws {
+    @Test func `metrics have the handshake as their only transaction`() async throws {
         let recorder = WebSocketRecorder()
         let heads = Delivered<(request: Int, response: Int)>()
         try await withWebSocket(delegate: recorder) { connection in
@@ -141,7 +141,7 @@ struct WebSocketDelegateTests {
                 one.requestEndDate, one.responseStartDate, one.responseEndDate, metrics.taskInterval.end,
             ].compactMap { $0 }
             #expect(dates.count == 9 && dates == dates.sorted())
-            // Three messages each way and the close frames, with or without the heads of their frames.
+            // Three messages each way and the close frames, with or without frame headers.
             for count in [one.countOfRequestBodyBytesSent, one.countOfResponseBodyBytesReceived] {
                 #expect((3_000...3_050).contains(count), "\(count)")
             }
@@ -152,7 +152,7 @@ struct WebSocketDelegateTests {
         }
     }
 
-    @Test func `a failed handshake has metrics, too`() async throws {
+    @Test func `a failed handshake has metrics`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder, { try $0.write("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n") }) {
             (peer, session) async throws in
@@ -164,7 +164,7 @@ struct WebSocketDelegateTests {
         }
     }
 
-    @Test func `metrics say whether the handshake's connection had been used, and none is used after it`() async throws {
+    @Test func `metrics report a reused connection, and a WebSocket's connection is not reused`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder,
@@ -184,7 +184,7 @@ struct WebSocketDelegateTests {
             #expect(transactions.map { ($0.response as? HTTPURLResponse)?.statusCode } == [302, 101])
             #expect(transactions.map(\.isReusedConnection) == [false, server.connectionCount == 1])
             #expect(record.metrics?.redirectCount == 1)
-            // The connection was a WebSocket: it carries no request again.
+            // The connection became a WebSocket: it carries no more requests.
             let before = server.connectionCount
             #expect(try await session.text(server.url("/plain")) == "plain")
             #expect(server.connectionCount == before + 1)
@@ -192,7 +192,7 @@ struct WebSocketDelegateTests {
         }
     }
 
-    @Test func `an idle connection of http may serve, and an open socket takes none away`() async throws {
+    @Test func `a WebSocket may use an idle http connection, and does not count toward the limit`() async throws {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 1 },
             reply: { $0.path == "/socket" ? ScriptedReply.webSocket($0).then(.stall) : .ok("plain") }
@@ -202,7 +202,7 @@ struct WebSocketDelegateTests {
             task.resume()
             try await server.waitForRequests(2)
             try await task.send(.string("open"))
-            // A socket that is open for hours holds no place in the line of its host.
+            // An open WebSocket does not count toward the host's connection limit.
             #expect(try await session.text(server.url("/plain")) == "plain")
             let second = session.webSocketTask(with: server.socketURL("/socket"))
             second.resume()

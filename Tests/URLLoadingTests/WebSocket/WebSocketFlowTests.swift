@@ -13,13 +13,13 @@ import Testing
 import URLLoading
 
 private let chunk = [UInt8](repeating: 0x61, count: 65_536)
-/// What sockets and windows on the way may hold; far less than what is sent here.
+/// An upper limit for what socket buffers and windows hold; far less than the tests send.
 private let windows = 32 << 20
 
-/// Back-pressure both ways, and suspension of a socket that is open.
+/// Back-pressure in both directions, and suspension of an open WebSocket.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketFlowTests {
-    /// A server that sends the same frame so many times, and then a close frame.
+    /// A server that sends the same frame `count` times, and then a close frame.
     private func withTalker(
         frame: [UInt8] = WebSocketPeer.frame(2, chunk), count: Int, delegate: WebSocketRecorder = WebSocketRecorder(),
         test: (ScriptedServer, URLSession, URLSessionWebSocketTask) async throws -> Void
@@ -38,7 +38,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `an app that does not receive stops the server, and it goes on when the app does`() async throws {
+    @Test func `back-pressure reaches the server until the app receives`() async throws {
         let recorder = WebSocketRecorder()
         try await withTalker(count: 1_536, delegate: recorder) { (server, session, task) async throws in
             server.open("talk")
@@ -53,7 +53,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `each message that is received lets more come, and no more than that`() async throws {
+    @Test func `each received message lets exactly as much more arrive`() async throws {
         try await withTalker(count: 1_536) { (server, session, task) async throws in
             server.open("talk")
             for _ in 0..<160 { _ = try await task.receive() }
@@ -63,7 +63,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `tiny messages that are not received are bounded as well`() async throws {
+    @Test func `unread tiny messages take bounded memory`() async throws {
         // Twelve million empty messages in 24 MB.
         let frame = [UInt8](repeating: 0, count: 65_536).indices.map { UInt8($0 & 1 == 0 ? 0x81 : 0x00) }
         try await withTalker(frame: frame, count: 384) { (server, session, task) async throws in
@@ -76,7 +76,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `a message that is not whole does not stop the server below the maximum`() async throws {
+    @Test func `an incomplete message below the maximum does not stop the server`() async throws {
         try await withWebSocket { connection in
             try connection.accept()
             try connection.send(2, chunk, isFinal: false)
@@ -91,7 +91,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `a server that does not read makes send wait, and lets it return when it reads`() async throws {
+    @Test func `send waits for a server that does not read, and returns once it does`() async throws {
         let mayRead = ThreadGate()
         let count = Delivered<Int>()
         let recorder = WebSocketRecorder()
@@ -115,7 +115,7 @@ struct WebSocketFlowTests {
             }
             try await sent.count(reaches: 1)
             try await settle(session)
-            #expect(sent.all.count < 32, "send returns although the server reads nothing")
+            #expect(sent.all.count < 32, "send returns although the server does not read")
             mayRead.open()
             try await writer.value
             task.cancel(with: .normalClosure, reason: nil)
@@ -125,7 +125,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `a server that reads nothing can still be heard`() async throws {
+    @Test func `messages arrive from a server that does not read`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
         try await withWebSocket { connection in
@@ -140,7 +140,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `both talk at once, more than the sockets hold`() async throws {
+    @Test func `both sides send at once, more than the socket buffers hold`() async throws {
         try await withWebSocket(echoing) { (peer, session) async throws in
             let task = session.webSocketTask(with: peer.url())
             task.resume()
@@ -181,7 +181,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `a suspended task stops the server, and gets all of it when it is resumed`() async throws {
+    @Test func `a suspended task stops the server, and receives everything once resumed`() async throws {
         let recorder = WebSocketRecorder()
         try await withTalker(count: 1_536, delegate: recorder) { (server, session, task) async throws in
             task.suspend()
@@ -199,7 +199,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `no time passes for a task that is suspended`() async throws {
+    @Test func `timeouts do not run while a task is suspended`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             try connection.accept()
@@ -218,7 +218,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `suspended in the handshake, and resumed, it opens`() async throws {
+    @Test func `a task suspended and resumed in the handshake opens`() async throws {
         let head = Delivered<Bool>()
         let mayAnswer = ThreadGate()
         let recorder = WebSocketRecorder()
@@ -233,7 +233,7 @@ struct WebSocketFlowTests {
             task.resume()
             _ = try await head.value
             task.suspend()
-            // Longer than its timeout, which does not run meanwhile.
+            // Longer than the timeout, which does not run meanwhile.
             try await waitOut(0.5, times: 3)
             #expect(!recorder.record(of: task).isComplete)
             mayAnswer.open()

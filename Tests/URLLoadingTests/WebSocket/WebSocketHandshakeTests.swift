@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// The request of a WebSocket's handshake, and the 101s that open it (RFC 6455, section 4).
+/// The handshake request, and the 101 responses that complete it (RFC 6455, section 4).
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketHandshakeTests {
-    /// Opens a task at a scripted server that accepts, and hands over the request that came.
+    /// Opens a task at a scripted server that accepts it, and returns the request.
     private func request(
         _ make: (ScriptedServer, URLSession) throws -> URLSessionWebSocketTask,
         configure: (URLSessionConfiguration) -> Void = { _ in },
@@ -35,7 +35,7 @@ struct WebSocketHandshakeTests {
 
     // MARK: The request
 
-    @Test func `the request is the RFC's, and has no Origin`() async throws {
+    @Test func `the request is as in the RFC, and has no Origin`() async throws {
         let request = try await request { server, session in session.webSocketTask(with: server.socketURL("/chat?x=1")) }
         #expect(request.method == "GET" && request.target == "/chat?x=1" && request.version == "HTTP/1.1")
         #expect(request.values(of: "Host").count == 1 && request.header("Host")?.hasPrefix("127.0.0.1:") == true)
@@ -55,14 +55,14 @@ struct WebSocketHandshakeTests {
     }
 
     @Test(arguments: [("", "/"), ("/", "/"), ("?a=b", "/?a=b"), ("/a%20b/%C3%A4", "/a%20b/%C3%A4"), ("/a#fragment", "/a")])
-    func `the target is path and query alone`(path: String, target: String) async throws {
+    func `the target is the path and query only`(path: String, target: String) async throws {
         let request = try await request { server, session in
             session.webSocketTask(with: try #require(URL(string: "ws://127.0.0.1:\(server.port)\(path)")))
         }
         #expect(request.target == target && !request.headText.contains("fragment"))
     }
 
-    @Test func `every handshake has a key of its own`() async throws {
+    @Test func `each handshake has its own key`() async throws {
         let keys = Delivered<String>()
         try await withWebSocket { connection in
             keys(connection.field("Sec-WebSocket-Key") ?? "")
@@ -74,7 +74,7 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    @Test func `fields of the request and the session go along`() async throws {
+    @Test func `header fields of the request and the session are sent`() async throws {
         let request = try await request(
             { server, session in
                 var request = URLRequest(
@@ -98,7 +98,7 @@ struct WebSocketHandshakeTests {
         #expect(request.values(of: "Host") == ["chat.example"])
     }
 
-    @Test func `the app's own fields of the handshake are not sent as they are`() async throws {
+    @Test func `handshake fields set by the app are replaced`() async throws {
         let own = [
             "Sec-WebSocket-Key": "bXkgb3duIGtleSBvZiAxNg==", "Sec-WebSocket-Version": "8", "Sec-WebSocket-Extensions": "x-mine",
             "Upgrade": "h2c", "Connection": "close", "Content-Length": "5",
@@ -121,7 +121,7 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    @Test func `a request with another method or a body is a GET without one, or fails`() async throws {
+    @Test func `a request with another method or a body is sent as a GET, or fails`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(delegate: recorder, reply: { .greeting($0).then(.stall) }) { (server, session) async throws in
             for request in [
@@ -144,7 +144,7 @@ struct WebSocketHandshakeTests {
             ([], nil, nil), (["chat"], "chat", "chat"), (["a", "b", "c"], nil, nil), (["a", "b", "c"], "b", "b"),
             (["v1.chat+json", "!#$%&'*+-.^_`|~09"], "!#$%&'*+-.^_`|~09", "!#$%&'*+-.^_`|~09"),
         ] as [([String], String?, String?)])
-    func `the server chooses one of the subprotocols, or none`(offered: [String], chosen: String?, told: String?) async throws {
+    func `the server selects one subprotocol or none`(offered: [String], chosen: String?, told: String?) async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder,
@@ -163,7 +163,7 @@ struct WebSocketHandshakeTests {
         arguments: [
             ("v1, v2", ["v2"], true), ("v1, v2", [], true), ("v1,v2", ["v1"], true), ("v1", ["v3"], false), ("", ["v1"], false),
         ] as [(String, [String], Bool)])
-    func `a request's own field of subprotocols is kept, and held to`(field: String, chosen: [String], opens: Bool) async throws {
+    func `the app's own subprotocol field is sent and enforced`(field: String, chosen: [String], opens: Bool) async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder, reply: { .greeting($0, chosen.map { ("Sec-WebSocket-Protocol", $0) }).then(.stall) }
@@ -186,7 +186,7 @@ struct WebSocketHandshakeTests {
         "", " ", "a b", "a,b", "a\r\nX-Injected: 1", "a\nb", "a\rb", "a\u{0}b", "gr\u{FC}n", "a;b", "a=b", "a/b", "\"a\"", "a\t",
         "(a)", "[a]", "{a}", "a:b", "a@b", "a\\b", "\u{7F}",
     ])
-    func `a subprotocol that is no token is refused, and nothing is sent`(name: String) async throws {
+    func `a subprotocol that is not a token is refused, and nothing is sent`(name: String) async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(delegate: recorder, reply: { .greeting($0).then(.stall) }) { (server, session) async throws in
             for protocols in [[name], ["good", name]] {
@@ -200,7 +200,7 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    @Test func `a subprotocol is offered once at most`() async throws {
+    @Test func `each subprotocol is offered once`() async throws {
         // RFC 6455, section 4.1: the elements "MUST all be unique strings".
         let recorder = WebSocketRecorder()
         try await withScenario(delegate: recorder, reply: { .greeting($0).then(.stall) }) { (server, session) async throws in
@@ -211,19 +211,19 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    // MARK: What opens
+    // MARK: Accepted responses
 
     @Test(arguments: [
         "Upgrade: WebSocket\r\nConnection: upgrade\r\n", "Upgrade: WEBSOCKET\r\nConnection: UPGRADE\r\n",
         "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n",
         "Upgrade: websocket\r\nConnection: keep-alive\r\nConnection: Upgrade\r\n",
         "upgrade:websocket\r\nconnection:Upgrade\r\n", "Upgrade: \t websocket \t\r\nConnection:  Upgrade  \r\n",
-        // Neither may be there (RFC 9110, section 8.6; RFC 9112, section 6.1), and neither means anything.
+        // Neither is allowed (RFC 9110, section 8.6; RFC 9112, section 6.1), and both are ignored.
         "Upgrade: websocket\r\nConnection: Upgrade\r\nContent-Length: 7\r\n",
         "Upgrade: websocket\r\nConnection: Upgrade\r\nContent-Length: 0\r\n",
         "Upgrade: websocket\r\nConnection: Upgrade\r\nX-Other: 1\r\nServer: x\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n",
     ])
-    func `a 101 that says it in other words opens, and frames right behind it count`(fields: String) async throws {
+    func `a 101 in any valid form opens the task, with frames directly after it`(fields: String) async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             let head = "HTTP/1.1 101 Whatever\r\n\(fields)Sec-WebSocket-Accept: \(connection.acceptValue)\r\n\r\n"
@@ -238,7 +238,7 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    @Test func `a 101 byte by byte opens`() async throws {
+    @Test func `a 101 that arrives byte by byte opens the task`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder,
@@ -253,7 +253,7 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    @Test func `interim responses before the 101 are told, and it opens`() async throws {
+    @Test func `interim responses before the 101 are reported`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             try connection.write("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: </a>\r\n\r\n")
@@ -273,7 +273,7 @@ struct WebSocketHandshakeTests {
         "http://HOST/", "https://HOST/", "ftp://HOST/", "myapp://HOST/", "about:blank", "file:///etc/hostname", "file://HOST/a",
         "data:,hello", "data:text/plain;base64,AA==",
     ])
-    func `a URL of another scheme is none of a WebSocket task`(text: String) async throws {
+    func `a WebSocket task rejects URLs of other schemes`(text: String) async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(delegate: recorder, reply: { .greeting($0).then(.stall) }) { (server, session) async throws in
             let url = try #require(URL(string: text.replacingOccurrences(of: "HOST", with: "127.0.0.1:\(server.port)")))
@@ -286,7 +286,7 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    @Test(arguments: ["ws", "wss", "WS"]) func `a WebSocket URL is none of other tasks`(scheme: String) async throws {
+    @Test(arguments: ["ws", "wss", "WS"]) func `tasks of other kinds reject WebSocket URLs`(scheme: String) async throws {
         try await withScenario(reply: { .greeting($0).then(.stall) }) { (server, session) async throws in
             let url = try #require(URL(string: "\(scheme)://127.0.0.1:\(server.port)/"))
             await expectFailure(.unsupportedURL) { try await session.data(from: url) }
@@ -299,14 +299,14 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    @Test func `the scheme is in any case`() async throws {
+    @Test func `the scheme is case-insensitive`() async throws {
         let request = try await request { server, session in
             session.webSocketTask(with: try #require(URL(string: "WS://127.0.0.1:\(server.port)/a")))
         }
         #expect(request.target == "/a")
     }
 
-    @Test func `a data task that asks for an upgrade gets none`() async throws {
+    @Test func `a data task cannot upgrade to a WebSocket`() async throws {
         try await withScenario(reply: { .greeting($0).then(.stall) }) { (server, session) async throws in
             let request = URLRequest(
                 server.url(),
@@ -319,9 +319,9 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    // MARK: Time
+    // MARK: Timeouts
 
-    @Test func `a handshake without an answer times out`() async throws {
+    @Test func `a handshake without a response times out`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder, { try $0.drain() }) { (peer, session) async throws in
             var request = URLRequest(peer.url())
@@ -337,7 +337,7 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    @Test func `the request's timeout ends with the handshake`() async throws {
+    @Test func `the request timeout ends with the handshake`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.5 }, echoing) {
             (peer, session) async throws in
@@ -352,7 +352,7 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    @Test func `the resource's timeout is that of the whole task`() async throws {
+    @Test func `the resource timeout applies to the whole task`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder, configure: { $0.timeoutIntervalForResource = 1 }, echoing) {
             (peer, session) async throws in

@@ -12,11 +12,11 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `maximumMessageSize`: what passes, and what becomes of what does not.
+/// `maximumMessageSize`: which messages are received, and how larger ones fail.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketLimitTests {
     @Test(arguments: [(nil, 1_048_576), (10, 10), (0, 0), (70_000, 70_000)] as [(Int?, Int)])
-    func `exactly the maximum passes, and one byte more fails`(set: Int?, maximum: Int) async throws {
+    func `a message of the maximum size is received, and a larger one fails`(set: Int?, maximum: Int) async throws {
         for opcode in [1, 2] as [UInt8] {
             for pieces in [1, 3] {
                 let seen = Delivered<WebSocketPeer.Frame?>()
@@ -52,7 +52,7 @@ struct WebSocketLimitTests {
         }
     }
 
-    @Test func `all calls that wait fail with it, and all later ones`() async throws {
+    @Test func `a message that is too large fails all pending and later calls`() async throws {
         let mayTalk = ThreadGate()
         try await withWebSocket { connection in
             try connection.accept()
@@ -76,14 +76,14 @@ struct WebSocketLimitTests {
         }
     }
 
-    @Test func `an announced length is enough, and nothing is waited for`() async throws {
+    @Test func `a frame that announces too much fails before its payload arrives`() async throws {
         let lengths: [[UInt8]] = [
             [126, 0x00, 0x80], [127, 0, 0, 0, 0, 0, 1, 0, 0], [127, 0, 0, 0, 0x10, 0, 0, 0, 0],
             [127, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
         ]
         for length in lengths {
             let seen = Delivered<Int?>()
-            // The 101 on its own, then the head of a frame and nothing of its payload.
+            // The 101 first, then the header of a frame without its payload.
             try await withWebSocket { connection in
                 try connection.accept()
                 try connection.write([0x82] + length)
@@ -99,7 +99,7 @@ struct WebSocketLimitTests {
         }
     }
 
-    @Test func `fragments that are too long together fail before the last of them`() async throws {
+    @Test func `fragments that exceed the maximum together fail before the last one`() async throws {
         let seen = Delivered<Int?>()
         try await withWebSocket { connection in
             try connection.accept()
@@ -116,7 +116,7 @@ struct WebSocketLimitTests {
         }
     }
 
-    @Test func `messages that came before the one that is too large are received`() async throws {
+    @Test func `messages before one that is too large are received`() async throws {
         try await withWebSocket { connection in
             try connection.accept()
             for number in 0..<3 { try connection.sendText("\(number)") }
@@ -131,7 +131,7 @@ struct WebSocketLimitTests {
         }
     }
 
-    @Test func `control frames count for nothing`() async throws {
+    @Test func `control frames do not count`() async throws {
         try await withWebSocket { connection in
             try connection.accept()
             try connection.send(9, [UInt8](repeating: 1, count: 125))
@@ -149,11 +149,11 @@ struct WebSocketLimitTests {
         }
     }
 
-    @Test func `it may be set while the task runs, and is for what is received alone`() async throws {
+    @Test func `the maximum can be set while the task runs, and applies only to received messages`() async throws {
         try await withWebSocket { connection in
             try connection.accept()
             while let frame = try connection.readFrame() {
-                // Echoes what it is told to, not what came: `n` bytes for the text n.
+                // Sends `n` bytes in response to the text n; ignores other messages.
                 if frame.opcode == 1, let count = Int(frame.text) { try connection.send(2, [UInt8](repeating: 0, count: count)) }
             }
         } test: { (peer, session) async throws in

@@ -12,18 +12,18 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Messages of WebSocket tasks: content, order, fragments, masks, and who is told of them where.
+/// Messages of WebSocket tasks: content, order, fragments, masking, and the queue of their handlers.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketMessageTests {
     static let samples: [WireMessage] = [
         .text("hello"), .text(""), .text("gr\u{FC}n \u{20AC} \u{1F600} \u{0}"), .binary([]), .binary(Array(0...255)),
-        // The lengths at which the form of the length changes (RFC 6455, section 5.2).
+        // The lengths at which the encoding of the length changes (RFC 6455, section 5.2).
         .text(String(repeating: "a", count: 125)), .text(String(repeating: "b", count: 126)),
         .binary([UInt8](repeating: 3, count: 65_535)), .binary([UInt8](repeating: 4, count: 65_536)),
         .text(String(repeating: "\u{E4}", count: 70_000)),
     ]
 
-    @Test(arguments: samples) func `a message goes as it is, and comes as it is`(message: WireMessage) async throws {
+    @Test(arguments: samples) func `a message is sent and received unchanged`(message: WireMessage) async throws {
         let seen = Delivered<WebSocketPeer.Frame>()
         try await withWebSocket { connection in
             try connection.accept()
@@ -42,7 +42,7 @@ struct WebSocketMessageTests {
         }
     }
 
-    @Test func `large messages go and come`() async throws {
+    @Test func `large messages are sent and received`() async throws {
         try await withWebSocket(echoing) { (peer, session) async throws in
             let task = session.webSocketTask(with: peer.url())
             task.maximumMessageSize = 16 << 20
@@ -56,7 +56,7 @@ struct WebSocketMessageTests {
         }
     }
 
-    @Test func `messages stay in order, however many wait at once`() async throws {
+    @Test func `concurrent messages stay in order`() async throws {
         try await withWebSocket(echoing) { (peer, session) async throws in
             let task = session.webSocketTask(with: peer.url())
             task.resume()
@@ -75,7 +75,7 @@ struct WebSocketMessageTests {
         }
     }
 
-    @Test func `messages that come before they are asked for wait, in order`() async throws {
+    @Test func `messages that arrive before receive is called are queued in order`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             try connection.accept(then: (0..<50).flatMap { WebSocketPeer.frame(1, Array("\($0)".utf8)) })
@@ -89,7 +89,7 @@ struct WebSocketMessageTests {
         }
     }
 
-    @Test func `what is asked for before the task is resumed is done once it is`() async throws {
+    @Test func `calls made before resume run after it`() async throws {
         let heads = Delivered<String>()
         try await withWebSocket { connection in
             heads(connection.head)
@@ -112,7 +112,7 @@ struct WebSocketMessageTests {
         }
     }
 
-    @Test func `nothing is sent before the handshake is over`() async throws {
+    @Test func `nothing is sent before the handshake completes`() async throws {
         try await withScenario(
             reply: { request in
                 ScriptedReply([.gate("answer")] + ScriptedReply.webSocket(request).effects + [.stall])
@@ -127,7 +127,7 @@ struct WebSocketMessageTests {
             task.sendPing { _ in }
             try await settle(session)
             let head = try await server.head(0).rawHead
-            #expect(server.received(on: 0) == head, "RFC 6455, section 4.1: the client waits for the response")
+            #expect(server.received(on: 0) == head, "sent before the response (RFC 6455, section 4.1)")
             #expect(sent.all.isEmpty)
             server.open("answer")
             #expect(try await sent.value)
@@ -138,7 +138,7 @@ struct WebSocketMessageTests {
         }
     }
 
-    @Test func `every message is one frame, masked with a key of its own`() async throws {
+    @Test func `every message is one frame, masked with its own key`() async throws {
         try await withScenario(
             reply: { request in
                 ScriptedReply(
@@ -156,7 +156,7 @@ struct WebSocketMessageTests {
             let frames = ClientFrame.all(Array(server.received(on: 0).dropFirst(head.count)))
             #expect(frames.count == 42)
             #expect(frames.map(\.first) == [UInt8](repeating: 0x81, count: 40) + [0x82, 0x82])
-            // The fewest bytes that a length can be written in (section 5.2).
+            // The shortest encoding of the length (section 5.2).
             #expect(frames.map(\.shortLength) == [UInt8](repeating: 5, count: 40) + [126, 127])
             let keys = frames.compactMap(\.key)
             #expect(keys.count == 42 && Set(keys).count == 42)
@@ -165,7 +165,7 @@ struct WebSocketMessageTests {
         }
     }
 
-    @Test func `a fragmented message is one, with control frames between`() async throws {
+    @Test func `fragments form one message, with control frames in between`() async throws {
         let pongs = Delivered<[UInt8]>()
         try await withWebSocket { connection in
             try connection.accept()
@@ -199,7 +199,7 @@ struct WebSocketMessageTests {
         }
     }
 
-    @Test func `a ping within a message is answered before the message is whole`() async throws {
+    @Test func `a ping between fragments is answered before the message is complete`() async throws {
         try await withWebSocket { connection in
             try connection.accept()
             try connection.send(1, Array("be".utf8), isFinal: false)
@@ -215,7 +215,7 @@ struct WebSocketMessageTests {
         }
     }
 
-    @Test func `frames byte by byte, and many in one packet, are the same messages`() async throws {
+    @Test func `frames are parsed the same byte by byte and all at once`() async throws {
         let expected: [WireMessage] = [.text("\u{E4}\u{1F600}"), .binary([UInt8](repeating: 9, count: 200)), .text("")]
         let bytes = expected.flatMap { WebSocketPeer.frame($0.opcode, $0.payload) }
         for isSlow in [true, false] {
@@ -250,7 +250,7 @@ struct WebSocketMessageTests {
         try await calls.count(reaches: 2)
         task.sendPing { _ in note("ping") }
         try await calls.count(reaches: 3)
-        // One that is there already, and calls that fail at once.
+        // A call for a message that has arrived, and calls that fail at once.
         try await task.send(.string("b"))
         try await task.ping()
         task.receive { _ in note("receive") }
@@ -269,7 +269,7 @@ struct WebSocketMessageTests {
             ])
     }
 
-    @Test func `a receive whose Swift task is cancelled ends, and leaves the message for the next`() async throws {
+    @Test func `cancelling the Swift task of a receive ends it, and the next receive gets the message`() async throws {
         let mayTalk = ThreadGate()
         try await withWebSocket { connection in
             try connection.accept()
@@ -293,7 +293,7 @@ struct WebSocketMessageTests {
             mayTalk.open()
             try await received.count(reaches: 2)
             #expect(received.all == ["0", "1"])
-            // A message that is there is not lost, either: it is received, or left for the next.
+            // A message that has arrived is not lost either: it is received, or left for the next call.
             for round in 0..<50 {
                 try await task.send(.string("round \(round)"))
                 let waiting = Task { try await task.nextText() }
@@ -306,7 +306,7 @@ struct WebSocketMessageTests {
         }
     }
 
-    @Test func `several connections of one session keep their messages apart`() async throws {
+    @Test func `connections of one session do not mix their messages`() async throws {
         try await withWebSocket(echoing) { (peer, session) async throws in
             let tasks = (0..<20).map { session.webSocketTask(with: peer.url("/\($0)")) }
             try await withThrowingTaskGroup(of: Bool.self) { group in

@@ -24,7 +24,7 @@ struct WebSocketOverHTTP2Tests {
         try #require(URL(string: "wss://localhost:\(server.port)\(path)"))
     }
 
-    @Test func `a WebSocket is a stream of a connection that allows it`() async throws {
+    @Test func `a WebSocket uses a stream of an HTTP/2 connection that allows it`() async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             delegate: recorder, greeting: Self.allowed,
@@ -32,7 +32,7 @@ struct WebSocketOverHTTP2Tests {
                 guard request.method == "CONNECT" else { return .ok("page") }
                 return [
                     .headers([(":status", "200"), ("sec-websocket-protocol", "chat")]), .data(Self.text("hello"), ends: false),
-                    // "hi", masked, with its head.
+                    // "hi", masked, with its frame header.
                     .awaitBody(8), .data(Self.text("and more"), ends: false),
                     // A close frame with a code.
                     .awaitBody(16), .data(Self.closeFrame, ends: true),
@@ -64,7 +64,7 @@ struct WebSocketOverHTTP2Tests {
         }
     }
 
-    @Test func `also of one that leads through a proxy's tunnel`() async throws {
+    @Test func `a WebSocket uses a stream of an HTTP/2 connection through a tunnel`() async throws {
         let place = Watched(0)
         try await withTunnelProxy({ _ in .tunnel(to: place.read { $0 }) }) { (proxy) async throws in
             try await withHTTP2Scenario(
@@ -86,7 +86,7 @@ struct WebSocketOverHTTP2Tests {
     }
 
     @Test(arguments: [true, false])
-    func `a server that does not allow it is spoken to by HTTP/1.1`(hasConnection: Bool) async throws {
+    func `without the setting, a WebSocket uses HTTP/1.1`(hasConnection: Bool) async throws {
         let recorder = EventRecorder()
         let ordinary: HTTP2ScriptedServer.Greeting = { _ in [.settings()] }
         let greeting = hasConnection ? ordinary : Self.allowed
@@ -98,14 +98,14 @@ struct WebSocketOverHTTP2Tests {
             _ = try await server.head(hasConnection ? 1 : 0)
             task.cancel()
             _ = try await recorder.completion(of: task)
-            // Where no connection stands, none is made for HTTP/2.
+            // Without an existing connection, none is made for HTTP/2.
             #expect(server.protocols == (hasConnection ? ["h2", "http/1.1"] : ["http/1.1"]))
             #expect(server.requests.last?.method == "GET")
             #expect(server.requests.last?.header("upgrade") == "websocket")
         }
     }
 
-    @Test func `a server that takes the permission back breaks the protocol`() async throws {
+    @Test func `a server that withdraws the setting violates the protocol`() async throws {
         try await withHTTP2Scenario(
             greeting: Self.allowed,
             reply: { _ in [.settings([.enableConnectProtocol: 0]), .stall] }
@@ -117,7 +117,7 @@ struct WebSocketOverHTTP2Tests {
     }
 
     @Test(arguments: [HTTP2Frame.ErrorCode.cancel, .protocolError, .noError])
-    func `a stream that is reset is a connection that is lost`(code: HTTP2Frame.ErrorCode) async throws {
+    func `a reset stream fails the task as a lost connection`(code: HTTP2Frame.ErrorCode) async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             delegate: recorder, greeting: Self.allowed,
@@ -135,13 +135,13 @@ struct WebSocketOverHTTP2Tests {
             await #expect(throws: URLError.self) { try await task.receive() }
             #expect((try await recorder.completion(of: task).error as? URLError).map { brokenProtocol.contains($0.code) } == true)
             #expect(task.closeCode == .abnormalClosure)
-            // The connection serves on.
+            // The connection is still usable.
             #expect(try await session.text(server.url("/page")) == "page")
             #expect(server.connectionCount == 1)
         }
     }
 
-    @Test func `another status is no WebSocket`() async throws {
+    @Test func `another status fails the handshake`() async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             delegate: recorder, greeting: Self.allowed,
@@ -155,14 +155,14 @@ struct WebSocketOverHTTP2Tests {
         }
     }
 
-    @Test func `what is sent keeps within the windows, and an app that does not receive stops the server`() async throws {
+    @Test func `sending respects the flow-control windows, and back-pressure reaches the server`() async throws {
         let recorder = EventRecorder()
         let piece = [UInt8](repeating: 7, count: 100_000)
         try await withHTTP2Scenario(
             delegate: recorder, greeting: Self.allowed,
             reply: { request in
                 guard request.method == "CONNECT" else { return .ok("page") }
-                // 1,000,000 bytes, with 14 of a head.
+                // 1,000,000 bytes, with 14 of frame header.
                 return [.headers([(":status", "200")]), .awaitBody(1_000_014), .reach("sent")]
                     + [.data(WebSocketPeer.frame(2, piece), times: 100, ends: false), .data(Self.closeFrame, ends: true)]
             }
@@ -172,7 +172,7 @@ struct WebSocketOverHTTP2Tests {
             task.resume()
             try await task.send(.data(Data(count: 1_000_000)))
             try await server.reached("sent")
-            // It stands before its end, as 10 MB are more than waits for an app.
+            // The server is blocked before its end: 10 MB exceed the buffers for unread messages.
             let left = try await server.blocked(stream: server.requests[1].stream)
             #expect(left > 0)
             var count = 0

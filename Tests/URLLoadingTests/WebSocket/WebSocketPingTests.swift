@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Pings and pongs, of the app's and the server's (RFC 6455, sections 5.5.2 and 5.5.3).
+/// Pings and pongs of the app and of the server (RFC 6455, sections 5.5.2 and 5.5.3).
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketPingTests {
     @Test func `pong handlers are called in the order of the pings`() async throws {
@@ -43,7 +43,7 @@ struct WebSocketPingTests {
         }
     }
 
-    @Test func `the pong of the last ping answers those before it`() async throws {
+    @Test func `a pong for the latest ping answers the earlier ones too`() async throws {
         // "MAY elect to send a Pong frame for only the most recently processed Ping frame" (section 5.5.3).
         let payloads = Delivered<[UInt8]>()
         try await withWebSocket { connection in
@@ -61,7 +61,7 @@ struct WebSocketPingTests {
         }
     }
 
-    @Test func `pings of the server are answered with what they had`() async throws {
+    @Test func `the server's pings are answered with their payload`() async throws {
         let payloads: [[UInt8]] = [[], [0], Array("hello".utf8), [UInt8](repeating: 0xFF, count: 125)]
         let pongs = Delivered<WebSocketPeer.Frame>()
         try await withWebSocket { connection in
@@ -81,7 +81,7 @@ struct WebSocketPingTests {
         }
     }
 
-    @Test func `pings are answered while the app receives nothing`() async throws {
+    @Test func `pings are answered while the app does not receive`() async throws {
         let pongs = Delivered<[UInt8]>()
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
@@ -101,7 +101,7 @@ struct WebSocketPingTests {
         }
     }
 
-    @Test func `a pong that answers nothing is ignored`() async throws {
+    @Test func `an unsolicited pong is ignored`() async throws {
         let mayAnswer = ThreadGate()
         try await withWebSocket { connection in
             try connection.accept()
@@ -121,7 +121,7 @@ struct WebSocketPingTests {
             task.sendPing { calls("pong \($0 == nil)") }
             task.receive { _ in calls("message") }
             try await calls.count(reaches: 1)
-            #expect(calls.all == ["message"], "the pong with other bytes answers no ping")
+            #expect(calls.all == ["message"], "a pong with another payload answered the ping")
             mayAnswer.open()
             try await calls.count(reaches: 2)
             #expect(calls.all == ["message", "pong true"])
@@ -130,7 +130,7 @@ struct WebSocketPingTests {
         }
     }
 
-    @Test func `a ping whose pong does not come fails with the connection`() async throws {
+    @Test func `a ping without a pong fails with the connection`() async throws {
         let mayEnd = ThreadGate()
         try await withWebSocket { connection in
             try connection.accept()
@@ -149,9 +149,9 @@ struct WebSocketPingTests {
         }
     }
 
-    // MARK: The task's own
+    // MARK: Automatic pings
 
-    @Test func `a server that does not answer the task's own pings is taken for dead`() async throws {
+    @Test func `a server that does not answer the task's own pings times out`() async throws {
         let recorder = WebSocketRecorder()
         let count = Delivered<Int>()
         try await withWebSocket(delegate: recorder) { connection in
@@ -171,7 +171,7 @@ struct WebSocketPingTests {
         }
     }
 
-    @Test func `a server that answers is left alone, and the app's pings are counted apart`() async throws {
+    @Test func `a server that answers stays connected, and the app's pings are separate`() async throws {
         let pings = Delivered<Int>()
         try await withWebSocket { connection in
             try connection.accept()
@@ -190,7 +190,7 @@ struct WebSocketPingTests {
             task.resume()
             let calls = Delivered<Int>()
             for number in 0..<10 { task.sendPing { calls($0 == nil ? number : -1) } }
-            // The app's ten and three of the task's own.
+            // Ten of the app, and three of the task.
             try await pings.count(reaches: 13)
             try await task.send(.string("alive"))
             #expect(try await task.nextText() == "alive")
@@ -200,8 +200,8 @@ struct WebSocketPingTests {
         }
     }
 
-    @Test func `a server whose pong lies behind messages that the app does not receive is not dead`() async throws {
-        // Rule 15 of meetings: time in which the load could do nothing is no lateness.
+    @Test func `a pong behind unread messages does not time out`() async throws {
+        // Rule 15 of meetings: time in which the load can do nothing does not count.
         try await withWebSocket { connection in
             try connection.accept()
             let chunk = [UInt8](repeating: 1, count: 65_536)

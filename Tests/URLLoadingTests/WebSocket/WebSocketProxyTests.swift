@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// WebSockets through proxies: a tunnel, for ws as well (RFC 6455, section 4.1).
+/// WebSockets through proxies: both ws and wss use a tunnel (RFC 6455, section 4.1).
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketProxyTests {
     private static let refusal = "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=\"gate\"\r\nContent-Length: 3\r\n\r\nno!"
@@ -20,7 +20,7 @@ struct WebSocketProxyTests {
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// A server that greets, a proxy, and a session that goes through it.
+    /// A server that sends a greeting, a proxy, and a session that uses the proxy.
     private func withTunnel(
         isSecure: Bool = false, delegate: WebSocketRecorder = WebSocketRecorder(),
         settings: @escaping (Int) -> [AnyHashable: Any] = { proxyDictionary(http: $0, https: $0) },
@@ -41,7 +41,7 @@ struct WebSocketProxyTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `both schemes go through a tunnel`(isSecure: Bool) async throws {
+    @Test(arguments: [false, true]) func `ws and wss both use a tunnel`(isSecure: Bool) async throws {
         let recorder = WebSocketRecorder()
         try await withTunnel(isSecure: isSecure, delegate: recorder) { (server, proxy, session) async throws in
             let request = URLRequest(
@@ -63,7 +63,7 @@ struct WebSocketProxyTests {
         }
     }
 
-    @Test func `the proxy of http is that of ws`() async throws {
+    @Test func `ws uses the proxy for http`() async throws {
         try await withTunnel(settings: { proxyDictionary(http: $0) }) { (server, proxy, session) async throws in
             let task = session.webSocketTask(with: server.socketURL())
             task.resume()
@@ -72,7 +72,7 @@ struct WebSocketProxyTests {
         }
     }
 
-    @Test func `the proxy of https is that of wss`() async throws {
+    @Test func `wss uses the proxy for https`() async throws {
         try await withTunnel(isSecure: true, settings: { proxyDictionary(https: $0) }) { (server, proxy, session) async throws in
             let task = session.webSocketTask(with: server.socketURL())
             task.resume()
@@ -81,7 +81,7 @@ struct WebSocketProxyTests {
         }
     }
 
-    @Test func `an exception is reached directly`() async throws {
+    @Test func `a host in the exceptions list is connected directly`() async throws {
         try await withTunnel(settings: { proxyDictionary(http: $0, https: $0, ["ExceptionsList": ["localhost"]]) }) {
             (server, proxy, session) async throws in
             let task = session.webSocketTask(with: server.socketURL("/", host: "localhost"))
@@ -105,7 +105,7 @@ struct WebSocketProxyTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `a 407 to CONNECT is answered by the delegate`(isSecure: Bool) async throws {
+    @Test(arguments: [false, true]) func `the delegate answers a 407 to CONNECT`(isSecure: Bool) async throws {
         let spaces = Delivered<URLProtectionSpace>()
         var answers = WebSocketRecorder.Answers()
         answers.challenge = { challenge in
@@ -128,7 +128,7 @@ struct WebSocketProxyTests {
         }
     }
 
-    @Test func `a 407 that nobody answers fails the task, as for https`() async throws {
+    @Test func `an unanswered 407 fails the task, as for https`() async throws {
         let recorder = WebSocketRecorder()
         try await withTunnel(delegate: recorder, proxy: { _, _ in .say(Self.refusal) }) { (server, proxy, session) async throws in
             let task = session.webSocketTask(with: server.socketURL())
@@ -139,8 +139,8 @@ struct WebSocketProxyTests {
         }
     }
 
-    @Test func `bytes behind the proxy's 200 are the server's`() async throws {
-        // A proxy that says the server's part itself: what it sends right behind its 200 comes from the tunnel.
+    @Test func `bytes after the proxy's 200 belong to the server`() async throws {
+        // The proxy forges the server's response: the bytes directly after its 200 count as the server's.
         let recorder = WebSocketRecorder()
         try await withTunnel(
             delegate: recorder, proxy: { .tunnel(to: $1, extra: "HTTP/1.1 101 Forged\r\nUpgrade: websocket\r\n\r\n") }
@@ -154,7 +154,7 @@ struct WebSocketProxyTests {
         }
     }
 
-    @Test func `SOCKS 5 goes through, and the proxy is told the name`() async throws {
+    @Test func `a SOCKS 5 proxy is sent the host name`() async throws {
         try await withScriptedServer(reply: { .greeting($0).then(.stall) }) { (server) async throws in
             let name = Array("origin.test".utf8)
             let steps: [SOCKSProxy.Step] = [
@@ -175,7 +175,7 @@ struct WebSocketProxyTests {
         }
     }
 
-    @Test func `proxies that were not written for this project`() async throws {
+    @Test func `WebSockets through independent proxies`() async throws {
         let server = try WebSocketsServer.start(certificates.valid)
         defer { server.stop() }
         let tiny = try SmallServer.tinyproxy()

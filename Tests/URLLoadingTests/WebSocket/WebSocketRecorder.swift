@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A delegate of WebSocket tasks that writes down what it is told, in order, and answers as the test says.
+/// A WebSocket task delegate that records its callbacks in order, and answers as the test says.
 final class WebSocketRecorder: NSObject, URLSessionWebSocketDelegate, Sendable {
     struct Closing: Sendable, Equatable {
         var code: Int
@@ -26,7 +26,7 @@ final class WebSocketRecorder: NSObject, URLSessionWebSocketDelegate, Sendable {
         var closings: [Closing] = []
         var redirects: [URLRequest] = []
         var metrics: URLSessionTaskMetrics?
-        /// What the task said of itself when it opened, and when it was complete.
+        /// The task's properties when it opened and when it completed.
         var stateAtOpening: URLSessionTask.State?
         var closeCodeAtOpening: Int?
         var statusAtOpening: Int?
@@ -83,7 +83,7 @@ final class WebSocketRecorder: NSObject, URLSessionWebSocketDelegate, Sendable {
         return try await state.value { state in state.tasks[id].flatMap { $0.isComplete ? $0 : nil } }
     }
 
-    /// Waits for `didBecomeInvalid`, and says how often it came.
+    /// Waits for `didBecomeInvalid`, and returns how often it was called.
     func invalidation() async throws -> Int {
         try await state.value { $0.invalidations > 0 ? $0.invalidations : nil }
     }

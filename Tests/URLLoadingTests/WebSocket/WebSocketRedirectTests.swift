@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Redirects in a WebSocket's handshake, and what does not travel along.
+/// Redirects in the WebSocket handshake, and the credentials that must not follow them.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketRedirectTests {
     private static let secrets = [
@@ -22,7 +22,7 @@ struct WebSocketRedirectTests {
     private static func socket(_ request: RecordedRequest) -> ScriptedReply { .greeting(request).then(.stall) }
 
     @Test(arguments: [301, 302, 303, 307, 308])
-    func `a redirect within the origin is followed with a new key, and the delegate is asked`(status: Int) async throws {
+    func `a redirect within the origin is followed with a new key, and the delegate is called`(status: Int) async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder, reply: { $0.path == "/a" ? .redirect(status, to: "b?x") : Self.socket($0) }
@@ -43,8 +43,8 @@ struct WebSocketRedirectTests {
         }
     }
 
-    @Test(arguments: ["http", "ws"]) func `credentials stay within the origin`(scheme: String) async throws {
-        // As for http, and http://host:port is the origin of ws://host:port.
+    @Test(arguments: ["http", "ws"]) func `credentials follow a redirect within the origin`(scheme: String) async throws {
+        // As for http; http://host:port is the same origin as ws://host:port.
         let place = Watched("")
         try await withScenario(
             reply: { $0.path == "/a" ? .redirect(302, to: place.read { $0 }) : Self.socket($0) }
@@ -58,7 +58,7 @@ struct WebSocketRedirectTests {
         }
     }
 
-    @Test(arguments: ["http", "ws"]) func `they do not reach another port or host, nor come back from it`(
+    @Test(arguments: ["http", "ws"]) func `credentials do not follow a redirect to another host or port, nor return from it`(
         scheme: String
     ) async throws {
         let back = Watched("")
@@ -85,8 +85,7 @@ struct WebSocketRedirectTests {
         }
     }
 
-    @Test(arguments: ["https", "wss"]) func `into TLS, and not back into the clear with credentials`(scheme: String) async throws
-    {
+    @Test(arguments: ["https", "wss"]) func `redirects to TLS and to cleartext drop credentials`(scheme: String) async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(reply: Self.socket) { (clear) async throws in
             let last = "\(scheme == "https" ? "http" : "ws")://localhost:\(clear.port)/c"
@@ -113,7 +112,7 @@ struct WebSocketRedirectTests {
         }
     }
 
-    @Test func `credentials do not go from wss to ws of the same server's name`() async throws {
+    @Test func `credentials do not follow a redirect from wss to ws`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(reply: Self.socket) { (clear) async throws in
             let target = "ws://127.0.0.1:\(clear.port)/b"
@@ -130,7 +129,7 @@ struct WebSocketRedirectTests {
         }
     }
 
-    @Test func `a circle ends with its own error`() async throws {
+    @Test func `a redirect loop fails with its own error`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(delegate: recorder, reply: { .redirect(302, to: "/\($0.order)") }) {
             (server, session) async throws in
@@ -142,7 +141,7 @@ struct WebSocketRedirectTests {
         }
     }
 
-    @Test func `a refused redirect is an answer that does not open`() async throws {
+    @Test func `a redirect that the delegate refuses fails the handshake`() async throws {
         var answers = WebSocketRecorder.Answers()
         answers.redirect = { _, _ in nil }
         let recorder = WebSocketRecorder(answers)
@@ -157,7 +156,7 @@ struct WebSocketRedirectTests {
     }
 
     @Test(arguments: ["ftp://127.0.0.1/", "myapp://x/", "file:///etc/hostname", "data:,x", "mailto:a@b.example"])
-    func `a redirect to where no WebSocket is fails`(location: String) async throws {
+    func `a redirect to another scheme fails`(location: String) async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .redirect(302, to: location) }) {
             (server, session) async throws in
@@ -169,7 +168,7 @@ struct WebSocketRedirectTests {
         }
     }
 
-    @Test func `an http load is not led into a WebSocket`() async throws {
+    @Test func `an http load does not follow a redirect to a WebSocket`() async throws {
         try await withScenario(
             reply: { $0.path == "/a" ? .redirect(302, to: "ws://\($0.header("Host") ?? "")/b") : Self.socket($0) }
         ) { (server, session) async throws in
@@ -178,7 +177,7 @@ struct WebSocketRedirectTests {
         }
     }
 
-    @Test func `a redirect without a place is an answer that does not open`() async throws {
+    @Test func `a redirect without a Location fails the handshake`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .status(302, body: "where?") }) {
             (server, session) async throws in

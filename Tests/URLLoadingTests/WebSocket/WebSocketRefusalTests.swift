@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Answers to a WebSocket's handshake that do not open it.
+/// Responses that fail the WebSocket handshake.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketRefusalTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var name: String
-        /// The whole head, with `ACCEPT` for the right value.
+        /// The head of the response, with `ACCEPT` for the right value.
         var head: String
         var testDescription: String { name }
 
@@ -30,7 +30,7 @@ struct WebSocketRefusalTests {
     private static let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\n"
     private static let accept = "Sec-WebSocket-Accept: ACCEPT\r\n"
 
-    /// RFC 6455, section 4.1, the client's checks in their order.
+    /// RFC 6455, section 4.1: the client's checks, in order.
     static let rows = [
         Row("no Accept", upgrade),
         Row("an empty Accept", upgrade + "Sec-WebSocket-Accept:\r\n"),
@@ -65,7 +65,7 @@ struct WebSocketRefusalTests {
         Row("no HTTP", "", status: "\u{1}\u{2}\u{3}"),
     ]
 
-    @Test(arguments: rows) func `an answer that is no acceptance fails the handshake`(row: Row) async throws {
+    @Test(arguments: rows) func `an invalid response fails the handshake`(row: Row) async throws {
         let recorder = WebSocketRecorder()
         let rest = Delivered<Int>()
         try await withWebSocket(delegate: recorder) { connection in
@@ -85,7 +85,7 @@ struct WebSocketRefusalTests {
                 #expect(record.code == .networkConnectionLost || record.code == .badServerResponse)
             } else {
                 #expect(record.code == .badServerResponse, "\(String(describing: record.error))")
-                // Nothing was said to a server that did not accept.
+                // Nothing was sent to a server that did not accept.
                 #expect(try await rest.value == 0)
             }
             #expect(record.letters == "cME" && record.closings.isEmpty)
@@ -95,7 +95,7 @@ struct WebSocketRefusalTests {
     }
 
     @Test(arguments: [200, 201, 204, 300, 304, 400, 401, 403, 404, 407, 426, 429, 500, 503])
-    func `another status is badServerResponse, and the task has the response`(status: Int) async throws {
+    func `another status fails with badServerResponse, and the task has the response`(status: Int) async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder,
@@ -117,7 +117,7 @@ struct WebSocketRefusalTests {
         }
     }
 
-    @Test func `a handshake that only a cache may answer is refused`() async throws {
+    @Test func `a handshake that only the cache may answer fails`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(delegate: recorder, reply: { .greeting($0).then(.stall) }) { (server, session) async throws in
             let task = session.webSocketTask(
@@ -128,7 +128,7 @@ struct WebSocketRefusalTests {
         }
     }
 
-    @Test func `the body of a refusal is not waited for`() async throws {
+    @Test func `the task does not wait for the body of a refusal`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder,
@@ -149,7 +149,7 @@ struct WebSocketRefusalTests {
         }
     }
 
-    @Test func `a head without end is bounded`() async throws {
+    @Test func `an endless head is limited`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder, reply: { _ in [.write("HTTP/1.1 101 Switching\r\n"), .endlessly("X-Field: more\r\n")] }
@@ -162,7 +162,7 @@ struct WebSocketRefusalTests {
         }
     }
 
-    @Test func `a server that is not there, and a name that is none`() async throws {
+    @Test func `an unreachable server and an unknown host name fail the task`() async throws {
         let recorder = WebSocketRecorder()
         try await withSession(delegate: recorder) { (session) async throws in
             let port = try RefusingPort()
@@ -182,8 +182,8 @@ struct WebSocketRefusalTests {
         }
     }
 
-    @Test func `a handshake on a kept connection that is closed is made again, once`() async throws {
-        // GET is idempotent (behaviour, A22), and nothing was a WebSocket yet.
+    @Test func `a handshake on a reused connection that closes is retried once`() async throws {
+        // GET is idempotent (behaviour, A22), and the connection was not a WebSocket yet.
         let recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder,
@@ -200,7 +200,7 @@ struct WebSocketRefusalTests {
         }
     }
 
-    @Test func `a connection lost after the 101 is not made again`() async throws {
+    @Test func `a connection lost after the 101 is not retried`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(delegate: recorder, reply: { ScriptedReply.webSocket($0).then(.close) }) {
             (server, session) async throws in
@@ -213,7 +213,7 @@ struct WebSocketRefusalTests {
         }
     }
 
-    // MARK: Extensions that were offered
+    // MARK: Extensions
 
     @Test(arguments: [
         "permessage-deflate", "permessage-deflate; server_no_context_takeover", "permessage-deflate; client_no_context_takeover",
@@ -221,7 +221,7 @@ struct WebSocketRefusalTests {
         "permessage-deflate;server_no_context_takeover", "permessage-deflate; server_max_window_bits=15",
         "permessage-deflate; server_max_window_bits=\"9\"",
     ])
-    func `compression is accepted in the server's words`(value: String) async throws {
+    func `compression is accepted in any valid form`(value: String) async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             try connection.accept("Sec-WebSocket-Extensions: \(value)\r\n")
@@ -249,7 +249,7 @@ struct WebSocketRefusalTests {
         "permessage-deflate, x-foo", "x-foo", "permessage-deflate;", "permessage-deflate; ;", "permessage-deflate; =9",
         "permessage-deflate; server_max_window_bits=\"9", "x-webkit-deflate-frame", "permessage-bzip2",
     ])
-    func `compression in words that were not offered, or are none, fails the handshake`(value: String) async throws {
+    func `compression parameters that are invalid or not offered fail the handshake`(value: String) async throws {
         let recorder = WebSocketRecorder()
         let rest = Delivered<Int>()
         try await withWebSocket(delegate: recorder) { connection in
@@ -265,7 +265,7 @@ struct WebSocketRefusalTests {
         }
     }
 
-    @Test func `two fields that accept it twice fail the handshake`() async throws {
+    @Test func `accepting compression twice fails the handshake`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             try connection.accept(String(repeating: "Sec-WebSocket-Extensions: permessage-deflate\r\n", count: 2))
@@ -278,7 +278,7 @@ struct WebSocketRefusalTests {
         }
     }
 
-    @Test func `compression is offered once, and where it is asked for alone`() async throws {
+    @Test func `compression is offered once, and only if requested`() async throws {
         let recorder = WebSocketRecorder()
         let offers = Delivered<String?>()
         try await withWebSocket(delegate: recorder) { connection in
@@ -290,7 +290,7 @@ struct WebSocketRefusalTests {
                 #expect(!task.offersCompression)
                 task.offersCompression = isOffered
                 task.resume()
-                // A server that does not accept it is spoken to without.
+                // A server that does not accept it is used without compression.
                 try await task.send(.string("plain"))
                 #expect(try await task.nextText() == "plain")
             }

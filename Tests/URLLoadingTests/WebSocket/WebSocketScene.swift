@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a message is on the wire: an opcode and its payload.
+/// A message on the wire: an opcode and a payload.
 struct WireMessage: Sendable, Hashable {
     var opcode: UInt8
     var payload: [UInt8]
@@ -38,7 +38,7 @@ extension WebSocketPeer.Frame {
     var wire: WireMessage { WireMessage(opcode: opcode, payload: payload) }
 }
 
-/// Runs a test with a server of WebSocket whose bytes the test decides, and a session.
+/// Runs a test with a WebSocket server whose bytes the test scripts, and a session.
 func withWebSocket(
     delegate: (any URLSessionDelegate)? = nil, configure: (URLSessionConfiguration) -> Void = { _ in },
     _ script: @escaping @Sendable (WebSocketPeer.Connection) throws -> Void,
@@ -49,14 +49,14 @@ func withWebSocket(
     try await withSession(delegate: delegate, configure) { session in try await test(peer, session) }
 }
 
-/// What a server does that echoes.
+/// Accepts and echoes.
 let echoing: @Sendable (WebSocketPeer.Connection) throws -> Void = { connection in
     try connection.accept()
     try connection.echo()
 }
 
 extension URLSessionWebSocketTask {
-    /// The next message, as on the wire.
+    /// The next message as on the wire.
     func next() async throws -> WireMessage { try await receive().wire }
 
     func nextText() async throws -> String { String(decoding: try await next().payload, as: UTF8.self) }
@@ -71,7 +71,7 @@ extension URLSessionWebSocketTask {
     }
 }
 
-/// Lets real time pass that others count, without sleeping: by loads of a silent server that time out one after the other.
+/// Waits in real time without sleeping: loads of a silent server time out one after the other.
 func waitOut(_ seconds: TimeInterval, times: Int = 1) async throws {
     try await withScriptedServer(reply: { _ in [.stall] }) { (silent) async throws in
         try await withSession { (session) async throws in
@@ -84,17 +84,17 @@ func waitOut(_ seconds: TimeInterval, times: Int = 1) async throws {
     }
 }
 
-/// Makes round trips on another connection, so that what is on its way has arrived.
+/// Makes round trips on another connection, so that everything in transit has arrived.
 func settle(_ session: URLSession, times: Int = 20) async throws {
     try await withScriptedServer(reply: { _ in .ok() }) { (server) async throws in
         for _ in 0..<times { _ = try await session.data(from: server.url()) }
     }
 }
 
-// MARK: Handshakes of scripted servers, which speak TLS as well
+// MARK: Handshakes of scripted servers, also over TLS
 
 extension ScriptedReply {
-    /// A 101 with a message and a close frame behind it; the server's direction ends with it, so that the client waits for nothing.
+    /// A 101, a message and a close frame; then the server closes its side, so that the client waits for nothing.
     static func greeting(_ request: RecordedRequest, _ fields: [(String, String)] = []) -> ScriptedReply {
         .webSocket(request, fields, then: WebSocketPeer.frame(1, Array("hello".utf8)) + WebSocketPeer.frame(8, [0x03, 0xE8]))
             .then(.shutdownOutput)
@@ -102,7 +102,7 @@ extension ScriptedReply {
 }
 
 extension ScriptedServer {
-    /// A URL at this server whose scheme is ws or wss.
+    /// A ws or wss URL of this server.
     func socketURL(_ path: String = "/", host: String? = nil, user: String? = nil) -> URL {
         let text = "ws" + url(path, host: host, user: user).absoluteString.dropFirst(4)
         guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }

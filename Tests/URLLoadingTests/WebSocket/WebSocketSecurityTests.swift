@@ -24,7 +24,7 @@ struct WebSocketSecurityTests {
 
     // MARK: Trust
 
-    @Test func `wss is TLS, and the delegate is asked about trust`() async throws {
+    @Test func `wss uses TLS, and the delegate is asked about trust`() async throws {
         let spaces = Delivered<URLProtectionSpace>()
         var answers = WebSocketRecorder.Answers()
         answers.challenge = { challenge in
@@ -50,7 +50,7 @@ struct WebSocketSecurityTests {
         }
     }
 
-    @Test func `a certificate that is not trusted fails, unless the delegate trusts it`() async throws {
+    @Test func `an untrusted certificate fails the task unless the delegate trusts it`() async throws {
         for (identity, code) in [
             (certificates.unknownAuthority, URLError.Code.serverCertificateHasUnknownRoot),
             (certificates.expired, .serverCertificateHasBadDate), (certificates.wrongHost, .serverCertificateUntrusted),
@@ -94,7 +94,7 @@ struct WebSocketSecurityTests {
         }
     }
 
-    @Test func `messages go by TLS, large and small`() async throws {
+    @Test func `small and large messages pass over TLS`() async throws {
         try await withScenario(
             identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] },
             reply: { request in
@@ -112,7 +112,7 @@ struct WebSocketSecurityTests {
         }
     }
 
-    @Test func `an end of TLS without a word is a loss`() async throws {
+    @Test func `a TLS connection that closes without a close frame fails the task`() async throws {
         for isAbrupt in [false, true] {
             let recorder = WebSocketRecorder()
             try await withScenario(
@@ -127,7 +127,7 @@ struct WebSocketSecurityTests {
         }
     }
 
-    @Test func `wss to a server in clear, and ws to one of TLS, fail`() async throws {
+    @Test func `wss to a cleartext server and ws to a TLS server fail`() async throws {
         var recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder, greeting: { _ in [.awaitBytes(5), .write("HTTP/1.1 400 No\r\n\r\n"), .close] }, reply: Self.socket
@@ -148,7 +148,7 @@ struct WebSocketSecurityTests {
         }
     }
 
-    @Test func `http/1.1 alone is offered, beside a connection of HTTP/2 as well`() async throws {
+    @Test func `only http/1.1 is offered, even besides an HTTP/2 connection`() async throws {
         let caddy = try CaddyServer.start(certificates.valid)
         defer { caddy.stop() }
         try caddy.put(Array("page".utf8), at: "/page")
@@ -161,18 +161,18 @@ struct WebSocketSecurityTests {
             let task = session.webSocketTask(with: url)
             task.resume()
             let record = try await recorder.completion(of: task)
-            // Caddy's files know no WebSocket: it answers, by HTTP/1.1.
+            // Caddy's file server does not support WebSockets: it responds 200 over HTTP/1.1.
             #expect(record.code == .badServerResponse)
             #expect(record.metrics?.transactionMetrics.map(\.networkProtocolName) == ["http/1.1"])
             #expect((task.response as? HTTPURLResponse)?.statusCode == 200)
-            // And http keeps what it had.
+            // http loads still use the existing connection.
             #expect(try await session.text(caddy.url("/page")) == "page")
         }
     }
 
     // MARK: HSTS
 
-    @Test func `a host that asked for TLS is spoken to over wss`() async throws {
+    @Test func `a ws URL of an HSTS host uses wss`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
             identity: certificates.valid, delegate: recorder, configure: { $0.tlsTrustRoots = [certificates.root] },
@@ -191,7 +191,7 @@ struct WebSocketSecurityTests {
         }
     }
 
-    @Test func `a 101 over wss says it for http, and one over ws says nothing`() async throws {
+    @Test func `an HSTS field in a 101 counts over wss, and is ignored over ws`() async throws {
         try await withScriptedServer(reply: { .greeting($0, [(Self.field, "max-age=1000")]).then(.stall) }) {
             (clear) async throws in
             try await withScenario(
@@ -214,7 +214,7 @@ struct WebSocketSecurityTests {
         }
     }
 
-    @Test func `nothing is said in clear to a host that asked for TLS`() async throws {
+    @Test func `no cleartext is sent to an HSTS host`() async throws {
         let recorder = WebSocketRecorder()
         try await withScriptedServer(greeting: { _ in [.awaitBytes(5), .reset] }, reply: Self.socket) { (clear) async throws in
             try await withScenario(
@@ -237,7 +237,7 @@ struct WebSocketSecurityTests {
 
     // MARK: App Transport Security
 
-    /// A session whose requests all go to a server as their proxy: names need not be looked up.
+    /// A session that uses the server as a proxy for all requests: names need no lookup.
     private func withProxy(
         _ dictionary: [String: Any]?, delegate: WebSocketRecorder, test: (TunnelProxy, URLSession) async throws -> Void
     ) async throws {
@@ -254,7 +254,7 @@ struct WebSocketSecurityTests {
         }
     }
 
-    @Test func `ws to a name is refused, and nothing is sent`() async throws {
+    @Test func `ws to a host name is refused, and nothing is sent`() async throws {
         let recorder = WebSocketRecorder()
         try await withProxy(nil, delegate: recorder) { (proxy, session) async throws in
             for host in ["www.example.com", "WWW.Example.COM", "localhost.example"] {
@@ -270,7 +270,7 @@ struct WebSocketSecurityTests {
         }
     }
 
-    @Test func `local names and addresses are exempt, and what the app allows`() async throws {
+    @Test func `local names, addresses and exceptions are exempt`() async throws {
         let recorder = WebSocketRecorder()
         try await withProxy(nil, delegate: recorder) { (proxy, session) async throws in
             for host in ["printer", "printer.local", "10.0.0.1", "[2001:db8::1]"] {
@@ -293,7 +293,7 @@ struct WebSocketSecurityTests {
         }
     }
 
-    @Test func `a redirect into the clear is refused`() async throws {
+    @Test func `a redirect to ws is refused`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
             identity: certificates.valid, delegate: recorder, configure: { $0.tlsTrustRoots = [certificates.root] },

@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Ends that come while the app receives nothing, which leaves what was sent unread.
+/// Connections that end while the app does not receive, with unread messages.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketUnreadTests {
     private static let message = [UInt8](repeating: 7, count: 65_000)
-    /// A little more than waits for an app.
+    /// Slightly more than the buffer for unread messages.
     private static let count = 30
 
-    @Test func `a connection that ends while the app receives nothing is a loss, and what came is received`() async throws {
+    @Test func `messages received before the connection was lost can still be read`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             try connection.accept()
@@ -34,7 +34,7 @@ struct WebSocketUnreadTests {
         }
     }
 
-    @Test func `a server that talks on after the app has closed is heard no more, and its close frame counts`() async throws {
+    @Test func `messages after the app's close are discarded, and the server's close frame counts`() async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             try connection.accept()
@@ -50,7 +50,7 @@ struct WebSocketUnreadTests {
             task.cancel(with: .normalClosure, reason: nil)
             let record = try await recorder.completion(of: task)
             #expect(record.closings.map(\.code) == [1001] && record.error == nil)
-            // 26 MB were said.
+            // 26 MB were sent.
             #expect(try ProcessProbe.residentBytes() - before < 16 << 20)
         }
     }
