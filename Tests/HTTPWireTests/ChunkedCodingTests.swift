@@ -87,13 +87,13 @@ import Testing
         ("NUL in a trailer", "0\r\na: \0\r\n\r\n", "failed nulByte"),
     ]
 
-    @Test func `chunks are read as RFC 9112 section 7-1 says`() {
+    @Test func `chunks are parsed as in RFC 9112 section 7-1`() {
         for (why, body, outcome) in Self.bodies {
             ResponseRow(why, Self.head + body, Self.prefix + outcome).check(#_sourceLocation)
         }
     }
 
-    @Test func `extensions and trailers beyond the limits are refused`() {
+    @Test func `extensions and trailers beyond the limits fail`() {
         var limits = ResponseParser.Limits()
         limits.chunkExtensionBytes = 10
         limits.trailerBytes = 12
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func `what we write can be read`() throws {
+    @Test func `written chunks parse back`() throws {
         var bytes = Array(Self.head.utf8)
         var expected = ""
         for length in [1, 9, 15, 16, 17, 255, 256, 4095, 4096, 70_000] {
@@ -131,13 +131,13 @@ import Testing
         #expect(trailing.outcome == Self.prefix + "body \(expected) / end [Digest=abc|X=] / reusable")
     }
 
-    @Test func `chunk heads are hexadecimal`() {
+    @Test func `chunk sizes are written in hexadecimal`() {
         let heads = [0, 1, 10, 15, 16, 255, 4096, Int.max]
             .map { String(decoding: ChunkedBody.frameHead(length: $0), as: UTF8.self) }
         #expect(heads == ["0\r\n", "1\r\n", "a\r\n", "f\r\n", "10\r\n", "ff\r\n", "1000\r\n", "7fffffffffffffff\r\n"])
     }
 
-    @Test func `trailers that say something else than meant are refused`() throws {
+    @Test func `trailers that would be read differently are refused`() throws {
         #expect(try ChunkedBody.end(trailers: HeaderBlock()) == ChunkedBody.lastChunk)
         #expect(throws: InvalidRequest.fieldValue(name: "a")) {
             try ChunkedBody.end(trailers: HeaderBlock([("a", "b\r\nc: d")]))

@@ -15,12 +15,12 @@ import Testing
     private func recognized(_ text: String) -> FieldName { recognized(Array(text.utf8)) }
 
     private func recognized(_ text: [UInt8]) -> FieldName {
-        // Among other bytes, which do not matter.
+        // Surrounded by other bytes, which must not matter.
         let bytes = [0x0A] + text + [UInt8(ascii: ":")]
         return bytes.withUnsafeBytes { FieldName($0, 1, text.count) }
     }
 
-    @Test func `every known name is recognised, whatever the case of its letters is`() {
+    @Test func `every known name is recognised in any case`() {
         #expect(FieldName.known.count == Set(FieldName.known.map(\.text)).count)
         for (name, text) in FieldName.known {
             let odd = String(text.enumerated().map { $0 % 2 == 0 ? Character($1.uppercased()) : $1 })
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `each name is the one that it is called by`() {
+    @Test func `each name has the right spelling`() {
         let table: [(FieldName, String)] = [
             (.acceptRanges, "accept-ranges"), (.age, "age"), (.altSvc, "alt-svc"), (.authorization, "authorization"),
             (.cacheControl, "cache-control"), (.connection, "connection"), (.contentEncoding, "content-encoding"),
@@ -44,14 +44,14 @@ import Testing
         for (name, text) in table { #expect(recognized(text) == name, "\(text)") }
     }
 
-    @Test func `the fields of a connection are told from those of a message`() {
+    @Test func `connection fields are distinguished from message fields`() {
         let texts = FieldName.ofConnection.map { "\($0)" }
         #expect(texts == ["connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"])
         for (name, text) in FieldName.known { #expect(name.isConnectionSpecific == texts.contains(text), "\(text)") }
         #expect(!FieldName.other.isConnectionSpecific)
     }
 
-    @Test func `what differs from a known name in one byte, or in length, is another name`() {
+    @Test func `a name that differs from a known one in one byte or in length is unknown`() {
         let texts = Set(FieldName.known.map(\.text))
         for (_, text) in FieldName.known {
             let bytes = Array(text.utf8)
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `a block tells known names from those that are not, and from each other`() {
+    @Test func `a block finds known names and distinguishes them`() {
         for (name, text) in FieldName.known {
             var block = HeaderBlock([("X-Other", "1"), (text.uppercased(), "a"), ("x-more", "2"), (text, "b")])
             #expect(block.contains(name))
@@ -90,7 +90,7 @@ import Testing
         #expect(!HeaderBlock([("X-Other", "1")]).contains(.other))
     }
 
-    @Test func `a name with a carriage return where a known one has a hyphen is no field`() throws {
+    @Test func `a carriage return instead of the hyphen of a known name is malformed`() throws {
         let text = "HTTP/1.1 200 OK\r\nContent\rLength: 5\r\n\r\n"
         var parser = ResponseParser()
         parser.begin(.other)

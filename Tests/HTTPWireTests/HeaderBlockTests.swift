@@ -14,7 +14,7 @@ import Testing
 @Suite struct `Header blocks` {
     private let block = HeaderBlock([("Accept", "a"), ("X", "1"), ("accept", "b"), ("Y", "")])
 
-    @Test func `names compare without regard to case`() {
+    @Test func `names are case-insensitive`() {
         #expect(block.first("ACCEPT") == "a")
         #expect(block.all("aCCept") == ["a", "b"])
         #expect(block.joined("accept") == "a, b")
@@ -27,7 +27,7 @@ import Testing
         #expect(HeaderBlock([("A", "1")]).hashValue == HeaderBlock([("a", "1")]).hashValue)
     }
 
-    @Test func `setting replaces every line at the place of the first`() {
+    @Test func `setting a field replaces all its lines at the position of the first`() {
         var block = block
         block.set("accept", "c")
         #expect(block.description == "accept: c\nX: 1\nY: ")
@@ -38,20 +38,20 @@ import Testing
         #expect(block.description == "accept: c\nY: \nZ: 2")
     }
 
-    @Test func `blocks are joined in order`() {
+    @Test func `appending a block keeps the order`() {
         var joined = HeaderBlock([("A", "1")])
         joined.append(contentsOf: block)
         #expect(joined.fields.map(\.name) == ["A", "Accept", "X", "accept", "Y"])
         #expect(joined.fields.map(\.value) == ["1", "a", "1", "b", ""])
     }
 
-    @Test func `tokens are found in lists`() {
+    @Test func `hasToken finds tokens in lists`() {
         let block = HeaderBlock([("Connection", "keep-alive , Upgrade"), ("connection", ",close,")])
         for token in ["keep-alive", "upgrade", "CLOSE"] { #expect(block.hasToken(token, in: .connection)) }
         for token in ["keep", "alive", "clos", ""] { #expect(!block.hasToken(token, in: .connection)) }
     }
 
-    @Test func `values that are not UTF-8 are ISO 8859-1`() {
+    @Test func `values that are not UTF-8 are decoded as ISO 8859-1`() {
         let block = HeaderBlock(
             bytes: [0x61, 0xE9, 0x62, 0xC3, 0xA9],
             lines: [
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: UInt64(0)..<200)
-    func `a name is found exactly where it is, however the block came to have it`(seed: UInt64) {
+    func `index finds a name after any sequence of changes`(seed: UInt64) {
         var numbers = SeededNumbers(seed: seed)
         let names = [
             "Host", "host", "ETag", "Etag", "Date", "Age", "Via", "X-A", "x-b", "Content-Type", "Content-Length", "", "_", "-",

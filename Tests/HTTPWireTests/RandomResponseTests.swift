@@ -43,7 +43,7 @@ import Testing
         return bytes
     }
 
-    @Test func `mutated responses end, and the same way however they are cut`() {
+    @Test func `mutated responses end, and parse the same in any pieces`() {
         var limits = ResponseParser.Limits()
         for seed in 0..<3_000 as Range<UInt64> {
             var numbers = SeededNumbers(seed: seed)

@@ -17,7 +17,7 @@ import Testing
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test func `a head is written as RFC 9112 says`() throws {
+    @Test func `a head is written as in RFC 9112`() throws {
         let head = RequestHead(
             method: "GET",
             target: "/a?b=c",
@@ -28,7 +28,7 @@ import Testing
         #expect(RequestSerializer.encodedLength(of: head) == text.utf8.count)
     }
 
-    @Test func `fields that are laid out are written as they would be else, and so are they once they were changed`() throws {
+    @Test func `laid-out fields are written like others, even after changes`() throws {
         var block = HeaderBlock([("Host", "example.com"), ("X-Left", "1"), ("Accept", "*/*"), ("Empty", "")])
         block.remove("x-left")
         let ready = try block.laidOut()
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `fields that may not be written are not laid out, and what is added to others is judged`() throws {
+    @Test func `invalid fields are not laid out, and fields added later are validated`() throws {
         #expect(throws: InvalidRequest.fieldValue(name: "x")) { try HeaderBlock([("x", "a\nb")]).laidOut() }
         var block = try HeaderBlock([("x", "a")]).laidOut()
         block.append("y", "a\r\nb")
@@ -62,13 +62,13 @@ import Testing
         #expect(try HeaderBlock().laidOut().isEmpty)
     }
 
-    @Test func `a head is written behind what is there`() throws {
+    @Test func `a head is appended to existing bytes`() throws {
         var bytes = Array("abc".utf8)
         try RequestSerializer.append(RequestHead(method: "OPTIONS", target: "*", headers: HeaderBlock()), to: &bytes)
         #expect(String(decoding: bytes, as: UTF8.self) == "abcOPTIONS * HTTP/1.1\r\n\r\n")
     }
 
-    @Test func `a buffer that is large enough is written into, another is not`() throws {
+    @Test func `a head is only written into a buffer that is large enough`() throws {
         let head = RequestHead(method: "PUT", target: "/", headers: HeaderBlock([("Host", "a")]))
         let length = RequestSerializer.encodedLength(of: head)
         var room = [UInt8](repeating: 0x23, count: length + 2)
@@ -94,7 +94,7 @@ import Testing
         ("empty", "", "a", .fieldName("")),
         ("not ASCII", "é", "a", .fieldName("é")),
     ])
-    func `a field that a peer would read as something else is refused`(
+    func `a field that a peer could read differently is refused`(
         why: String,
         name: String,
         value: String,
@@ -106,7 +106,7 @@ import Testing
         #expect(!expected.message.isEmpty)
     }
 
-    @Test func `what was judged before is not judged again and all else is`() throws {
+    @Test func `only fields that were not validated before are validated`() throws {
         var judged = HeaderBlock([("Accept", "*/*"), ("Accept-Language", "en")])
         judged.markAsValidated()
         func block(_ change: (inout HeaderBlock) -> Void) -> RequestHead {
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func `a method that is no token is refused`() {
+    @Test func `a method that is not a token is refused`() {
         for method in ["", "G ET", "GET\r\n", "GET\n", "G\0", "G:", "GÉT", "GET / HTTP/1.1\r\nEvil:"] {
             #expect(throws: InvalidRequest.method, "\(method.debugDescription)") {
                 try written(RequestHead(method: method, target: "/", headers: HeaderBlock()))
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func `a target with white space, controls or other than ASCII is refused`() {
+    @Test func `a target with white space, controls or non-ASCII bytes is refused`() {
         for target in ["", "/ ", "/a b", "/\r\n", "/a\n", "/\0", "/\t", "/\u{7F}", "/é"] {
             #expect(throws: InvalidRequest.target, "\(target.debugDescription)") {
                 try written(RequestHead(method: "GET", target: target, headers: HeaderBlock()))
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func `every refusal says which part it means`() {
+    @Test func `each error names the invalid part`() {
         let all: [InvalidRequest] = [.method, .target, .fieldName("a b"), .fieldValue(name: "c"), .bufferTooSmall]
         #expect(Set(all.map(\.message)).count == all.count)
         #expect(InvalidRequest.fieldName("a\r\nb").message == "the field name \"a\\r\\nb\" is not a token")

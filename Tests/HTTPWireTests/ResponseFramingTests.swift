@@ -289,26 +289,26 @@ import Testing
     ]
 
     @Test(arguments: lengths)
-    func `content ends where Content-Length says, or the connection`(_ row: ResponseRow) {
+    func `content ends with Content-Length or the connection`(_ row: ResponseRow) {
         row.check(#_sourceLocation)
     }
 
     @Test(arguments: withoutContent)
-    func `some responses have no content whatever they say`(_ row: ResponseRow) {
+    func `some responses never have content`(_ row: ResponseRow) {
         row.check(#_sourceLocation)
     }
 
     @Test(arguments: transferEncodings)
-    func `the last transfer coding says where content ends`(_ row: ResponseRow) {
+    func `the last transfer coding determines the end of the content`(_ row: ResponseRow) {
         row.check(#_sourceLocation)
     }
 
     @Test(arguments: persistence)
-    func `a connection persists as RFC 9112 section 9-3 says`(_ row: ResponseRow) {
+    func `a connection persists as in RFC 9112 section 9-3`(_ row: ResponseRow) {
         row.check(#_sourceLocation)
     }
 
-    @Test func `what follows a complete response is left alone`() {
+    @Test func `bytes after a complete response are not consumed`() {
         for (kind, text, left) in [
             (ResponseParser.RequestKind.other, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n", 17),
             (.other, "HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\nhello", 5),
@@ -322,7 +322,7 @@ import Testing
         }
     }
 
-    @Test func `content that went past the parser counts as received`() throws {
+    @Test func `skipped content counts as received`() throws {
         var parser = ResponseParser()
         parser.begin(.other)
         parser.skip(1)
@@ -344,7 +344,7 @@ import Testing
         #expect(parser.isIdle == true)
     }
 
-    @Test func `one parser reads one response after another`() throws {
+    @Test func `one parser parses several responses`() throws {
         var parser = ResponseParser()
         let bytes = Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;x\r\na\r\n0\r\nt: u\r\n\r\n".utf8)
         for _ in 0..<3 {

@@ -86,11 +86,11 @@ import Testing
     ]
 
     @Test(arguments: statusLines)
-    func `status lines are read as RFC 9112 section 4 says`(_ row: ResponseRow) {
+    func `status lines are parsed as in RFC 9112 section 4`(_ row: ResponseRow) {
         row.check(#_sourceLocation)
     }
 
-    /// Field lines, and the fields or failure owed for them.
+    /// Field lines, and the expected fields or failure.
     static let fieldLines: [(why: String, lines: [UInt8], outcome: String)] = [
         ("plain", Array("Server: nginx\r\nDate: now\r\n".utf8), "[Server=nginx|Date=now]"),
         ("no space", Array("Server:nginx\r\n".utf8), "[Server=nginx]"),
@@ -128,7 +128,7 @@ import Testing
         ("NUL in a fold", Array("a: b\r\n c\0\r\n".utf8), "nulByte"),
     ]
 
-    @Test func `field lines are read as RFC 9112 section 5 says`() {
+    @Test func `field lines are parsed as in RFC 9112 section 5`() {
         for (why, lines, outcome) in Self.fieldLines {
             let bytes = Array("HTTP/1.1 204 No Content\r\n".utf8) + lines + Array("\r\n".utf8)
             let expected =
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `every byte is judged the same in a name, a value and a reason, wherever the word boundary falls`() {
+    @Test func `every byte is treated the same at any alignment of a name, a value or a reason`() {
         for byte in UInt8.min...UInt8.max {
             for padding in 0..<9 {
                 let pad = [UInt8](repeating: UInt8(ascii: "x"), count: padding)
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func `informational responses come before the final one`() {
+    @Test func `informational responses precede the final one`() {
         ResponseRow(
             "100, 102 with fields, 103",
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 P\r\na: b\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: c\r\n\r\n"
@@ -172,23 +172,23 @@ import Testing
     }
 
     @Test(arguments: [ResponseParser.RequestKind.upgrade, .upgradeByHead])
-    func `a 101 that was asked for is final, whatever the method, and the rest is content`(kind: ResponseParser.RequestKind) {
+    func `a requested 101 is final with any method, and the rest is content`(kind: ResponseParser.RequestKind) {
         let transcript = Transcript(Array("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nabcdef".utf8), kind)
         #expect(transcript.outcome == "1.1 101 'Switching' [Upgrade=x] untilClose / body abcdef / end / spent")
     }
 
-    @Test func `a HEAD whose switch is refused has no content`() {
+    @Test func `a response that refuses an upgrade by HEAD has no content`() {
         let transcript = Transcript(Array("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n".utf8), .upgradeByHead)
         #expect(transcript.outcome == "1.1 200 'OK' [Content-Length=3] none / end / reusable")
     }
 
-    @Test func `a 101 ends the message and leaves the rest to the new protocol`() {
+    @Test func `an unrequested 101 ends the message and leaves the rest unread`() {
         let transcript = Transcript(Array("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nContent-Length: 3\r\n\r\nabcdef".utf8))
         #expect(transcript.outcome == "informational 1.1 101 'Switching' [Upgrade=x|Content-Length=3] / end / spent")
         #expect(transcript.parts.last == "57+0+6")
     }
 
-    @Test func `heads beyond the limits are refused, and no later than there`() {
+    @Test func `heads fail as soon as they exceed the limits`() {
         var limits = ResponseParser.Limits()
         limits.headerBytes = 40
         limits.headerLines = 3
@@ -223,7 +223,7 @@ import Testing
         for row in rows { row.check(limits: limits, #_sourceLocation) }
     }
 
-    @Test func `the default limits are those of the browsers`() {
+    @Test func `the default limits match those of browsers`() {
         let long = Array("HTTP/1.1 200 OK\r\n".utf8) + [UInt8](repeating: UInt8(ascii: "a"), count: 262_144)
         #expect(Transcript(long, closing: false).failure == .headTooLarge)
         let many = "HTTP/1.1 200 OK\r\n" + String(repeating: "a: b\r\n", count: 5_001)
@@ -234,7 +234,7 @@ import Testing
         )
     }
 
-    @Test func `a failure is thrown again until the next request`() throws {
+    @Test func `a failure repeats until the next request`() throws {
         var parser = ResponseParser()
         parser.begin(.other)
         let bytes = Array("nonsense".utf8)
@@ -250,7 +250,7 @@ import Testing
         #expect(throws: ResponseParser.Failure.closedBeforeResponse) { try parser.finish() }
     }
 
-    @Test func `an idle parser leaves bytes alone`() throws {
+    @Test func `an idle parser consumes no bytes`() throws {
         var parser = ResponseParser()
         #expect(parser.isIdle == true)
         let end = try parser.finish()
@@ -264,7 +264,7 @@ import Testing
             }
     }
 
-    @Test func `header bytes are counted while they arrive`() throws {
+    @Test func `header bytes are counted as they arrive`() throws {
         var parser = ResponseParser()
         parser.begin(.other)
         let bytes = Array("\r\nHTTP/1.1 100 C\r\na: b\r\n\r\nHTTP/1.1 200 OK\r\na: b\r\n c\r\nContent-Length: 1\r\n\r\nx".utf8)
@@ -283,11 +283,11 @@ import Testing
         #expect(parser.bodyBytesReceived == 0)
     }
 
-    @Test func `every failure has a message of its own`() {
+    @Test func `each failure has its own message`() {
         #expect(Set(ResponseParser.Failure.allCases.map(\.message)).count == ResponseParser.Failure.allCases.count)
     }
 
-    @Test func `failures fall into the categories that the tables of hostile input ask for`() {
+    @Test func `failures have the categories of the hostile input tables`() {
         let closed: Set<ResponseParser.Failure> = [
             .closedBeforeResponse, .closedInHead, .closedInBody, .closedInChunkedBody, .brokenInBody,
         ]

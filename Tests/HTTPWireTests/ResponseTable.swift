@@ -10,7 +10,7 @@
 import HTTPWire
 import Testing
 
-/// One response and what is owed for it.
+/// A response and its expected outcome.
 struct ResponseRow: Sendable, CustomTestStringConvertible {
     var why: String
     var kind: ResponseParser.RequestKind
@@ -35,7 +35,7 @@ struct ResponseRow: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { why }
 
-    /// Expects the outcome, however the bytes are cut.
+    /// Expects the outcome, however the bytes are split.
     func check(limits: ResponseParser.Limits = ResponseParser.Limits(), _ location: SourceLocation) {
         let (whole, differing) = Transcript.everyWay(bytes, kind, limits: limits)
         #expect(whole.outcome == outcome, "\(why)", sourceLocation: location)

@@ -9,13 +9,13 @@
 
 import HTTPWire
 
-/// What a parser said about some bytes, in a form that does not show how they were cut.
+/// A parser's events for some bytes, in a form that does not show how they were split.
 struct Transcript: Equatable, CustomStringConvertible {
     var parts: [String] = []
     private var content: [UInt8] = []
     var failure: ResponseParser.Failure?
 
-    /// Reads `bytes` cut at the given places, then closes where nothing failed and a response is still expected.
+    /// Reads `bytes` split at the given places, then closes unless parsing failed or no response is expected.
     init(
         _ bytes: [UInt8],
         _ kind: ResponseParser.RequestKind = .other,
@@ -29,7 +29,7 @@ struct Transcript: Equatable, CustomStringConvertible {
         var left = 0
         do throws(ResponseParser.Failure) {
             for cut in cuts + [bytes.count] {
-                // A copy of its own, so that reading past a piece is seen by the address sanitizer.
+                // A separate copy, so that the address sanitizer detects reads beyond a piece.
                 left += try take(Array(bytes[start..<cut]), &parser)
                 start = cut
             }
@@ -92,14 +92,14 @@ struct Transcript: Equatable, CustomStringConvertible {
 
     var description: String { parts.joined(separator: " / ") }
 
-    /// The transcript without the counts at its end.
+    /// The transcript without the counts at the end.
     var outcome: String {
         failure == nil ? parts.dropLast().joined(separator: " / ") : description
     }
 
     // MARK: Cuts
 
-    /// Reads whole, byte by byte and cut at every single place; the first reading and those that differ from it.
+    /// Reads the bytes whole, byte by byte, and split at every place; returns the first transcript and those that differ from it.
     static func everyWay(
         _ bytes: [UInt8],
         _ kind: ResponseParser.RequestKind = .other,

@@ -10,7 +10,7 @@
 import HTTPWire
 import Testing
 
-/// The replies of RFC 959, section 4.2, and what servers make of them.
+/// The replies of RFC 959, section 4.2, and the variants that servers send.
 @Suite struct FTPReplyReaderTests {
     private struct Outcome: Equatable {
         var replies: [FTPReply] = []
@@ -49,7 +49,7 @@ import Testing
         ("220-\r\n\r\n220 x\r\n", 220, "x", "x"), ("550 no\u{7}pe\r\n", 550, "no\u{7}pe", "no?pe"),
         ("257 \"\u{fc}\"\r\n", 257, "\"\u{fc}\"", "\"\u{fc}\""),
     ])
-    func `a reply is read`(_ text: String, code: Int, last: String, message: String) {
+    func `a reply is parsed`(_ text: String, code: Int, last: String, message: String) {
         #expect(read(text) == Outcome(replies: [FTPReply(code: code, text: last, message: message)]))
     }
 
@@ -57,9 +57,9 @@ import Testing
         "\r\n", "hello\r\n", "22\r\n", "22a ready\r\n", "220a\r\n", "099 x\r\n", "600 x\r\n", "000 x\r\n", " 220 x\r\n",
         "-20 x\r\n",
     ])
-    func `what is no reply is refused`(_ text: String) { #expect(read(text).failure == .malformed) }
+    func `an invalid reply fails`(_ text: String) { #expect(read(text).failure == .malformed) }
 
-    @Test func `replies are the same however they are cut`() {
+    @Test func `replies parse the same in any pieces`() {
         let text = "220-hi\r\n 220 no\r\n220 ready\r\n331 who\r\n230-a\r\n230-b\r\n230 c\r\n226\r\n"
         let bytes = Array(text.utf8)
         let whole = read([bytes])
@@ -71,11 +71,11 @@ import Testing
     }
 
     @Test(arguments: ["", "220 ready\r\n", "220 ready", "220-a\r\n", "220-a\r\n220"])
-    func `it says whether something is left`(_ text: String) {
+    func `isEmpty tells whether bytes are left`(_ text: String) {
         #expect(read(text).isEmpty == (text.isEmpty || text == "220 ready\r\n"))
     }
 
-    @Test func `a line without an end, and a reply without one, are given up at 64 KiB`() {
+    @Test func `an endless line or reply fails at 64 KiB`() {
         let line = [UInt8](repeating: UInt8(ascii: "2"), count: 1_024)
         #expect(read(Array(repeating: line, count: 64)).failure == nil)
         #expect(read(Array(repeating: line, count: 65)).failure == .tooLong)
@@ -84,14 +84,14 @@ import Testing
         #expect(read(Array(repeating: lines, count: 3_300)).failure == .tooLong)
     }
 
-    @Test func `what is said of a reply is bounded and can be printed`() {
+    @Test func `a reply's message is limited in length and printable`() {
         let reply = read("550-\(String(repeating: "\u{1b}[2J", count: 500))\r\n550 \(String(repeating: "x", count: 9_000))\r\n")
             .replies.first
         #expect(reply?.message.count ?? 999 <= 200)
         #expect(reply?.message.unicodeScalars.allSatisfy { $0.value >= 32 && $0.value != 127 } == true)
     }
 
-    // MARK: What replies say
+    // MARK: Values in replies
 
     @Test(
         arguments: [
@@ -102,7 +102,7 @@ import Testing
             ("(|||||)", nil), ("(1112231)", nil), ("(|1|10.0.0.1|6446|)", nil), ("(|||99999999999999999999|)", nil),
             ("(|||-1|)", nil),
         ] as [(String, Int?)])
-    func `the port of EPSV`(_ text: String, port: Int?) {
+    func `the port of an EPSV reply`(_ text: String, port: Int?) {
         #expect(FTPReply(code: 229, text: text).extendedPassivePort == port)
     }
 
@@ -114,7 +114,7 @@ import Testing
             ("(a,b,c,d,e,f)", nil),
             ("227 ok, (1,2,3,4,5,6)", 1286), ("(300,2,3,4,5,6)", nil),
         ] as [(String, Int?)])
-    func `the port of PASV`(_ text: String, port: Int?) {
+    func `the port of a PASV reply`(_ text: String, port: Int?) {
         #expect(FTPReply(code: 227, text: text).passivePort == port)
     }
 
@@ -125,10 +125,10 @@ import Testing
             ("2020020304050", nil), ("2020.0203040506", nil), ("", nil),
             ("20200203040506" + String(repeating: "1", count: 30), nil),
         ] as [(String, String?)])
-    func `the time of MDTM`(_ text: String, time: String?) { #expect(FTPReply(code: 213, text: text).time == time) }
+    func `the time of an MDTM reply`(_ text: String, time: String?) { #expect(FTPReply(code: 213, text: text).time == time) }
 
     @Test(
         arguments: [("0", 0), ("1234 bytes", 1234), ("", nil), ("x", nil), ("-1", nil), ("99999999999999999999", nil)]
             as [(String, Int64?)])
-    func `the size`(_ text: String, size: Int64?) { #expect(FTPReply(code: 213, text: text).number == size) }
+    func `the size of a SIZE reply`(_ text: String, size: Int64?) { #expect(FTPReply(code: 213, text: text).number == size) }
 }

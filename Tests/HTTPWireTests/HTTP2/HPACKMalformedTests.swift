@@ -10,8 +10,8 @@
 import HTTPWire
 import Testing
 
-/// What RFC 7541 forbids: the connection ends, since the table is not the peer's any more.
-@Suite struct `HPACK that is malformed` {
+/// What RFC 7541 forbids: the connection ends, since its table no longer matches the peer's.
+@Suite struct `Malformed HPACK` {
     struct Row: CustomTestStringConvertible {
         var sentence: String
         var block: String
@@ -66,13 +66,13 @@ import Testing
     ]
 
     @Test(arguments: rows)
-    func `a malformed block ends the connection`(row: Row) {
+    func `a malformed field block ends the connection`(row: Row) {
         let failure = HTTP2Transcript(ServerFrames.settings + ServerFrames.headers(ServerFrames.hexadecimal(row.block))).failure
         #expect(failure == HTTP2Failure(code: .compressionError, message: row.message))
     }
 
-    @Test func `padding of up to seven bits, and any code but EOS, is read`() {
-        // One symbol of each length of padding, and every byte that there is.
+    @Test func `up to seven bits of padding and every code but EOS are decoded`() {
+        // One symbol for each length of padding, and every byte.
         for text in ["", "0", "00", "000", "0000", "00000", "000000", "0000000", "00000000", "~", "é\u{1}\u{7F}"] {
             let block = [0x40, 1, 0x61] + PlainHPACK.string(text, isHuffman: true)
             #expect(
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `a size that we lowered has to be owned up to once the peer knows of it`() {
+    @Test func `the peer must resize its table once it acknowledged a lower limit`() {
         var limits = HTTP2FrameReader.Limits()
         limits.headerTableBytes = 100
         func failure(_ frames: [UInt8]...) -> String? {
@@ -105,7 +105,7 @@ import Testing
                 == "a table size update exceeds the announced size")
     }
 
-    @Test func `a larger table is there where it was announced`() {
+    @Test func `a larger announced table can be used`() {
         var limits = HTTP2FrameReader.Limits()
         limits.headerTableBytes = 8_192
         let first = PlainHPACK.integer(8_192, 5, 0x20)
@@ -117,7 +117,7 @@ import Testing
         #expect(transcript.events.last == "HEADERS 1 - [a: \(String(repeating: "0", count: 3_000))]")
     }
 
-    @Test func `entries that fill the table stay in it`() {
+    @Test func `entries that exactly fill the table are kept`() {
         let block = ServerFrames.hexadecimal("3f 23 40 01 61 00 40 01 62 00 bf be")
         let transcript = HTTP2Transcript(ServerFrames.settings + ServerFrames.headers(block))
         #expect(transcript.events.last == "HEADERS 1 - [a:  | b:  | a:  | b: ]")

@@ -58,7 +58,7 @@ import Testing
         limits.headerTableBytes = 256
         var bytes = ServerFrames.settings + ServerFrames.acknowledgement
         for (index, block) in blocks.enumerated() {
-            // The size that was announced comes first; the examples begin behind it.
+            // The announced size comes first, before the example's bytes.
             let size: [UInt8] = index == 0 ? [0x3F, 0xE1, 0x01] : []
             bytes += ServerFrames.headers(size + ServerFrames.hexadecimal(block))
         }
@@ -95,7 +95,7 @@ import Testing
             try block("http", "/", [("Cache-Control", "no-cache")]) == ServerFrames.hexadecimal("8286 84be 5886 a8eb 1064 9cbf"))
         #expect(
             try block("https", "/index.html", [("Custom-Key", "custom-value")])
-                // The RFC gives /index.html its place in the static table.
+                // The RFC's example indexes /index.html in the static table.
                 == ServerFrames.hexadecimal("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf"))
     }
 }

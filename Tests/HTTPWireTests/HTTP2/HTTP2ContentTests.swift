@@ -18,7 +18,7 @@ import Testing
         return transcript.events.dropFirst() + [transcript.failure.map { "\($0.code.name)" }].compactMap(\.self)
     }
 
-    /// Pieces of DATA as they are told: their text, what they take of the windows, and whether the stream ends.
+    /// Pieces of DATA: their text, the bytes that they take of the windows, and whether they end the stream.
     private func pieces(_ bytes: [UInt8], cuts: [Int]) throws -> [String] {
         var reader = HTTP2FrameReader()
         var found: [String] = []
@@ -38,7 +38,7 @@ import Testing
         return found
     }
 
-    @Test func `content is told as it arrives, and the end with its last piece`() throws {
+    @Test func `content is reported as it arrives, and the end with the last piece`() throws {
         let frame = ServerFrames.frame(0, HTTP2Frames.Flag.endStream, 1, Array("hello".utf8))
         #expect(try pieces(frame, cuts: []) == ["hello 5 end"])
         #expect(try pieces(frame, cuts: [9]) == ["hello 5 end"])
@@ -46,7 +46,7 @@ import Testing
         #expect(try pieces(frame, cuts: [10, 11, 12, 13]) == ["h 1", "e 1", "l 1", "l 1", "o 1 end"])
     }
 
-    @Test func `padding and its length count against the windows, and end the stream with the frame`() throws {
+    @Test func `padding counts against the windows, and the frame's end ends the stream`() throws {
         let flags = HTTP2Frames.Flag.endStream | HTTP2Frames.Flag.padded
         let frame = ServerFrames.frame(0, flags, 1, [3] + Array("hi".utf8) + [0, 0, 0])
         #expect(try pieces(frame, cuts: []) == ["hi 6 end"])
@@ -60,12 +60,12 @@ import Testing
         #expect(try pieces(ServerFrames.frame(0, flags, 1, [0]), cuts: [9]) == [" 1 end"])
     }
 
-    @Test func `an empty frame is told, too`() throws {
+    @Test func `an empty DATA frame is reported`() throws {
         #expect(try pieces(ServerFrames.frame(0, 0, 1, []), cuts: [4]) == [" 0"])
         #expect(try pieces(ServerFrames.frame(0, HTTP2Frames.Flag.endStream, 1, []), cuts: []) == [" 0 end"])
     }
 
-    @Test func `a field block may come in any number of parts, padded and with a priority`() {
+    @Test func `a field block may be split, padded and have a priority`() {
         let flags = HTTP2Frames.Flag.padded | HTTP2Frames.Flag.priority | HTTP2Frames.Flag.endStream
         let fields: [UInt8] = [0x88, 0x40, 1, 0x61, 1, 0x62]
         let expected = ["HEADERS 1 end 200 [a: b]"]
@@ -79,7 +79,7 @@ import Testing
         #expect(events(ServerFrames.headers([])) == ["HEADERS 1 - []"])
     }
 
-    @Test func `a promise is told, and its fields are in the table`() {
+    @Test func `a promise is reported, and its fields enter the table`() {
         let promise = ServerFrames.frame(
             5, Self.endHeaders | HTTP2Frames.Flag.padded, 1, [1, 0x80, 0, 0, 2, 0x40, 1, 0x61, 1, 0x62, 0])
         #expect(events(promise, ServerFrames.headers([0x88, 0xBE])) == ["PUSH_PROMISE 1 2", "HEADERS 1 200 [a: b]"])
@@ -88,7 +88,7 @@ import Testing
         #expect(events(parts, ServerFrames.headers([0x88, 0xBE])) == ["PUSH_PROMISE 1 2", "HEADERS 1 200 [a: b]"])
     }
 
-    @Test func `more CONTINUATION frames or a larger block than the limits permit end the connection`() {
+    @Test func `CONTINUATION frames or blocks beyond the limits end the connection`() {
         var limits = HTTP2FrameReader.Limits()
         limits.continuationFrames = 3
         limits.blockBytes = 6
@@ -104,7 +104,7 @@ import Testing
         #expect(events(ServerFrames.frame(1, 0, 1, [UInt8](repeating: 0x88, count: 7)), limits: limits) == ["ENHANCE_YOUR_CALM"])
     }
 
-    @Test func `a larger frame is read where it was announced`() {
+    @Test func `a larger announced frame size is accepted`() {
         var limits = HTTP2FrameReader.Limits()
         limits.maximumFrameSize = 16_386
         let content = [UInt8](repeating: 0x78, count: 16_386)

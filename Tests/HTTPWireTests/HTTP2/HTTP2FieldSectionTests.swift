@@ -10,7 +10,7 @@
 import HTTPWire
 import Testing
 
-/// What RFC 9113 says of field sections, rule by rule.
+/// The rules of RFC 9113 about field sections.
 @Suite struct `HTTP/2 field sections` {
     private typealias Fault = HTTP2FieldSection.Fault
 
@@ -72,7 +72,7 @@ import Testing
         ("8.3: … the colon alone", ":", "", .unknownPseudoField),
         ("8.3: the same pseudo-header field name MUST NOT appear more than once", ":status", "200", .repeatedStatus),
     ])
-    func `a malformed field is found, however it comes, and what stood before it is kept`(
+    func `a malformed field is detected in any representation, and earlier fields are kept`(
         sentence: String, name: String, value: String, fault: HTTP2FieldSection.Fault
     ) throws {
         let isPseudo = name.hasPrefix(":")
@@ -82,7 +82,7 @@ import Testing
         #expect(plain.fault == fault, "\(sentence)")
         #expect(plain.status == 200)
         #expect(plain.headers == kept)
-        // As an entry of the table that is referred to, by an index of its own or with another value.
+        // As an entry of the table: referenced as a whole, and by its name with another value.
         let added = [0x40] + PlainHPACK.string(name, isHuffman: true) + PlainHPACK.string(value, isHuffman: true)
         let indexed = try Self.section(added, before + [0xBE] + Self.literal("z", "2"))
         #expect(indexed.fault == fault, "\(sentence)")
@@ -110,7 +110,7 @@ import Testing
             ("repeated, with the same value", [0x88, 0x88], 200, .repeatedStatus),
             ("repeated, with another", [0x88, 0x8D], 200, .repeatedStatus),
         ] as [(String, [UInt8], Int?, HTTP2FieldSection.Fault?)])
-    func `the status is three digits, stands before the fields and once`(
+    func `the status has three digits, precedes the fields and occurs once`(
         what: String, block: [UInt8], status: Int?, fault: HTTP2FieldSection.Fault?
     ) throws {
         let section = try Self.section(block)
@@ -119,7 +119,7 @@ import Testing
         #expect(section.mayBeTrailers == (status == nil && fault == nil), "\(what)")
     }
 
-    @Test func `names that only look like those of connections are names as others`() throws {
+    @Test func `names similar to connection fields are valid`() throws {
         let names = [
             "connectio", "connection-x", "keep-alivf", "upgrad", "tf", "t", "transfer-encodinf", "proxy-connectioo", "host",
             "trailer",
@@ -130,14 +130,14 @@ import Testing
         #expect(section.headers.fields.map(\.name) == names)
     }
 
-    @Test func `values may be empty, and bear other control characters and bytes that are not ASCII`() throws {
+    @Test func `values may be empty, and contain other control characters and non-ASCII bytes`() throws {
         let section = try Self.section(Self.literal("a", "") + Self.literal("b", "x\u{1}\ty\u{7F}é"))
         #expect(section.fault == nil)
         #expect(section.headers.fields.map(\.value) == ["", "x\u{1}\ty\u{7F}é"])
         #expect(section.mayBeTrailers)
     }
 
-    @Test func `a malformed section does not bring the table out of step`() throws {
+    @Test func `a malformed section still updates the table`() throws {
         let first = [0x88, 0x40, 1, 0x41, 1, 0x62, 0x40, 1, 0x63, 1, 0x64, 0x40, 1, 0x65, 1, 0x66]
         #expect(try Self.section(first.map { UInt8($0) }).fault == .upperCaseName)
         let second = try Self.section(first.map { UInt8($0) }, [0x88, 0xBE, 0xBF])
@@ -145,13 +145,13 @@ import Testing
         #expect(second.headers == HeaderBlock([("e", "f"), ("c", "d")]))
     }
 
-    @Test func `the size of a section counts names, values and 32 for each`() throws {
+    @Test func `the size of a section counts names, values and 32 per field`() throws {
         #expect(try Self.section([0x88] + Self.literal("ab", "cde")).listBytes == 7 + 3 + 32 + 5 + 32)
         #expect(try Self.section([0x88] + Self.literal("A", "") + [0x88]).listBytes == 42 + 33 + 42)
         #expect(try Self.section([]).listBytes == 0)
     }
 
-    @Test func `a section that is larger than its limit is counted but not kept, and the next is read`() throws {
+    @Test func `a section over the limit is counted but not kept, and the next one is read`() throws {
         var limits = HTTP2FrameReader.Limits()
         limits.headerListBytes = 42 + 34 + 34
         let fits = [0x88] + Self.literal("a", "b") + Self.literal("c", "d")
@@ -167,8 +167,8 @@ import Testing
         #expect(try Self.section(fits, [0x88], limits: limits).fault == nil)
     }
 
-    @Test func `a large section of a small block is not kept`() throws {
-        // 4,000 bytes that one byte each refers to: 400 MB of fields.
+    @Test func `a large section from a small block is not kept`() throws {
+        // An entry of 4,000 bytes that each byte of the block refers to: 400 MB of fields.
         let value = String(repeating: "x", count: 4_000)
         let entry = [0x40] + PlainHPACK.string("a", isHuffman: false) + PlainHPACK.string(value, isHuffman: false)
         let bomb = [UInt8](repeating: 0xBE, count: 16_000)
@@ -189,7 +189,7 @@ import Testing
         #expect(section.headers.bytes.count <= 262_144)
     }
 
-    @Test func `every fault says what it is`() {
+    @Test func `each fault has its own message`() {
         #expect(Set(Fault.allCases.map(\.message)).count == Fault.allCases.count)
         #expect(Fault.allCases.allSatisfy { !$0.message.isEmpty })
     }

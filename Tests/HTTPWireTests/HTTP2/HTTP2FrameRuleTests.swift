@@ -10,7 +10,7 @@
 import HTTPWire
 import Testing
 
-/// What RFC 9113 says of frames, rule by rule.
+/// The rules of RFC 9113 about frames.
 @Suite struct `HTTP/2 frame rules` {
     private static let data = HTTP2Frames.data
     private static let headers = HTTP2Frames.headers
@@ -164,7 +164,7 @@ import Testing
     ]
 
     @Test(arguments: [sizes, streams, order, values].flatMap(\.self))
-    func `a frame that the RFC forbids ends the connection with the code it names`(refusal: Refusal) {
+    func `a forbidden frame ends the connection with the RFC's error code`(refusal: Refusal) {
         let bytes = ServerFrames.settings + refusal.frames
         let whole = HTTP2Transcript(bytes)
         #expect(whole.failure?.code == refusal.code)
@@ -173,7 +173,7 @@ import Testing
         #expect(HTTP2Transcript(bytes, cuts: Array(bytes.indices)) == whole)
     }
 
-    @Test func `the first frame is SETTINGS and no acknowledgement`() {
+    @Test func `the first frame must be SETTINGS without ACK`() {
         for (what, first) in [
             ("an acknowledgement", ServerFrames.acknowledgement),
             ("PING", ServerFrames.frame(6, 0, 0, [UInt8](repeating: 0, count: 8))),
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test func `a server that answers with HTTP/1 is called that`() {
+    @Test func `a server that responds with HTTP/1 is reported as such`() {
         let bytes = Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)
         for cuts in [[], Array(bytes.indices)] {
             let failure = HTTP2Transcript(bytes, cuts: cuts).failure
@@ -195,7 +195,7 @@ import Testing
         #expect(HTTP2Transcript(ServerFrames.settings + bytes).failure?.code == .frameSizeError)
     }
 
-    @Test func `an error of one stream leaves the connection as it is`() {
+    @Test func `a stream error does not end the connection`() {
         let transcript = Self.transcript(
             ServerFrames.frame(8, 0, 3, [0x80, 0, 0, 0]), ServerFrames.frame(2, 0, 5, [0, 0, 0, 0]),
             ServerFrames.frame(2, 0, 5, []),
@@ -207,7 +207,7 @@ import Testing
             ])
     }
 
-    @Test func `what was thrown is thrown again`() throws {
+    @Test func `a failure repeats`() throws {
         var reader = HTTP2FrameReader()
         let first = HTTP2Transcript(ServerFrames.settings + ServerFrames.frame(0, 0, 0, [1]), &reader)
         let second = HTTP2Transcript(ServerFrames.headers([0x88]), &reader)
@@ -216,7 +216,7 @@ import Testing
         #expect(second.events.isEmpty)
     }
 
-    @Test func `the reserved bit, flags nobody knows and frames nobody knows are ignored`() {
+    @Test func `the reserved bit, unknown flags and unknown frames are ignored`() {
         var ping = ServerFrames.frame(6, 0xFE, 0, [0, 0, 0, 0, 0, 0, 0, 1])
         ping[5] |= 0x80
         var headers = ServerFrames.headers([0x88], stream: 0x7FFF_FFFF, flags: 0xD2 | Self.endHeaders)
@@ -231,7 +231,7 @@ import Testing
             ])
     }
 
-    @Test func `settings are told as far as they are present, the last of each`() {
+    @Test func `settings are reported if present, with their last value`() {
         let entries =
             Self.setting(1, [0, 0, 0, 9]) + Self.setting(1, [0, 0, 0, 1]) + Self.setting(1, [0, 0, 0x10, 0])
             + Self.setting(4, [0x7F, 0xFF, 0xFF, 0xFF]) + Self.setting(4, [0, 0, 0, 0]) + Self.setting(0x0A, [1, 1, 1, 1])
@@ -248,7 +248,7 @@ import Testing
             ])
     }
 
-    @Test func `the first SETTINGS is remembered`() {
+    @Test func `hasSettings becomes true with the first SETTINGS`() {
         var reader = HTTP2FrameReader()
         #expect(!reader.hasSettings)
         let start = HTTP2Transcript(Array(ServerFrames.settings.dropLast()), &reader)
@@ -259,7 +259,7 @@ import Testing
         #expect(end.isAtFrameBoundary)
     }
 
-    @Test func `a boundary is behind whole frames and whole field blocks`() {
+    @Test func `the reader is at a boundary after complete frames and field blocks`() {
         let cases: [([UInt8], Bool)] = [
             ([], true), ([0], false), (ServerFrames.headers([0x88]), true), (ServerFrames.headers([0x88]).dropLast(), false),
             (ServerFrames.frame(Self.headers, 0, 1, [0x88]), false), (ServerFrames.frame(0, 0, 1, [1, 2], length: 3), false),
@@ -270,7 +270,7 @@ import Testing
         for (bytes, isBoundary) in cases { #expect(Self.transcript(bytes).isAtFrameBoundary == isBoundary, "\(bytes)") }
     }
 
-    @Test func `frames of the connection and of streams are told`() {
+    @Test func `frames of the connection and of streams are reported`() {
         let debug = Array("go \u{1}away\u{E9}".utf8) + [UInt8](repeating: 0x78, count: 300)
         let transcript = Self.transcript(
             ServerFrames.frame(3, 0, 3, [0, 0, 0, 8]), ServerFrames.frame(3, 0, 3, [0, 0, 0, 0x1F]),

@@ -10,7 +10,7 @@
 import HTTPWire
 import Testing
 
-@Suite struct `HTTP/2 frames that are written` {
+@Suite struct `Written HTTP/2 frames` {
     private func written(_ length: Int, _ write: (UnsafeMutableRawBufferPointer) -> Int) -> [UInt8] {
         var bytes = [UInt8](repeating: 0x23, count: length)
         let count = bytes.withUnsafeMutableBytes { write($0) }
@@ -18,13 +18,13 @@ import Testing
         return bytes
     }
 
-    @Test func `the preface is that of the RFC`() {
+    @Test func `the preface is as in the RFC`() {
         let preface = HTTP2Frames.preface
         #expect(preface.utf8CodeUnitCount == 24)
         #expect("\(preface)" == "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     }
 
-    @Test func `each frame is as the RFC lays it out`() {
+    @Test func `each frame is written as in the RFC`() {
         var settings = HTTP2Settings()
         settings.headerTableSize = 4_096
         settings.enablePush = false
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: [(0, 4), (1, 4), (4, 4), (5, 4), (8, 4), (9, 4), (12, 4), (13, 5), (100, 7), (7, 100)])
-    func `a field block is cut into frames that are no larger than may be`(count: Int, size: Int) {
+    func `a field block is split into frames within the size limit`(count: Int, size: Int) {
         let block = (0..<count).map { UInt8(truncatingIfNeeded: $0 + 1) }
         for endsStream in [false, true] {
             let length = HTTP2Frames.fieldBlockLength(count, maximumFrameSize: size)
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `codes have the names of the RFC`() {
+    @Test func `error codes have the RFC's names`() {
         let names = (0...14).map { HTTP2ErrorCode(rawValue: $0).name }
         #expect(
             names == [

@@ -31,7 +31,7 @@ import Testing
         return numbers.next(below: 4) == 0 ? "" : text
     }
 
-    /// Blocks of a peer that writes its fields now one way, now another, beside what they say.
+    /// Blocks of a peer that picks representations at random, and the fields that they contain.
     private func responses(_ numbers: inout SeededNumbers) -> (frames: [UInt8], expected: [String]) {
         var peer = PlainHPACK()
         var frames = ServerFrames.settings
@@ -63,7 +63,7 @@ import Testing
         return ServerFrames.frame(1, 0, 1, Array(block[..<cut])) + ServerFrames.frame(9, 4, 1, Array(block[cut...]))
     }
 
-    @Test func `responses are read as they were meant, however they are written`() {
+    @Test func `responses decode to the same fields in any representation`() {
         for seed in 0..<200 as Range<UInt64> {
             var numbers = SeededNumbers(seed: seed)
             let (frames, expected) = responses(&numbers)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func `requests are read as they were meant`() throws {
+    @Test func `requests decode to the fields that were encoded`() throws {
         for seed in 0..<150 as Range<UInt64> {
             var numbers = SeededNumbers(seed: seed)
             var encoder = HTTP2RequestEncoder()
@@ -127,7 +127,7 @@ import Testing
         return ServerFrames.frame(type, flags[numbers.next(below: flags.count)], UInt32(numbers.next(below: 3)), payload)
     }
 
-    @Test func `mutated frames end, and the same way however they are cut`() {
+    @Test func `mutated frames end, and parse the same in any pieces`() {
         for seed in 0..<700 as Range<UInt64> {
             var numbers = SeededNumbers(seed: seed)
             var limits = HTTP2FrameReader.Limits()

@@ -11,7 +11,7 @@ import HTTPWire
 import Testing
 
 @Suite struct `HTTP/2 request heads` {
-    /// An encoder and the peer that reads it.
+    /// An encoder, and the peer that decodes its blocks.
     private struct Pair {
         var encoder = HTTP2RequestEncoder()
         var peer = PlainHPACK()
@@ -38,7 +38,7 @@ import Testing
         return try pair.fields(head).map { "\($0.name): \($0.value)" }
     }
 
-    @Test func `a head begins with its pseudo-fields, and names are lower case`() throws {
+    @Test func `pseudo-fields come first, and names are lowercased`() throws {
         #expect(
             try fields("GET", "/a?b", [("Accept", "*/*"), ("Host", "a.test"), ("X-Thing", "Value")]) == [
                 ":method: GET", ":scheme: https", ":path: /a?b", ":authority: a.test", "accept: */*", "x-thing: Value",
@@ -52,14 +52,14 @@ import Testing
         #expect(try pair.fields(head, scheme: "ws").map(\.description) == [":method: POST", ":scheme: ws", ":path: /"])
     }
 
-    @Test func `CONNECT has a method and an authority alone`() throws {
+    @Test func `CONNECT has only a method and an authority`() throws {
         #expect(
             try fields("CONNECT", "a.test:443", [("Host", "b.test"), ("User-Agent", "x")]) == [
                 ":method: CONNECT", ":authority: a.test:443", "user-agent: x",
             ])
     }
 
-    @Test func `what belongs to HTTP/1 connections is left out`() throws {
+    @Test func `fields of HTTP/1 connections are left out`() throws {
         #expect(
             try fields(
                 "GET", "/",
@@ -71,7 +71,7 @@ import Testing
                 ]) == [":method: GET", ":scheme: https", ":path: /", ":authority: a", "te: trailers", "x-hops: 2"])
     }
 
-    @Test func `white space around a value is left out`() throws {
+    @Test func `white space around a value is removed`() throws {
         #expect(
             try fields("GET", "/", [("Host", " a "), ("B", "\t c d \t"), ("E", "  ")]) == [
                 ":method: GET", ":scheme: https", ":path: /", ":authority: a", "b: c d", "e: ",
@@ -83,13 +83,13 @@ import Testing
         ("a=b; ", ["a=b;"]), ("a=b;  c=d", ["a=b;  c=d"]), ("a=b ; c=d", ["a=b ; c=d"]), ("; a=b", ["; a=b"]),
         ("a=b; ; c=d", ["a=b", "; c=d"]), ("a; b; c", ["a", "b", "c"]),
     ])
-    func `a cookie is cut into crumbs that make the same again`(value: String, crumbs: [String]) throws {
+    func `a cookie is split into crumbs that join to the same value`(value: String, crumbs: [String]) throws {
         let found = try fields("GET", "/", [("Cookie", value)]).dropFirst(3).map { String($0.dropFirst(8)) }
         #expect(found == crumbs)
         #expect(found.joined(separator: "; ") == String(value.reversed().drop { $0 == " " }.reversed()))
     }
 
-    @Test func `secrets are never indexed, and what changes with every request is not`() throws {
+    @Test func `secrets are never indexed, and fields that change with every request are not added`() throws {
         var pair = Pair()
         let headers = HeaderBlock([
             ("Host", "a"), ("Authorization", "Basic eDp5"), ("Proxy-Authorization", "Basic eDp5"), ("Cookie", "id=short"),
@@ -110,7 +110,7 @@ import Testing
         #expect(pair.peer.table.count == 3)
     }
 
-    @Test func `a head that repeats takes a byte for each field`() throws {
+    @Test func `a repeated head takes one byte per field`() throws {
         var pair = Pair()
         let headers = HeaderBlock([
             ("Host", "a.test"), ("User-Agent", "App/1"), ("ACCEPT-ENCODING", "gzip, deflate"), ("X-A", "b"),
@@ -125,7 +125,7 @@ import Testing
         #expect(pair.lastBlock.count == 6 + 3)
     }
 
-    @Test func `a priority is said where the head says none`() throws {
+    @Test func `a priority is added unless the head has one`() throws {
         var pair = Pair()
         var head = RequestHead(method: "GET", target: "/", headers: HeaderBlock([("Host", "a")]))
         #expect(try pair.fields(head, priority: "u=1, i").last == PlainHPACK.Field("priority", "u=1, i"))
@@ -134,7 +134,7 @@ import Testing
             try pair.fields(head, priority: "u=1, i").filter { $0.name == "priority" } == [PlainHPACK.Field("priority", "u=7")])
     }
 
-    @Test func `the table keeps within what the peer announced, and says so first`() throws {
+    @Test func `the table stays within the peer's limit, and a change is announced first`() throws {
         var pair = Pair()
         let head = RequestHead(method: "GET", target: "/", headers: HeaderBlock([("Host", "a.test"), ("X-A", "b")]))
         _ = try pair.fields(head)
@@ -160,7 +160,7 @@ import Testing
             ("a value", "GET", "/", [("a", "b\r\nc: d")], .fieldValue(name: "a")),
             ("a value that would be left out", "GET", "/", [("Connection", "b\0")], .fieldValue(name: "Connection")),
         ] as [(String, String, String, [(String, String)], InvalidRequest)])
-    func `a head that cannot be written changes nothing`(
+    func `a head that cannot be written leaves the encoder unchanged`(
         what: String, method: String, target: String, fields: [(String, String)], refusal: InvalidRequest
     ) throws {
         var pair = Pair()
@@ -184,7 +184,7 @@ import Testing
         #expect(bytes.allSatisfy { $0 == 0x23 })
     }
 
-    /// RFC 9113, section 6.5.2: names and values, and 32 for each field.
+    /// RFC 9113, section 6.5.2: names and values, and 32 per field.
     @Test(
         arguments: [
             ("GET", "/", [("Host", "a.test"), ("Accept", "*/*")], nil),
@@ -195,7 +195,7 @@ import Testing
             ("GET", "/", [("TE", "trailers"), ("TE", "gzip"), ("Connection", "te")], nil),
             ("CONNECT", "a.test:443", [("Host", "b.test"), ("User-Agent", "x")], nil), ("OPTIONS", "*", [], nil),
         ] as [(String, String, [(String, String)], String?)])
-    func `the size of a head's list is that of what is sent`(
+    func `the size of a head's list is that of the sent fields`(
         method: String, target: String, fields: [(String, String)], priority: String?
     ) throws {
         let head = RequestHead(method: method, target: target, headers: HeaderBlock(fields))

@@ -9,27 +9,27 @@
 
 import HTTPWire
 
-/// What a server's bytes say, in words.
+/// A reader's events for a server's bytes, as text.
 struct HTTP2Transcript: Equatable {
-    /// One for each event; pieces of one DATA frame are put together.
+    /// One per event; the pieces of a DATA frame are joined.
     var events: [String] = []
     var failure: HTTP2Failure?
     var isAtFrameBoundary = true
 
-    /// DATA whose end has not been seen: a frame ends where another begins, and with the stream.
+    /// DATA whose end was not seen yet: a frame ends when another one begins, or with the stream.
     private var open: (stream: UInt32, content: [UInt8], taken: Int)?
 
     static func == (left: HTTP2Transcript, right: HTTP2Transcript) -> Bool {
         left.events == right.events && left.failure == right.failure && left.isAtFrameBoundary == right.isAtFrameBoundary
     }
 
-    /// Reads bytes that come in pieces, cut at the places given.
+    /// Reads bytes in pieces, split at the given places.
     init(_ bytes: [UInt8], cuts: [Int] = [], limits: HTTP2FrameReader.Limits = HTTP2FrameReader.Limits()) {
         var reader = HTTP2FrameReader(limits: limits)
         self.init(bytes, cuts: cuts, &reader)
     }
 
-    /// Whether all that was read are whole frames and whole field blocks: what comes next is heard as a frame.
+    /// Whether the reader is after complete frames and field blocks, so that it parses the next bytes as a frame.
     private static func isAtFrameBoundary(_ reader: HTTP2FrameReader) -> Bool {
         var reader = reader
         return ServerFrames.settings.withUnsafeBytes { bytes in

@@ -12,7 +12,7 @@ struct PlainHPACK {
     struct Field: Equatable, CustomStringConvertible {
         var name: String
         var value: String
-        /// How it was written; not compared.
+        /// The representation; not compared.
         var form: Form
 
         enum Form { case indexed, added, notAdded, neverAdded }
@@ -30,7 +30,7 @@ struct PlainHPACK {
 
     struct Malformed: Error {}
 
-    /// The newest first.
+    /// Newest first.
     private(set) var table: [(name: String, value: String)] = []
     private(set) var maximumSize = 4_096
 
@@ -57,7 +57,7 @@ struct PlainHPACK {
 
     // MARK: Decoding
 
-    /// The fields of a block, and the sizes of the table that it sets.
+    /// The fields of a block, and the table sizes that it sets.
     mutating func decode(_ block: [UInt8]) throws -> (fields: [Field], sizes: [Int]) {
         var rest = block[...]
         var fields: [Field] = []
@@ -122,7 +122,7 @@ struct PlainHPACK {
 
     // MARK: Encoding
 
-    /// What a field is written as, however the numbers have it.
+    /// Encodes a field in a random representation.
     mutating func encode(_ field: Field, using numbers: inout some RandomNumberGenerator) -> [UInt8] {
         let all = Self.staticTable + table
         if let index = all.firstIndex(where: { $0.name == field.name && $0.value == field.value }), Bool.random(using: &numbers) {
@@ -182,7 +182,7 @@ struct PlainHPACK {
         }
     }
 
-    /// Codes, made of their lengths as appendix B has them.
+    /// The codes, derived from their lengths in appendix B.
     static let codes: [Code] = {
         let lengths = """
             13 23 28 28 28 28 28 28 28 24 30 28 28 30 28 28 28 28 28 28 28 28 30 28 28 28 28 28 28 28 28 28 6 10 10 12 13 6 8 11 10 \

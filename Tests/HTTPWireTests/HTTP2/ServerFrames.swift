@@ -9,7 +9,7 @@
 
 import HTTPWire
 
-/// Bytes of frames, as a server may send them.
+/// Frames as a server may send them.
 enum ServerFrames {
     static let settings = frame(4, 0, 0, [])
     static let acknowledgement = frame(4, 1, 0, [])
@@ -26,7 +26,7 @@ enum ServerFrames {
         frame(HTTP2Frames.headers, flags, stream, block)
     }
 
-    /// Bytes of hexadecimal digits, with white space where it pleases.
+    /// Bytes from hexadecimal digits; white space is ignored.
     static func hexadecimal(_ text: String) -> [UInt8] {
         let digits = text.compactMap(\.hexDigitValue)
         return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }

@@ -23,14 +23,14 @@ import Testing
             let isGood = piece.withUnsafeBytes { validator.take($0) }
             if !isGood {
                 #expect(!validator.isComplete)
-                #expect(![0x61].withUnsafeBytes { validator.take($0) }, "it does not stay broken")
+                #expect(![0x61].withUnsafeBytes { validator.take($0) }, "the validator accepted bytes after a failure")
                 return .broken
             }
         } while start < bytes.count
         return validator.isComplete ? .whole : .cut
     }
 
-    /// As section 4 of RFC 3629 writes it, byte by byte.
+    /// The rules of RFC 3629, section 4, byte by byte.
     private static func judged(_ bytes: [UInt8]) -> Verdict {
         var rest = bytes[...]
         let tail: ClosedRange<UInt8> = 0x80...0xBF
@@ -66,8 +66,8 @@ import Testing
         ([0xF1, 0x80, 0x80, 0x7F], .broken), ([0xF1, 0x80, 0x7F], .broken), ([0xF1, 0x7F], .broken),
     ]
 
-    /// At every place beside others, so that each way to read them is taken.
-    @Test(arguments: rows.indices) func `characters are judged wherever they stand`(index: Int) {
+    /// At every position among other bytes, so that every code path is covered.
+    @Test(arguments: rows.indices) func `characters are validated at any position`(index: Int) {
         let (bytes, verdict) = Self.rows[index]
         #expect(Self.judged(bytes) == verdict, "\(bytes)")
         for before in 0...40 {
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `every character is UTF-8`() {
+    @Test func `every Unicode scalar is valid`() {
         var text: [UInt8] = []
         for value in 0...0x10FFFF as ClosedRange<UInt32> {
             if let scalar = Unicode.Scalar(value) { text += Array(String(scalar).utf8) }
@@ -90,8 +90,8 @@ import Testing
         #expect(Self.verdict(text, piece: { 1 + random.next(below: 70) }) == .whole)
     }
 
-    /// All of four bytes would be too many: of the first two all, and beyond them those at the edges.
-    @Test func `every sequence is judged as the RFC writes it`() {
+    /// All four-byte sequences would be too many: all values of the first two bytes, and edge values of the others.
+    @Test func `every sequence is judged as in RFC 3629`() {
         let edges: [UInt8] = [0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xF0, 0xFF]
         for first in 0...UInt8.max {
             for second in 0...UInt8.max {
@@ -105,16 +105,16 @@ import Testing
         }
     }
 
-    @Test func `a text is broken at the first byte that breaks it`() {
+    @Test func `text fails at the first invalid byte`() {
         for (bytes, verdict) in Self.rows where verdict == .broken {
             #expect(Self.verdict(bytes.dropLast()) != .broken, "\(bytes)")
         }
-        // RFC 6455, section 8.1: text cut inside a character, by frames or by its end.
+        // RFC 6455, section 8.1: text may be cut inside a character by frames, but not at its end.
         #expect(Self.verdict(Array("κόσμε".utf8).dropLast()) == .cut)
         #expect(Self.verdict(Array("κόσμε".utf8), piece: { 1 }) == .whole)
     }
 
-    @Test func `random bytes are judged alike in whatever pieces`() {
+    @Test func `random bytes are validated the same in any pieces`() {
         let parts: [[UInt8]] = [
             Array("plain text ".utf8), Array("ж".utf8), Array("中文".utf8), Array("😀".utf8), Array("a".utf8), [0x80], [0xE2, 0x82],
             Array("a longer run of ASCII, of more than one block. ".utf8),

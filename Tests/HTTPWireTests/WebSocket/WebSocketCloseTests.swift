@@ -37,12 +37,12 @@ import Testing
 
     private static func ascii(_ count: Int) -> String { String(repeating: "a", count: count) }
 
-    @Test(arguments: rows.indices) func `a close frame's body says code and reason`(index: Int) {
+    @Test(arguments: rows.indices) func `the body of a close frame has code and reason`(index: Int) {
         let row = Self.rows[index]
         #expect(WebSocketClose(code: row.code, reason: row.reason).body == row.body, "\(row.name)")
     }
 
-    @Test func `what is written can be read`() throws {
+    @Test func `a written body parses back`() throws {
         for code in 0...UInt16.max where WebSocketClose.isAllowed(code) {
             let body = WebSocketClose(code: code, reason: "ü \(code)").body
             let read = try body.withUnsafeBytes { try WebSocketClose(body: $0) }

@@ -24,7 +24,7 @@ import Testing
     private static let long = [UInt8](repeating: 7, count: 256)
     private static let longer = [UInt8](repeating: 7, count: 65_536)
 
-    /// RFC 6455, section 5.7, and what else is as it should be.
+    /// RFC 6455, section 5.7, and other valid frames.
     private static let rows: [(name: String, bytes: [UInt8], items: [Item])] = [
         (
             "a single-frame unmasked text message", [0x81, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F],
@@ -84,28 +84,28 @@ import Testing
         ("nothing is read after a close frame", [0x88, 0x00, 0xFF, 0xFF, 0x81, 0x05], [.close(nil, "")]),
     ]
 
-    @Test(arguments: rows.indices) func `frames are read`(index: Int) {
+    @Test(arguments: rows.indices) func `valid frames are parsed`(index: Int) {
         let row = Self.rows[index]
         let found = WebSocketTranscript(reading: row.bytes)
         #expect(found == WebSocketTranscript(row.items), "\(row.name)")
         #expect(WebSocketTranscript(reading: row.bytes, piece: { 1 }) == found, "\(row.name), byte by byte")
     }
 
-    @Test func `what follows a close frame is left alone`() {
+    @Test func `bytes after a close frame are not consumed`() {
         let found = WebSocketTranscript(reading: [0x88, 0x00, 0xFF, 0xFF])
         #expect(found.isOver)
         #expect(found.leftOver == 2)
         #expect(!WebSocketTranscript(reading: [0x88]).isOver)
     }
 
-    @Test func `a reader says whether it is inside a message`() {
+    @Test func `isInMessage tells whether a message is incomplete`() {
         #expect(WebSocketTranscript(reading: [0x01, 0x00]).isInMessage)
         #expect(WebSocketTranscript(reading: [0x01, 0x00, 0x89, 0x00]).isInMessage)
         #expect(!WebSocketTranscript(reading: [0x01, 0x00, 0x80, 0x00]).isInMessage)
         #expect(!WebSocketTranscript(reading: [0x01]).isInMessage)
     }
 
-    /// What is wrong, with a message begun before it or not; the bytes that say it come last.
+    /// Invalid frames, some within a message; the last byte is the one that must fail.
     private static let malformed: [(name: String, bytes: [UInt8], code: UInt16, word: String)] =
         [
             ("a reserved bit that no extension uses", [0xC1], 1002, "RSV1"),
@@ -143,21 +143,21 @@ import Testing
             ("the close code \($0)", ServerFrame.close($0), 1002, "code \($0)")
         }
 
-    @Test(arguments: malformed.indices) func `what is malformed fails at the first byte that says it`(index: Int) {
+    @Test(arguments: malformed.indices) func `an invalid frame fails at the first byte that shows it`(index: Int) {
         let row = Self.malformed[index]
         let found = WebSocketTranscript(reading: row.bytes)
         #expect(found.failure?.code == row.code, "\(row.name)")
         #expect(found.failure?.message.contains(row.word) == true, "\(row.name): \(found)")
-        #expect(found.failure.map { $0.message.utf8.count <= 123 } == true, "\(row.name) is too long to be told the peer")
-        // Not before, and no other way in pieces.
+        #expect(found.failure.map { $0.message.utf8.count <= 123 } == true, "\(row.name) has a message that is too long")
+        // Not earlier, and the same in pieces.
         #expect(WebSocketTranscript(reading: row.bytes.dropLast()).failure == nil, "\(row.name)")
         #expect(WebSocketTranscript(reading: row.bytes + [0, 0, 0], piece: { 1 }) == found, "\(row.name), byte by byte")
-        // Compression makes none of it right but RSV1 on the first frame.
+        // With compression, only RSV1 on the first frame becomes valid.
         let isCompressed = row.bytes == [0xC1]
         #expect((WebSocketTranscript(reading: row.bytes, allowsCompression: true).failure == nil) == isCompressed, "\(row.name)")
     }
 
-    @Test func `every close code that may be sent is read`() {
+    @Test func `every valid close code is accepted`() {
         let allowed = [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014] + Array(3000...4999)
         for code in Array(0...5_100) + [0x8000, UInt16.max] {
             let found = WebSocketTranscript(reading: ServerFrame.close(code, Array("why".utf8)))
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func `a failure stays`() {
+    @Test func `a failure repeats`() {
         var reader = WebSocketFrameReader(allowsCompression: false)
         var failures: Set<WebSocketFailure> = []
         for bytes in [[0x83], [], [0x81, 0x00], [0x91]] as [[UInt8]] {
@@ -184,7 +184,7 @@ import Testing
         #expect(failures == [.protocolError("a frame has the opcode 3, which is reserved")])
     }
 
-    @Test func `RSV1 is for the first frame of a message, where compression was agreed upon`() {
+    @Test func `RSV1 is only valid on the first frame of a message, with compression`() {
         let first = ServerFrame(.text, [1], isFinal: false, isCompressed: true).bytes
         let good = first + ServerFrame(.ping).bytes + ServerFrame(.continuation, [2]).bytes + ServerFrame(.binary, [3]).bytes
         #expect(
@@ -202,7 +202,7 @@ import Testing
 
     // MARK: Pieces
 
-    @Test func `every way to cut a stream in three reads the same`() {
+    @Test func `every split of a stream into three pieces parses the same`() {
         let stream =
             ServerFrame(.text, Array("é€".utf8), isFinal: false).bytes + ServerFrame(.ping, [1, 2, 3]).bytes
             + ServerFrame(.continuation, [], isFinal: false).bytes
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test func `every cut of a long length reads the same`() {
+    @Test func `every split of a long length parses the same`() {
         let stream = ServerFrame(.binary, Self.longer).bytes + ServerFrame(.ping).bytes
         let whole = WebSocketTranscript(reading: stream)
         for cut in Array(1...12) + [stream.count - 3, stream.count - 2, stream.count - 1] {
@@ -231,8 +231,8 @@ import Testing
         }
     }
 
-    /// Messages of a server, good for the most part, and cut at random.
-    @Test func `random streams read the same in whatever pieces`() {
+    /// Mostly valid messages of a server, split at random.
+    @Test func `random streams parse the same in any pieces`() {
         var failures = 0
         for seed in 0..<3_000 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)
@@ -261,7 +261,7 @@ import Testing
         #expect(500...2_900 ~= failures, "\(failures)")
     }
 
-    @Test func `messages of a server come as they were sent`() {
+    @Test func `messages of a server are received as sent`() {
         for seed in 0..<300 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)
             var messages: [[UInt8]] = []

@@ -25,7 +25,7 @@ import Testing
     }
 
     /// RFC 6455, section 5.7.
-    @Test func `a masked text message is as in the RFC`() {
+    @Test func `a masked text message is written as in the RFC`() {
         let key: UInt32 = 0x37FA_213D
         var payload = Array("Hello".utf8)
         payload.withUnsafeMutableBytes { WebSocketFrameWriter.mask($0, key: key) }
@@ -52,23 +52,23 @@ import Testing
         ("a close", head(.close, length: 0), [0x88, 0x80] + key),
     ]
 
-    @Test(arguments: heads.indices) func `heads are as short as they can be`(index: Int) {
+    @Test(arguments: heads.indices) func `headers are as short as possible`(index: Int) {
         #expect(Self.heads[index].found == Self.heads[index].bytes, "\(Self.heads[index].name)")
     }
 
-    @Test func `a control frame carries 125 bytes at most`() {
+    @Test func `a control frame carries at most 125 bytes`() {
         let frame = WebSocketFrameWriter.controlFrame(.ping, [UInt8](repeating: 7, count: 200), key: 0)
         #expect(frame == [0x89, 0xFD, 0, 0, 0, 0] + [UInt8](repeating: 7, count: 125))
         #expect(WebSocketFrameWriter.controlFrame(.pong, [], key: 0x0506_0708) == [0x8A, 0x80, 5, 6, 7, 8])
     }
 
-    /// Octet by octet, as section 5.3 has it.
+    /// Octet by octet, as in section 5.3.
     private static func masked(_ bytes: some Sequence<UInt8>, _ key: UInt32, _ offset: Int) -> [UInt8] {
         let key = (0..<4).map { UInt8(truncatingIfNeeded: key >> UInt32(24 - 8 * $0)) }
         return bytes.enumerated().map { $1 ^ key[($0 + offset) % 4] }
     }
 
-    @Test func `every alignment, length and offset is masked alike`() {
+    @Test func `every alignment, length and offset is masked the same`() {
         let key: UInt32 = 0xA1B2_C3D4
         var wrong: [String] = []
         for length in Array(0...100) + [127, 128, 129, 1_000] {
@@ -88,7 +88,7 @@ import Testing
         #expect(wrong.isEmpty, "\(wrong.prefix(10))")
     }
 
-    @Test func `bytes are masked on their way, and in pieces`() {
+    @Test func `bytes are masked while they are copied, also in pieces`() {
         for seed in 0..<500 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)
             let key = UInt32(truncatingIfNeeded: random.next())
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `nothing is masked to nothing`() {
+    @Test func `masking zero bytes does nothing`() {
         WebSocketFrameWriter.mask(.init(start: nil, count: 0), key: 1, at: 3)
     }
 }

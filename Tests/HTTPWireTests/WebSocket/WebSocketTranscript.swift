@@ -9,7 +9,7 @@
 
 import HTTPWire
 
-/// What a reader made of bytes, without regard to how they were cut.
+/// A reader's events for some bytes, independent of how they were split.
 struct WebSocketTranscript: Equatable, CustomStringConvertible {
     enum Item: Equatable {
         case message(WebSocketMessageKind, isCompressed: Bool)
@@ -25,19 +25,19 @@ struct WebSocketTranscript: Equatable, CustomStringConvertible {
     private(set) var failure: WebSocketFailure?
     private(set) var isOver = false
     private(set) var isInMessage = false
-    /// Bytes that were not taken in, after a close frame.
+    /// Bytes not consumed after a close frame.
     private(set) var leftOver = 0
 
     init(_ items: [Item], _ failure: WebSocketFailure? = nil) {
         (self.items, self.failure) = (items, failure)
     }
 
-    /// Reads bytes in pieces of the lengths that a function names.
+    /// Reads bytes in pieces of the lengths that `piece` returns.
     init(reading bytes: [UInt8], allowsCompression: Bool = false, piece: () -> Int = { Int.max }) {
         var reader = WebSocketFrameReader(allowsCompression: allowsCompression)
         var start = 0
         while start < bytes.count, failure == nil {
-            // A copy of its own, so that a look beyond its end is found.
+            // A separate copy, so that reads beyond its end are detected.
             let piece = Array(bytes[start...].prefix(piece()))
             start += piece.count
             var offset = 0
@@ -53,7 +53,7 @@ struct WebSocketTranscript: Equatable, CustomStringConvertible {
         (isOver, isInMessage) = (reader.isOver, reader.isInMessage)
     }
 
-    /// All messages, their payloads joined.
+    /// All messages, each with its payloads joined.
     var messages: [[UInt8]] {
         var messages: [[UInt8]] = []
         for item in items {
@@ -87,12 +87,12 @@ struct WebSocketTranscript: Equatable, CustomStringConvertible {
     }
 }
 
-/// A frame as a server sends it, or as it must not.
+/// A frame as a server sends it, valid or not.
 struct ServerFrame {
     var first: UInt8
     var payload: [UInt8]
     var isMasked = false
-    /// How many bytes the length takes: 0 stands for the seven bits.
+    /// The size of the encoded length: 0 for the seven bits.
     var lengthBytes: Int?
     var length: UInt64?
 
