@@ -11,7 +11,7 @@ import Synchronization
 import Testing
 
 @Suite struct AdjustedClockTests {
-    /// Two clocks that stand still until they are moved.
+    /// Two clocks that only move when the test moves them.
     private final class Hands: Sendable {
         let monotonic = Atomic<Int64>(5_000_000_000)
         let wall = Mutex(1000.0)
@@ -28,7 +28,7 @@ import Testing
         var now: Int64 { monotonic.load(ordering: .relaxed) }
     }
 
-    @Test func `runs as the monotonic clock does`() {
+    @Test func `the clock runs with the monotonic clock`() {
         let hands = Hands()
         let clock = hands.clock
         #expect(clock.seconds(hands.now) == 1000)
@@ -36,11 +36,11 @@ import Testing
         #expect(clock.seconds(hands.now) == 1000.25)
         #expect(clock.seconds(hands.now - 250_000_000) == 1000)
         hands.pass(60, slept: 0.5)
-        // Half a second is what clocks are corrected by all the time.
+        // Clocks are constantly corrected by up to half a second.
         #expect(clock.seconds(hands.now) == 1060.25)
     }
 
-    @Test func `a machine that slept, or whose clock was set, is noticed`() {
+    @Test func `sleep and changes of the wall clock are detected`() {
         let hands = Hands()
         let clock = hands.clock
         hands.pass(2, slept: 28_800)
@@ -49,7 +49,7 @@ import Testing
         #expect(clock.seconds(hands.now) == 1004)
     }
 
-    @Test func `asking about the past changes nothing`() {
+    @Test func `a time in the past does not change the clock`() {
         let hands = Hands()
         let clock = hands.clock
         hands.pass(100)

@@ -20,7 +20,7 @@ import Testing
         case failed(LoadError.Kind)
     }
 
-    /// What happens to a file of 1,000 bytes between the request's composing and its sending, and what is sent then.
+    /// A change of a file of 1,000 bytes after the request was composed, and what is sent then.
     struct Change: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var outcome: Outcome
@@ -46,7 +46,7 @@ import Testing
         },
         Change("it shrinks", .failed(.cannotOpenFile)) { file in #expect(truncate(file.path, 999) == 0) },
         Change("it is removed", .failed(.fileDoesNotExist)) { file in try FileManager.default.removeItem(at: file) },
-        // Written whole before it takes the name, as Data.write(options: .atomic) does it.
+        // Written in full before it gets the name, as by Data.write(options: .atomic).
         Change("one of the same length takes its place", .sent(other)) { file in
             try Data(other).write(to: file, options: .atomic)
         },
@@ -59,7 +59,7 @@ import Testing
         },
     ]
 
-    @Test(arguments: changes) func `what is sent is as long as announced, and all of one file`(_ change: Change) throws {
+    @Test(arguments: changes) func `the body has the announced length and comes from a single file`(_ change: Change) throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         let body = try BodyFile.findNow(path: file.path)
@@ -74,8 +74,7 @@ import Testing
         #expect(outcome == change.outcome)
     }
 
-    @Test(arguments: [changes[0], changes[4]]) func `what was ordered as a version is sent as that alone`(_ change: Change) throws
-    {
+    @Test(arguments: [changes[0], changes[4]]) func `a body of a version is only sent as that version`(_ change: Change) throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         var facts = stat()

@@ -23,7 +23,7 @@ import Testing
         return block.getSlice(at: 0, length: count)
     }
 
-    @Test func `a piece that is kept stays as it is, however much is read after it`() throws {
+    @Test func `a kept piece is not overwritten by later reads`() throws {
         var blocks = Self.blocks
         var kept: [ByteBuffer] = []
         for number in 0..<300 {
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func `a block that everybody has let go of is used again`() throws {
+    @Test func `a released block is used again`() throws {
         var blocks = Self.blocks
         var places: Set<Int> = []
         for number in 0..<50 {
@@ -47,11 +47,11 @@ import Testing
             places.insert(piece.withUnsafeReadableBytes { Int(bitPattern: $0.baseAddress) })
             blocks.remember(piece)
         }
-        // While one is written, its piece is in the table already.
+        // While a block is written, its previous piece is already in the table.
         #expect(places.count <= 2)
     }
 
-    @Test func `while all blocks are out, what is read takes no more than it needs`() throws {
+    @Test func `while all blocks are in use, reads allocate only what they need`() throws {
         var blocks = Self.blocks
         var kept: [ByteBuffer] = []
         for _ in 0..<40 {
@@ -64,7 +64,7 @@ import Testing
         #expect(kept.map(\.storageCapacity).reduce(0, +) < 16 << 20)
     }
 
-    @Test func `who keeps pieces for ever does not keep others from having blocks`() throws {
+    @Test func `pieces that are never released do not block others forever`() throws {
         var blocks = Self.blocks
         var kept: [ByteBuffer] = []
         for _ in 0..<4 {
@@ -84,7 +84,7 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(1))) struct BulkReadingTests {
-    /// A connection to a server that says nothing, and its loop.
+    /// A connection to a server that sends nothing, and its loop.
     private func withChannel(_ body: @Sendable @escaping (any Channel) throws -> Void) async throws {
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    /// From how many bytes on the socket counts as readable.
+    /// The number of bytes from which the socket counts as readable.
     private static func mark(_ channel: any Channel) throws -> Int {
         let options = try #require(channel.syncOptions)
         return Int(try options.getOption(.socketOption(.init(rawValue: 18))))
@@ -122,7 +122,7 @@ import Testing
         reading.noteRead(nil, received: state.received, missing: whole - state.received, now: state.now)
     }
 
-    @Test func `a body that comes fast is read in large pieces, and the channel then reads as before`() async throws {
+    @Test func `a fast body is read in large pieces, and the channel then reads as before`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
             let reading = BulkReading(channel, .passedOn, received: 0, now: state.now)
@@ -136,14 +136,14 @@ import Testing
         }
     }
 
-    @Test func `a body that is copied is read in pieces that the processor's cache has room for`() async throws {
+    @Test func `a body that is copied is read in pieces that fit the processor's cache`() async throws {
         try await withChannel { channel in
             let size = BulkReading.Manner.copied.readSize
             var state = (received: Int64(0), now: NIODeadline.now())
             let reading = BulkReading(channel, .copied, received: 0, now: state.now)
             for _ in 0..<2 { Self.read(reading, Int64(size), after: .microseconds(600), &state) }
             try #expect(Self.readSize(channel) == size && Self.mark(channel) == 196_608)
-            // Of what is missing, the end may have been read, and wait for the rest of its record.
+            // The end of the missing bytes may have been read already, and wait for the rest of its TLS record.
             state.received = Self.whole - 500_000
             Self.read(reading, Int64(size), after: .microseconds(600), &state)
             try #expect(Self.readSize(channel) == size && Self.mark(channel) == 196_608)
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `for a body that comes slowly nothing is waited for`() async throws {
+    @Test func `a slow body is read without waiting`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
             let reading = BulkReading(channel, .passedOn, received: 0, now: state.now)
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func `a body that was fast and comes slowly is read as any other`() async throws {
+    @Test func `a fast body that becomes slow is read without blocks`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
             let reading = BulkReading(channel, .passedOn, received: 0, now: state.now)
@@ -176,19 +176,19 @@ import Testing
         }
     }
 
-    @Test func `a body that was fast and then drips keeps no blocks`() async throws {
+    @Test func `a fast body that starts to drip keeps no blocks`() async throws {
         try await withChannel { channel in
             var state = (received: Int64(0), now: NIODeadline.now())
             let reading = BulkReading(channel, .passedOn, received: 0, now: state.now)
             for _ in 0..<10 { Self.read(reading, 1_000_000, after: .milliseconds(1), &state) }
             #expect(try Self.hasBlocks(channel))
-            // So little is told of by nobody but who copies it.
+            // Only bodies that are copied report such small reads.
             for _ in 0..<8 { reading.noteSmall(ByteBuffer(bytes: [0])) }
             try #expect(Self.reads(channel, inBlocks: false, from: 1))
         }
     }
 
-    @Test func `more than is missing is not waited for`() async throws {
+    @Test func `reading never waits for more than the missing bytes`() async throws {
         try await withChannel { channel in
             var state = (received: Self.whole - 10_500_000, now: NIODeadline.now())
             let reading = BulkReading(channel, .passedOn, received: state.received, now: state.now)
@@ -201,7 +201,7 @@ import Testing
         }
     }
 
-    @Test func `what has come is read though no more comes`() async throws {
+    @Test func `received bytes are read even if no more arrive`() async throws {
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(host: "127.0.0.1", port: server.port).get()

@@ -15,11 +15,11 @@ import NIOCore
 import NIOPosix
 import Testing
 
-/// A connection whose channel is lent while a body goes straight into a file.
+/// A connection whose channel is lent out while a body is moved directly into a file.
 @Suite(.timeLimit(.minutes(1))) struct BypassedConnectionTests {
     private struct Missing: Error {}
 
-    @Test func `a close that comes before the bypass ends fails the exchange`() async throws {
+    @Test func `closing the channel during the bypass fails the exchange`() async throws {
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(host: "127.0.0.1", port: server.port).get()
@@ -32,7 +32,7 @@ import Testing
                     OutgoingMessage(head: head), control: LoadControl(on: LoopExecutor(channel.eventLoop), now: .now()))
                 pipeline.fireChannelRead(NIOAny(ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")))
                 guard connection.beginBypass(of: exchange) != nil else { throw Missing() }
-                // NIO takes the handler out in a later turn of the loop.
+                // NIO removes the handler in a later turn of the loop.
                 pipeline.fireChannelInactive()
                 connection.endBypass(of: exchange, moved: 0)
                 return (exchange.hasNext, exchange.hasWholeBody)

@@ -14,10 +14,10 @@ import NIOCore
 import NIOPosix
 import Testing
 
-/// Pools that share a budget: whose room is taken, who gets it, and in what order.
+/// Pools that share a budget: which pool gives up capacity, which receives it, and in what order.
 @Suite(.timeLimit(.minutes(1))) struct ConnectionBudgetTests {
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
-    /// What the pools were told: `+a` that there is room for `a`, `-a` that `a` is to close what idles.
+    /// Notifications of the pools: `+a` that `a` has capacity, `-a` that `a` should close an idle connection.
     private let told = Watched<[String]>([])
 
     /// Six connections, of which one pool may have five.
@@ -40,7 +40,7 @@ import Testing
         for _ in 0..<count { #expect(pool.ask()) }
     }
 
-    /// What was told since the last time.
+    /// The notifications since the last call.
     private var news: [String] {
         get async throws {
             try await loop.submit {}.get()
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `what idles longest gives its room, whosever it is`() async throws {
+    @Test func `the pool with the longest idle connection gives up capacity`() async throws {
         let (a, b, c) = (try await pool("a", six), try await pool("b", six), try await pool("c", six))
         occupy(3, a)
         occupy(3, b)
@@ -62,7 +62,7 @@ import Testing
         #expect(try await news == ["+c"])
     }
 
-    @Test func `a pool that has its part gives of its own`() async throws {
+    @Test func `a pool at its share gives up its own idle connection`() async throws {
         let (a, b) = (try await pool("a", six), try await pool("b", six))
         occupy(5, a)
         occupy(1, b)
@@ -72,7 +72,7 @@ import Testing
         #expect(try await news == ["-a"])
     }
 
-    @Test func `a pool that has its part does not hold up the others in line`() async throws {
+    @Test func `a pool at its share does not block the others in the queue`() async throws {
         let (a, b, c) = (try await pool("a", six), try await pool("b", six), try await pool("c", six))
         occupy(5, a)
         occupy(1, b)
@@ -84,7 +84,7 @@ import Testing
         #expect(try await news == ["+a"])
     }
 
-    @Test func `two that wait are not given the same connection where two idle equally long`() async throws {
+    @Test func `two waiting pools receive different connections if two have been idle equally long`() async throws {
         let (a, b) = (try await pool("a", six), try await pool("b", six))
         let (c, d) = (try await pool("c", six), try await pool("d", six))
         occupy(3, a)
@@ -95,7 +95,7 @@ import Testing
         #expect(try await news.sorted() == ["-a", "-b"])
     }
 
-    @Test func `no more are asked to give than wait`() async throws {
+    @Test func `only as many pools are asked as wait`() async throws {
         let (a, b, c) = (try await pool("a", six), try await pool("b", six), try await pool("c", six))
         occupy(3, a)
         occupy(3, b)
@@ -108,7 +108,7 @@ import Testing
         #expect(try await news == ["+c"])
     }
 
-    @Test func `where one has nothing to give after all, the next is asked`() async throws {
+    @Test func `if a pool gives nothing, the next one is asked`() async throws {
         let (a, b, c) = (try await pool("a", six), try await pool("b", six), try await pool("c", six))
         occupy(3, a)
         occupy(3, b)
@@ -124,7 +124,7 @@ import Testing
         #expect(try await news == ["-b"])
     }
 
-    @Test func `room that nobody takes any more goes to the next in line`() async throws {
+    @Test func `capacity that a pool does not take goes to the next in the queue`() async throws {
         let (a, gone, c) = (try await pool("a", six), try await pool("gone", six, takes: false), try await pool("c", six))
         let b = try await pool("b", six)
         occupy(5, a)
@@ -136,7 +136,7 @@ import Testing
         #expect(six.usage.used == 6)
     }
 
-    @Test func `who withdraws gets no room`() async throws {
+    @Test func `a pool that withdraws receives no capacity`() async throws {
         let (a, b, c) = (try await pool("a", six), try await pool("b", six), try await pool("c", six))
         occupy(5, a)
         occupy(1, b)
@@ -147,7 +147,7 @@ import Testing
         #expect(try await news == ["+c"])
     }
 
-    @Test func `where the system has none, nobody gets more than there is, for a moment`() async throws {
+    @Test func `when the system has no descriptors left, capacity is withheld for a moment`() async throws {
         let budget = ConnectionBudget(descriptorLimit: { 16 }, moment: .milliseconds(1))
         let (a, b) = (try await pool("a", budget), try await pool("b", budget))
         occupy(2, a)
@@ -163,7 +163,7 @@ import Testing
 
     // MARK: The pool and its dials
 
-    @Test func `connections that have idled equally long are given one after the other`() async throws {
+    @Test func `connections that have been idle equally long are closed one after the other`() async throws {
         let listener = try await LoopbackListener()
         let port = listener.port
         // Three connections.
@@ -197,7 +197,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test func `the second address of a name has the room of the first that refuses`() async throws {
+    @Test func `the second address of a host gets the capacity of the first that refuses`() async throws {
         let listener = try await LoopbackListener()
         let port = listener.port
         let resolver = ScriptedResolver(
@@ -206,7 +206,7 @@ import Testing
             ]),
             v6: .failure(LoadError(.cannotFindHost, "none"))
         )
-        // Three connections; who finds no room does not look again.
+        // Three connections; after a failed attempt to get capacity there is no second one.
         let budget = ConnectionBudget(descriptorLimit: { 8 }, moment: .hours(1))
         let (own, other) = (try await pool("own", budget), try await pool("other", budget))
         occupy(2, other)

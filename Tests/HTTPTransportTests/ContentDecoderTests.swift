@@ -15,7 +15,7 @@ import SeededNumbers
 import Testing
 
 @Suite struct ContentDecoderTests {
-    /// 60 lines, and what `zlib` at level 9 makes of them.
+    /// 60 lines, and their encoding by `zlib` at level 9.
     static let text = Array((0..<60).map { "line \($0 * 7919 % 1000): the quick brown fox\n" }.joined().utf8)
     static let gzip = [UInt8](
         Data(
@@ -67,27 +67,27 @@ import Testing
     ]
 
     @Test(arguments: accepted)
-    func `a coded body is decoded, however it is cut`(_ sample: Sample) throws {
+    func `an encoded body is decoded in pieces of any size`(_ sample: Sample) throws {
         for step in [1, 2, 3, 7, 100, 1 << 20] {
             #expect(try decode(sample.coded, sample.encodings, step: step) == sample.decoded, "in pieces of \(step)")
         }
     }
 
     @Test(arguments: [["identity"], [], [""], ["br"], ["gzip, zstd"], ["utf-8"], ["identity, identity"]])
-    func `a coding that we cannot undo, or that is none, leaves the body alone`(_ encodings: [String]) throws {
+    func `an unsupported or invalid coding leaves the body as it is`(_ encodings: [String]) throws {
         #expect(try ContentDecoder(encodings: encodings) == nil)
     }
 
     @Test(arguments: [
         ["gzip, gzip, gzip, gzip, gzip, gzip"], Array(repeating: "gzip", count: 20), Array(repeating: "br", count: 6),
     ])
-    func `more than five codings are refused`(_ encodings: [String]) {
+    func `more than five codings fail`(_ encodings: [String]) {
         #expect(throws: DecodingFailure.tooManyCodings(encodings.count == 1 ? 6 : encodings.count)) {
             try ContentDecoder(encodings: encodings)
         }
     }
 
-    @Test func `a body that ends too early is refused, wherever it ends`() {
+    @Test func `a truncated body fails at any length`() {
         for (encoding, coded) in [("gzip", Self.gzip), ("deflate", Self.zlib), ("deflate", Self.rawDeflate)] {
             for length in 1..<coded.count {
                 #expect(throws: DecodingFailure.truncated, "\(encoding), \(length) of \(coded.count) bytes") {
@@ -97,20 +97,20 @@ import Testing
         }
     }
 
-    @Test func `a second member that ends too early is refused`() {
+    @Test func `a truncated second member fails`() {
         for length in 2..<Self.gzip.count {
             #expect(throws: DecodingFailure.truncated) { try decode(Self.gzip + Self.gzip.prefix(length), ["gzip"], step: 64) }
         }
     }
 
-    @Test func `what is not gzip at all is refused`() {
+    @Test func `a body that is not gzip fails`() {
         for body in ["plain text, as it happens", "{}", "\u{1F}", "\r\n"] {
             #expect(throws: DecodingFailure.self) { try decode(Array(body.utf8), ["gzip"], step: 1) }
         }
     }
 
-    @Test func `every damaged bit of a gzip body's data or checksum is found out`() {
-        // The ten bytes of header hold a time and a system that mean nothing; the last byte of the data has bits to spare.
+    @Test func `every flipped bit in the data or checksum of a gzip body is detected`() {
+        // The ten bytes of the header have an irrelevant time and system; the last byte of the data has unused bits.
         for index in 10..<Self.gzip.count where index != Self.gzip.count - 9 {
             for bit in 0..<8 {
                 var damaged = Self.gzip
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test(arguments: [1, 7, 50, 100_000])
-    func `what comes before the damage is the same, however the body is cut`(step: Int) throws {
+    func `the content before the damage is the same in pieces of any size`(step: Int) throws {
         let damaged = Array(Self.gzip.dropLast(8)) + [1, 2, 3, 4] + Array(Self.gzip.suffix(4))
         let decoder = try #require(try ContentDecoder(encodings: ["gzip"]))
         var decoded: [UInt8] = []
@@ -137,7 +137,7 @@ import Testing
         #expect(throws: DecodingFailure.corrupt("incorrect data check")) { try decoder.finish() }
     }
 
-    @Test func `damage around a coding that is over is not looked at, wherever the body is cut`() throws {
+    @Test func `damage after the end of a coding is ignored, wherever the body is split`() throws {
         let text = Array("a short text".utf8)
         var coded = GzipBytes.stored(GzipBytes.zlib(text))
         coded[coded.count - 8] ^= 1
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func `damaged bodies end the same, however they are cut`() {
+    @Test func `damaged bodies end the same in pieces of any size`() {
         var random = SeededNumbers(seed: 7)
         for round in 0..<3_000 {
             var damaged = round % 2 == 0 ? Self.gzip : GzipBytes.stored(GzipBytes.zlib(Self.text))
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func `a bomb expands only as far as it is asked to`() throws {
+    @Test func `a bomb only expands as far as requested`() throws {
         let decoder = try #require(try ContentDecoder(encodings: ["gzip"]))
         decoder.push(ByteBuffer(bytes: GzipBytes.bombStart))
         decoder.push(ByteBuffer(repeating: 0, count: 1 << 20))
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    @Test func `a bomb is found out where a limit is set`() throws {
+    @Test func `a bomb is detected if a limit is set`() throws {
         let decoder = try #require(try ContentDecoder(encodings: ["gzip"], limit: .init(ratio: 100, floor: 1 << 20)))
         decoder.push(ByteBuffer(bytes: GzipBytes.bombStart))
         decoder.push(ByteBuffer(repeating: 0, count: 1 << 17))
@@ -203,7 +203,7 @@ import Testing
         #expect(throws: DecodingFailure.bomb(coded: coded, decoded: decoded)) { try decoder.finish() }
     }
 
-    @Test func `a bomb under the limit's floor passes`() throws {
+    @Test func `a bomb below the limit's floor is accepted`() throws {
         let decoder = try #require(try ContentDecoder(encodings: ["gzip"], limit: .init(ratio: 1, floor: 1 << 30)))
         decoder.push(ByteBuffer(bytes: GzipBytes.bombStart))
         decoder.push(ByteBuffer(repeating: 0, count: 10_000))

@@ -13,7 +13,7 @@ import NIOPosix
 import Testing
 
 @Suite struct DialerTests {
-    @Test func `a dial tells the addresses and the instants`() async throws {
+    @Test func `a dial reports addresses and times`() async throws {
         let listener = try await LoopbackListener()
         let facts = try await dial("127.0.0.1", port: listener.port).get()
         #expect(facts.remoteAddress == "127.0.0.1")
@@ -30,7 +30,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test func `a refused connection names the address, once, and the reason`() async throws {
+    @Test func `a refused connection names the address and the reason once`() async throws {
         let port = try await LoopbackListener.closedPort()
         let result = await dial("127.0.0.1", port: port)
         let error = try #require(result.fault)
@@ -38,7 +38,7 @@ import Testing
         #expect(error.message == "connecting to 127.0.0.1:\(port): connection refused")
     }
 
-    @Test func `when every address refuses, the error names them all`() async throws {
+    @Test func `the error names every address that refused`() async throws {
         let port = try await LoopbackListener.closedPort()
         let resolver = ScriptedResolver(
             v4: .success([
@@ -62,7 +62,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test func `an address that refuses makes way for the next at once`() async throws {
+    @Test func `a refused address is followed by the next at once`() async throws {
         let listener = try await LoopbackListener()
         let port = listener.port
         let resolver = ScriptedResolver(
@@ -74,13 +74,13 @@ import Testing
         try await listener.close()
     }
 
-    @Test func `a host without addresses cannot be found`() async throws {
+    @Test func `a host without addresses is not found`() async throws {
         let error = try #require(await dial("no-such-host.invalid", port: 80).fault)
         #expect(error.kind == .cannotFindHost)
         #expect(error.message == "looking up no-such-host.invalid: there is no such host")
     }
 
-    @Test func `a lookup that failed says more than one that found nothing`() async throws {
+    @Test func `a failed lookup takes precedence over one without results`() async throws {
         let resolver = ScriptedResolver(
             v4: .failure(LoadError(.dnsLookupFailed, "nobody answers")),
             v6: .failure(LoadError(.cannotFindHost, "no address"))
@@ -90,7 +90,7 @@ import Testing
         #expect(error.message == "nobody answers")
     }
 
-    @Test func `a handler added by the completion hears the server's first words`() async throws {
+    @Test func `a handler added in the completion receives the server's first bytes`() async throws {
         let listener = try await LoopbackListener { try $0.pipeline.syncOperations.addHandler(Greeter("hello")) }
         for _ in 0..<20 {
             #expect(await firstWords(from: "127.0.0.1", port: listener.port, count: 5, isSecure: false) == "hello")
@@ -98,7 +98,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test func `a cancelled dial never calls back`() async throws {
+    @Test func `a cancelled dial never calls its completion`() async throws {
         let listener = try await LoopbackListener()
         let port = listener.port
         let loop = MultiThreadedEventLoopGroup.singleton.next()
@@ -111,7 +111,7 @@ import Testing
             let route = Route(isSecure: false, host: "127.0.0.1", port: port)
             let cancelledAtOnce = dialer.dial(route) { _ in counter.value += 1 }
             cancelledAtOnce.cancel()
-            // Before that it may have been made.
+            // The dial may have completed before that.
             let cancelledLater = dialer.dial(route) { _ in if isCancelled.value { counter.value += 1 } }
             let bound = NIOLoopBound(cancelledLater, eventLoop: loop)
             loop.execute {
@@ -121,7 +121,7 @@ import Testing
                 }
             }
             let done = loop.makePromise(of: Int.self)
-            // Two, one after the other: by then the others would have been told.
+            // Two in a row: by then the others would have completed.
             _ = dialer.dial(route) { _ in
                 _ = dialer.dial(route) { _ in loop.execute { done.succeed(counter.value) } }
             }

@@ -13,7 +13,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// A listener on loopback that does with every connection what a test says, and tells how many it has.
+/// A loopback listener that handles each connection as the test says, and counts them.
 struct LoopbackListener: Sendable {
     let channel: any Channel
 
@@ -30,7 +30,7 @@ struct LoopbackListener: Sendable {
 
     func close() async throws { try await channel.close() }
 
-    /// A port on which nobody listens: one that was just given back.
+    /// A port without a listener: one that was just released.
     static func closedPort() async throws -> Int {
         let listener = try await LoopbackListener()
         let port = listener.port
@@ -39,7 +39,7 @@ struct LoopbackListener: Sendable {
     }
 }
 
-/// Sends something as soon as the connection stands.
+/// Sends a greeting as soon as the connection is active.
 final class Greeter: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -54,7 +54,7 @@ final class Greeter: ChannelInboundHandler {
     }
 }
 
-/// Collects what arrives until the connection closes.
+/// Collects received bytes until the connection closes.
 final class Listener: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -73,7 +73,7 @@ final class Listener: ChannelInboundHandler {
     }
 }
 
-/// Answers lookups as a test says, when it says so.
+/// Answers lookups as, and when, the test says.
 struct ScriptedResolver: HTTPTransport.Resolver {
     var v4: Result<[SocketAddress], LoadError>
     var v6: Result<[SocketAddress], LoadError>
@@ -90,7 +90,7 @@ struct ScriptedResolver: HTTPTransport.Resolver {
     func forget() {}
 }
 
-/// Dials, closes what it got, and tells the facts.
+/// Dials, closes the connection, and returns its facts.
 func dial(
     _ host: String, port: Int, isSecure: Bool = false, policy: TLSPolicy = TLSPolicy(),
     resolver: any HTTPTransport.Resolver = SystemResolver()
@@ -112,7 +112,7 @@ func dial(
     }
 }
 
-/// Dials, and listens from within the completion.
+/// Dials, and collects received bytes from the completion on.
 func firstWords(
     from host: String, port: Int, count: Int, isSecure: Bool, policy: TLSPolicy = TLSPolicy()
 ) async -> String {
@@ -137,7 +137,7 @@ func firstWords(
     }
 }
 
-/// Goes on by one second each time it is asked.
+/// Advances by one second with each call.
 final class TickingClock {
     private var seconds = 0.0
 

@@ -12,9 +12,9 @@ import HTTPWire
 import NIOCore
 import Testing
 
-/// What an exchange decides of what came: whether to read on, when to wake its load, and how much may come before the final response.
+/// Decisions of an exchange: whether to keep reading, when to wake its load, and how many interim responses to accept.
 @Suite struct ExchangePartsTests {
-    @Test func `reading stops at one mark, and begins again at the other`() {
+    @Test func `reading stops at the high-water mark and continues at the low-water mark`() {
         var reading = BodyReading()
         let (low, high) = (Exchange.lowWaterMark, Exchange.highWaterMark)
         let rows: [(waiting: Int, isSuspended: Bool, wants: Bool)] = [
@@ -30,7 +30,7 @@ import Testing
         #expect(reading.update(isSuspended: false, waiting: high - 1) == true)
     }
 
-    @Test func `a load is woken for much at once, and for little when some time has passed`() {
+    @Test func `a load is woken at once for much data, and after some time for little`() {
         var wakes = BodyWakes()
         let begin = NIODeadline.uptimeNanoseconds(1_000_000_000)
         #expect(wakes.isDue(for: 20_000, now: begin))
@@ -45,7 +45,7 @@ import Testing
         #expect(wakes.plan() == begin + .microseconds(1_100))
     }
 
-    @Test func `responses before the final one have a limit, and so have their fields`() {
+    @Test func `interim responses and their fields are limited`() {
         let small = ResponseHead(majorVersion: 2, minorVersion: 0, status: 103, headers: HeaderBlock([]))
         var many = InformationalResponses()
         for _ in 0..<InformationalResponses.limit {
@@ -53,10 +53,10 @@ import Testing
             #expect(isTaken)
             #expect(many.popFirst()?.status == 103)
         }
-        // What was taken counts, too.
+        // Delivered responses count too.
         let isOneTooMany = !many.append(small, sentBodyBytes: 65_535)
         #expect(isOneTooMany && many.isEmpty && many.popFirst() == nil)
-        // A server may tell how far an upload is.
+        // A server may report the progress of an upload.
         let isTaken = many.append(small, sentBodyBytes: 131_072)
         #expect(isTaken)
         let large = HeaderBlock([("Link", String(repeating: "a", count: 100_000))])

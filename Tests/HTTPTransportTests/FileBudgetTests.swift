@@ -14,11 +14,11 @@ import NIOCore
 import SystemThreads
 import Testing
 
-/// Who has room for a file, and who gets it next.
+/// Which loads get capacity for a file, and in what order.
 @Suite(.timeLimit(.minutes(1))) struct FileBudgetTests {
     /// Six files, of which three are for loads that may wait for a connection.
     private let six = FileBudget(descriptorLimit: { 16 })
-    /// Who was given room, in order, and the room.
+    /// Who was given capacity, in order, and the capacity.
     private let given = Watched<[(name: String, room: FileReservation)]>([])
 
     private var names: [String] { given.read { $0.map(\.name) } }
@@ -34,21 +34,21 @@ import Testing
 
     private func fill() -> [FileReservation] { (0..<6).compactMap { _ in six.take(.whole) } }
 
-    @Test func `those that may wait for a connection leave half to those that have one`() {
+    @Test func `loads that may wait for a connection leave half of the capacity`() {
         let early = (0..<6).compactMap { _ in six.take(.half) }
         #expect(early.count == 3)
         #expect(fill().count == 3)
         #expect(six.usage.used == 3)
     }
 
-    @Test func `several descriptors are there together or not at all`() {
+    @Test func `several descriptors are granted together or not at all`() {
         let four = six.take(.whole, count: 4)
         #expect(six.take(.whole, count: 3) == nil)
         #expect(six.take(.half, count: 4) == nil)
         withExtendedLifetime(four) { #expect(six.usage.used == 4) }
     }
 
-    @Test func `room that is given back goes to those with a connection first, and then in order`() {
+    @Test func `released capacity first goes to loads with a connection, and then in order`() {
         var rooms = fill()
         for (part, name) in [(FileBudget.Part.half, "a"), (.whole, "b"), (.half, "c"), (.whole, "d")] {
             #expect(ask(part, name) != nil)
@@ -61,7 +61,7 @@ import Testing
         #expect(six.usage.used == 6)
     }
 
-    @Test func `those without a connection have a turn after seven with one`() {
+    @Test func `after seven loads with a connection, one without has its turn`() {
         let fifteen = FileBudget(descriptorLimit: { 40 })
         var rooms = (0..<15).compactMap { _ in fifteen.take(.whole) }
         for (part, name) in [(FileBudget.Part.half, "half")] + (1...9).map({ (.whole, "\($0)") }) {
@@ -72,7 +72,7 @@ import Testing
         rooms = []
     }
 
-    @Test func `room that the app made by raising the limit is first for those that wait`() {
+    @Test func `capacity from a raised limit goes to waiting loads first`() {
         let limit = Watched(16)
         let budget = FileBudget(descriptorLimit: { limit.read { $0 } })
         let rooms = (0..<6).compactMap { _ in budget.take(.whole) }
@@ -86,7 +86,7 @@ import Testing
         #expect(rooms.count == 6)
     }
 
-    @Test func `who left the line is passed over`() throws {
+    @Test func `a load that left the queue is skipped`() throws {
         var rooms = fill()
         let first = try #require(ask(.whole, "a"))
         #expect(ask(.whole, "b") != nil)
@@ -101,7 +101,7 @@ import Testing
 
     // MARK: Loads
 
-    /// A load that asks for room for its file.
+    /// A load that requests capacity for its file.
     private actor Load {
         nonisolated let executor: LoopExecutor
         nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -120,7 +120,7 @@ import Testing
     }
 
     private func start(_ load: Load, _ name: String) -> Task<Void, any Error> {
-        // As loads do: otherwise there are moments between a look and a wait.
+        // On the loop, as loads do: otherwise there are gaps between a check and a wait.
         Task(executorPreference: load.executor) { [six, given] in
             let room = try await load.room(six)
             given.change { $0.append((name, room)) }
@@ -129,7 +129,7 @@ import Testing
 
     private func wait(forWaiting count: Int) async { while six.usage.waiting != count { await Task.yield() } }
 
-    @Test func `a load that is suspended in line lets the next have its turn, and begins again`() async throws {
+    @Test func `a suspended load yields its turn, and queues again when it is resumed`() async throws {
         let executor = LoopDirectory.next()
         let (first, second) = (Load(executor), Load(executor))
         var rooms = fill()
@@ -151,7 +151,7 @@ import Testing
         #expect(six.usage.used == 0)
     }
 
-    @Test func `a load that is cancelled in line leaves it`() async throws {
+    @Test func `a cancelled load leaves the queue`() async throws {
         let load = Load(LoopDirectory.next())
         let rooms = fill()
         let task = start(load, "it")

@@ -11,7 +11,7 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// The sink's steps, for callers that wait for nothing else.
+/// The steps of the sink as async functions.
 extension FileSink {
     static func create(in directory: String, expectedLength: Int64? = nil) async throws -> FileSink {
         try await FileWork.run(at: FilePlace(opening: directory)) { () throws(LoadError) in

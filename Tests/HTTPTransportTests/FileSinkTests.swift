@@ -20,7 +20,7 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    @Test func `a file has an unguessable name, belongs to its owner alone, and holds what was written in order`()
+    @Test func `a file has a random name, is private to its owner, and holds the bytes written in order`()
         async throws
     {
         let sink = try await FileSink.create(in: directory.path)
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1_000, 700_000])
-    func `what was reserved beyond the end is given back`(_ length: Int) async throws {
+    func `space reserved beyond the end is released`(_ length: Int) async throws {
         let sink = try await FileSink.create(in: directory.path, expectedLength: 8 << 20)
         try await sink.write(ByteBuffer(repeating: 1, count: length))
         #expect(try await sink.close() == Int64(length))
@@ -65,7 +65,7 @@ import Testing
         #expect(try space(of: sink) <= length + 65_536)
     }
 
-    @Test func `space is reserved as data comes, and not on a server's word`() async throws {
+    @Test func `space is reserved as data arrives, not by the announced length`() async throws {
         let sink = try await FileSink.create(in: directory.path, expectedLength: 1 << 30)
         #expect(try space(of: sink) <= 65_536)
         for count in 1...8 {
@@ -77,20 +77,20 @@ import Testing
         #expect(try space(of: sink) <= 8 << 20 + 65_536)
     }
 
-    /// The bytes that the file occupies.
+    /// The bytes that the file occupies on disk.
     private func space(of sink: FileSink) throws -> Int {
         var status = stat()
         try #require(stat(sink.path, &status) == 0)
         return Int(status.st_blocks) * 512
     }
 
-    @Test func `an absurd announced length reserves no absurd space`() async throws {
+    @Test func `an absurd announced length reserves no space`() async throws {
         let sink = try await FileSink.create(in: directory.path, expectedLength: .max)
         await sink.abort()
         #expect(try directory.names.isEmpty)
     }
 
-    @Test func `an aborted file is gone`() async throws {
+    @Test func `aborting deletes the file`() async throws {
         let sink = try await FileSink.create(in: directory.path)
         for _ in 0..<4 { _ = try sink.enqueue(ByteBuffer(repeating: 1, count: 1 << 20)) }
         await sink.abort()
@@ -99,15 +99,15 @@ import Testing
         #expect(throws: LoadError.self) { try sink.enqueue(ByteBuffer(string: "late")) }
     }
 
-    @Test func `a sink that is dropped leaves no file`() async throws {
+    @Test func `a released sink leaves no file`() async throws {
         for _ in 0..<3 { _ = try await FileSink.create(in: directory.path).enqueue(ByteBuffer(string: "a")) }
         while try !directory.names.isEmpty { await Task.yield() }
     }
 
-    @Test func `a sink that is dropped leaves what was there before it, if it added nothing`() async throws {
+    @Test func `a released sink that added nothing leaves the existing file`() async throws {
         let path = try directory.write(Array("begun".utf8), to: "file").path
         _ = try await FileSink.reopen(path: path, length: 5)
-        // The thread that closes the file would have deleted it before.
+        // The thread that closes the file would have deleted it before closing.
         while isOpen(path) { await Task.yield() }
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "begun")
     }
@@ -120,10 +120,10 @@ import Testing
         }
     }
 
-    @Test func `a file that is complete, and that nobody takes, is deleted`() async throws {
+    @Test func `a complete file that is not taken is deleted`() async throws {
         let sink = try await FileSink.create(in: directory.path)
         try await sink.write(ByteBuffer(string: "late"))
-        // The second is called while a thread is at the first.
+        // The second is called while a thread performs the first.
         sink.close { _ in }
         await sink.abort()
         #expect(try directory.names.isEmpty)
@@ -134,7 +134,7 @@ import Testing
         #expect(try directory.names.isEmpty)
     }
 
-    @Test func `a kept file is gone on with where it ended`() async throws {
+    @Test func `a kept file is continued at its end`() async throws {
         let first = try await FileSink.create(in: directory.path, expectedLength: 1 << 20)
         try await first.write(ByteBuffer(string: "begun, "))
         let length = try await first.close()
@@ -146,7 +146,7 @@ import Testing
         #expect(try String(contentsOfFile: first.path, encoding: .utf8) == "begun, ended")
     }
 
-    @Test func `a file that is no longer what was left is not gone on with`() async throws {
+    @Test func `a file that changed is not continued`() async throws {
         let file = try directory.write(Array("12345".utf8), to: "file")
         let link = directory.file("link")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
@@ -166,14 +166,14 @@ import Testing
     }
 
     @Test(arguments: ["missing", "file"])
-    func `a directory that is none makes the file impossible`(_ name: String) async throws {
+    func `without its directory the file cannot be created`(_ name: String) async throws {
         try directory.write([1], to: "file")
         let error = await #expect(throws: LoadError.self) { _ = try await FileSink.create(in: directory.file(name).path) }
         #expect(error?.kind == .cannotCreateFile)
     }
 
     @Test func `a full disk fails the write and deletes the file`() async throws {
-        // A device that is always full stands in for the disk; the name is what must go.
+        // /dev/full stands in for the disk; the test checks that the name is removed.
         let named = try directory.write([1], to: "name")
         let descriptor = open("/dev/full", O_WRONLY | O_CLOEXEC)
         let sink = FileSink(path: named.path, descriptor: descriptor, written: 0)
@@ -188,7 +188,7 @@ import Testing
         await sink.abort()
     }
 
-    @Test func `a full disk is told at the end, too`() async throws {
+    @Test func `a full disk is reported by close too`() async throws {
         let named = try directory.write([1], to: "name")
         let sink = FileSink(path: named.path, descriptor: open("/dev/full", O_WRONLY | O_CLOEXEC), written: 0)
         #expect(try sink.enqueue(ByteBuffer(string: "little")))

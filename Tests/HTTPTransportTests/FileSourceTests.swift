@@ -21,7 +21,7 @@ import Testing
 
     init() throws { directory = try TemporaryDirectory() }
 
-    @Test func `any part of a file can be read, and read again`() async throws {
+    @Test func `any part of a file can be read repeatedly`() async throws {
         let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
         let source = try await FileSource.open(path: directory.write(bytes, to: "body").path)
         #expect(source.length == 100_000)
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `a part is read off the loop and answered on it`() async throws {
+    @Test func `a part is read off the loop, and delivered on it`() async throws {
         let source = try await FileSource.open(path: directory.write(Array("abcdef".utf8), to: "body").path)
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let text = try await loop.flatSubmit { () -> EventLoopFuture<String> in
@@ -47,13 +47,13 @@ import Testing
         #expect(text == "cde")
     }
 
-    @Test func `a symbolic link is followed, an empty file is empty`() async throws {
+    @Test func `a symbolic link is followed, and an empty file is valid`() async throws {
         let link = directory.file("link")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: directory.write([], to: "empty"))
         #expect(try await FileSource.open(path: link.path).length == 0)
     }
 
-    @Test func `what cannot be sent is told apart`() async throws {
+    @Test func `each file that cannot be sent has its own error`() async throws {
         #expect(mkfifo(directory.file("fifo").path, 0o600) == 0)
         try directory.write([1], to: "file")
         for (path, kind) in [
@@ -66,14 +66,14 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() != 0, "root may read everything"))
-    func `a file that may not be read is told apart`() async throws {
+    func `a file without read permission has its own error`() async throws {
         let file = try directory.write([1], to: "secret")
         #expect(chmod(file.path, 0) == 0)
         let error = await #expect(throws: LoadError.self) { _ = try await FileSource.open(path: file.path) }
         #expect(error?.kind == .noPermissionsToReadFile)
     }
 
-    @Test func `a file that shrinks while it is sent fails the sending`() async throws {
+    @Test func `a file that shrinks while it is sent fails`() async throws {
         let file = try directory.write([UInt8](repeating: 1, count: 10_000), to: "body")
         let source = try await FileSource.open(path: file.path)
         #expect(truncate(file.path, 5_000) == 0)
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    /// In a place whose files can leave memory, which those of a tmpfs cannot: the usual one, one that lasts, or beside this program.
+    /// In a file system whose files can leave memory, unlike a tmpfs: the usual folder, a persistent one, or the program's own.
     private static func directoryOnDisk() throws -> TemporaryDirectory {
         let program = try SeparateProcess.executable().deletingLastPathComponent()
         for place in [FileManager.default.temporaryDirectory, URL(fileURLWithPath: "/var/tmp"), program] {
@@ -114,8 +114,8 @@ import Testing
         return residence & 1 == 0
     }
 
-    /// Sending it would have the event loop wait for the disk.
-    @Test func `a part that is not in memory is no part for the kernel to send`() async throws {
+    /// Otherwise the event loop would wait for the disk.
+    @Test func `a part that is not in memory is not sent by the kernel`() async throws {
         let directory = try Self.directoryOnDisk()
         let file = try directory.write([UInt8](repeating: 1, count: 4 << 20), to: "body")
         let source = try await FileSource.open(path: file.path)

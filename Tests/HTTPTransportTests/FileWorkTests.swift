@@ -17,9 +17,9 @@ import Testing
         let count = Atomic(0)
     }
 
-    @Test func `a place that does not answer leaves threads to the others`() async throws {
+    @Test func `a file system that does not respond leaves threads for others`() async throws {
         let gate = DispatchSemaphore(value: 0)
-        // The wait has an end, so that where the others do need these threads it is a failure and no hang.
+        // The wait has a timeout, so that the test fails instead of hanging if the others do need these threads.
         let end = DispatchTime.now() + 20
         let ended = Ended()
         let slow = (0..<100).map { FilePlace(opening: "/slow/disk/file\($0)") }

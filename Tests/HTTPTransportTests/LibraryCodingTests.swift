@@ -15,18 +15,18 @@ import NIOCore
 import SeededNumbers
 import Testing
 
-/// brotli and zstd, by the system's libraries.
+/// brotli and zstd with the system's libraries.
 @Suite struct LibraryCodingTests {
     typealias Zstandard = ZstandardBytes
 
     static let text = ContentDecoderTests.text
-    /// `brotli -q 11` of it.
+    /// The text, encoded by `brotli -q 11`.
     static let brotli = bytes(
         """
         sfg3AGekVN0eubHNKyCozVErgLzhoQJPApDFwTNqBYtv+hgMuMn2AiVAMzijT/xZ79/I9y76/aa4PZzX1a7jWTOZfVb02tIqc+VgxpXWHXNn
         zD2cHK/R6utQcJMD3tK7mVjVsMNjvZ4XYpENnjreQ2uvxYE7Guv2v9J8JDfOU9ukX98+Pd29sxRkwV39+vbp6e5dNasIBA==
         """)
-    /// `zstd -19` of it, with a checksum.
+    /// The text, encoded by `zstd -19` with a checksum.
     static let zstandard = bytes(
         """
         KLUv/WQABi0FAHKKGxWATRvAiOM4jsME1eHKzZXdh+Dm0HV2d4Wc1/x9i7lfaniGbbmnisdc49be19eS7xqT9c895GquNT1Ey9a9LrJ1F9sv
@@ -85,26 +85,26 @@ import Testing
             coded: GzipBytes.stored(Zstandard.frame(windowExponent: 0, [Zstandard.raw(brotli, isLast: true)]))),
     ]
 
-    @Test func `both libraries are there, in the order in which they are announced`() {
+    @Test func `both libraries are available, in the order of Accept-Encoding`() {
         #expect(SystemCodings.all.map(\.name) == ["br", "zstd"])
         #expect(SystemCodings.acceptEncoding.value == "gzip, deflate, br, zstd")
     }
 
     @Test(arguments: accepted)
-    func `a coded body is decoded, however it is cut`(_ sample: Sample) throws {
+    func `an encoded body is decoded in pieces of any size`(_ sample: Sample) throws {
         for step in [1, 2, 3, 7, 100, 1 << 20] {
             #expect(try decode(sample.coded, sample.encodings, step: step) == sample.decoded, "in pieces of \(step)")
         }
     }
 
     @Test(arguments: [["br"], ["zstd"], ["gzip, br"], ["br", "gzip"]])
-    func `where its library is not there a coding is unknown, and the body left alone`(_ encodings: [String]) throws {
+    func `a coding without its library is unknown, and leaves the body as it is`(_ encodings: [String]) throws {
         #expect(try ContentDecoder(encodings: encodings) == nil)
         #expect(try ContentDecoder(encodings: ["brotli"], libraries: SystemCodings.all) == nil)
     }
 
     @Test(arguments: [["-q", "0"], ["-q", "5", "-w", "10"], ["-q", "9", "-w", "24"]])
-    func `what the brotli tool makes is decoded`(_ options: [String]) throws {
+    func `output of the brotli tool is decoded`(_ options: [String]) throws {
         for content in [Self.lines, ScriptedFile.pattern(500_000)] {
             let coded = try BrotliBytes.compress(content, options)
             for step in [1_000, 65_536, 1 << 24] { #expect(try decode(coded, ["br"], step: step) == content) }
@@ -112,7 +112,7 @@ import Testing
     }
 
     @Test(arguments: [("16", false), ("22", false), ("23", true), ("24", true)])
-    func `brotli is slow whose window is wider than 4 MiB`(_ window: String, isSlow: Bool) throws {
+    func `brotli with a window above 4 MiB counts as slow`(_ window: String, isSlow: Bool) throws {
         let coded = try BrotliBytes.compress(Self.lines, ["-q", "1", "-w", window])
         let decoder = try #require(try ContentDecoder(encodings: ["br"], libraries: SystemCodings.all))
         #expect(!decoder.isSlow)
@@ -121,7 +121,7 @@ import Testing
         #expect(decoder.isSlow == isSlow && (first.readableBytes == 0) == isSlow)
     }
 
-    @Test func `headers of brotli are read a few at a time`() throws {
+    @Test func `brotli headers are parsed a few at a time`() throws {
         let coded = BrotliBytes.headers(1_000)
         #expect(try decode(coded, ["br"], step: coded.count) == [UInt8](repeating: 0, count: 1_000))
         let decoder = try #require(try ContentDecoder(encodings: ["br"], libraries: SystemCodings.all))
@@ -131,7 +131,7 @@ import Testing
         #expect(calls > 20)
     }
 
-    @Test func `bodies in memory share what they may have beyond their ratio`() throws {
+    @Test func `bodies in memory share a budget for expansion beyond their ratio`() throws {
         let budget = ExpansionBudget(limit: 200_000)
         let zeros = Zstandard.frame(windowExponent: 7, [Zstandard.repeated(0, isLast: true)])
         func body() throws -> ContentDecoder {
@@ -162,14 +162,14 @@ import Testing
     }
 
     @Test(arguments: [["-1"], ["--fast=5", "--no-check"], ["-19", "--long=23"], ["-3", "-B100000", "--rsyncable"]])
-    func `what the zstd tool makes is decoded`(_ options: [String]) throws {
+    func `output of the zstd tool is decoded`(_ options: [String]) throws {
         for content in [Self.lines, ScriptedFile.pattern(500_000)] {
             let coded = try ZstandardBytes.compress(content, options)
             for step in [1_000, 65_536, 1 << 24] { #expect(try decode(coded, ["zstd"], step: step) == content) }
         }
     }
 
-    /// 3 MB of text that compresses as text does.
+    /// 3 MB of text that compresses like ordinary text.
     private static let lines: [UInt8] = {
         var random = SeededNumbers(seed: 3)
         let words = ["stream", "of", "lines", "with", "a", "number", "each", "and", "some", "words"]
@@ -181,7 +181,7 @@ import Testing
     }()
 
     @Test(arguments: [("br", brotli), ("zstd", zstandard), ("zstd", raw)])
-    func `a body that ends too early is refused, wherever it ends`(_ encoding: String, _ coded: [UInt8]) {
+    func `a truncated body fails at any length`(_ encoding: String, _ coded: [UInt8]) {
         for length in 1..<coded.count {
             for step in [1, 64] {
                 #expect(throws: DecodingFailure.truncated, "\(length) of \(coded.count) bytes") {
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test func `a second frame that ends too early is refused, as is one to be skipped`() {
+    @Test func `a truncated second frame fails, also one to be skipped`() {
         for second in [Self.zstandard, Zstandard.skippable(Array(repeating: 7, count: 90))] {
             for length in 4..<second.count {
                 #expect(throws: DecodingFailure.truncated) { try decode(Self.raw + second.prefix(length), ["zstd"], step: 64) }
@@ -199,26 +199,26 @@ import Testing
         }
     }
 
-    @Test func `what is neither brotli nor zstd is refused`() {
+    @Test func `a body that is neither brotli nor zstd fails`() {
         for body in ["plain text, as it happens", "{\"a\": 1}", "\r\n\r\n", "<!doctype html>"] {
             #expect(throws: DecodingFailure.self, "\(body)") { try decode(Array(body.utf8), ["zstd"], step: 1) }
             #expect(throws: DecodingFailure.self, "\(body)") { try decode(Array(body.utf8), ["br"], step: 1) }
         }
         #expect(throws: DecodingFailure.self) { try decode(Self.zstandard, ["br"], step: 7) }
         #expect(throws: DecodingFailure.self) { try decode(Self.brotli, ["zstd"], step: 7) }
-        // A frame of zstd 0.7, which libraries read that were built for it.
+        // A frame of zstd 0.7, which some libraries are built to read.
         #expect(throws: DecodingFailure.corrupt("it does not start like zstd data")) {
             try decode([0x27, 0xB5, 0x2F, 0xFD, 0, 0, 0, 0], ["zstd"], step: 8)
         }
     }
 
-    @Test func `no damaged bit of a frame with a checksum makes other content of it`() {
+    @Test func `no flipped bit in a frame with a checksum changes the content`() {
         var count = 0
         for index in Self.zstandard.indices {
             for bit in 0..<8 {
                 var damaged = Self.zstandard
                 damaged[index] ^= 1 << bit
-                // What describes the codes has bits to spare; without the bit that says so there is no checksum.
+                // The code descriptions have unused bits; without the flag bit there is no checksum.
                 guard index != 4, let decoded = try? decode(damaged, ["zstd"], step: 50) else { continue }
                 #expect(decoded == Self.text, "bit \(bit) of byte \(index)")
                 count += 1
@@ -228,8 +228,8 @@ import Testing
     }
 
     @Test(arguments: [1, 7, 50, 100_000])
-    func `the blocks before damage are given out, and then it fails, however the body is cut`(step: Int) throws {
-        // More than a piece comes of one of them.
+    func `blocks before the damage are delivered before the failure, in pieces of any size`(step: Int) throws {
+        // One of the blocks yields more than one piece.
         let blocks = [
             Zstandard.raw(Self.text), Zstandard.repeated(7), Zstandard.repeated(8, count: 100_000), [0xFF, 0xFF, 0xFF],
         ]
@@ -252,7 +252,7 @@ import Testing
         #expect(throws: failure) { try decoder.finish() }
     }
 
-    @Test func `damaged bodies end the same, however they are cut`() {
+    @Test func `damaged bodies end the same in pieces of any size`() {
         var random = SeededNumbers(seed: 11)
         let bodies = [("br", Self.brotli), ("zstd", Self.zstandard), ("zstd", Self.raw + Zstandard.skippable([1]) + Self.raw)]
         for round in 0..<3_000 {
@@ -286,7 +286,7 @@ import Testing
     ]
 
     @Test(arguments: windows)
-    func `a window beyond 8 MiB is refused, in whatever pieces it is announced`(name: String, body: [UInt8], isAccepted: Bool) {
+    func `a window above 8 MiB is refused, in pieces of any size`(name: String, body: [UInt8], isAccepted: Bool) {
         for step in [1, 5, 1_000] {
             if isAccepted {
                 #expect(throws: Never.self) { try decode(body, ["zstd"], step: step) }
@@ -298,7 +298,7 @@ import Testing
         }
     }
 
-    @Test func `a window of brotli that RFC 7932 does not know is refused`() throws {
+    @Test func `a brotli window not defined by RFC 7932 is refused`() throws {
         let large = try BrotliBytes.compress(Self.lines, ["-q", "3", "--large_window=28"])
         for step in [1, 1_000] { #expect(throws: DecodingFailure.self) { try decode(large, ["br"], step: step) } }
         #expect(try decode(BrotliBytes.compress(Self.lines, ["-q", "3", "-w", "24"]), ["br"], step: 1_000) == Self.lines)
@@ -309,7 +309,7 @@ import Testing
         ("zstd", Zstandard.frame(windowExponent: 13, (0..<1_024).map { _ in Zstandard.repeated(0) })),
     ]
 
-    @Test(arguments: bombs) func `a bomb expands only as far as it is asked to`(coding: String, body: [UInt8]) throws {
+    @Test(arguments: bombs) func `a bomb only expands as far as requested`(coding: String, body: [UInt8]) throws {
         let decoder = try #require(try ContentDecoder(encodings: [coding], libraries: SystemCodings.all))
         decoder.push(ByteBuffer(bytes: body))
         var pieces = 0
@@ -321,7 +321,7 @@ import Testing
         #expect(decoder.decodedBytes == BrotliBytes.bombLength)
     }
 
-    @Test(arguments: bombs) func `a bomb is found out where a limit is set`(coding: String, body: [UInt8]) throws {
+    @Test(arguments: bombs) func `a bomb is detected if a limit is set`(coding: String, body: [UInt8]) throws {
         let limit = ContentDecoder.Limit(ratio: 100, floor: 1 << 20)
         let decoder = try #require(try ContentDecoder(encodings: [coding], libraries: SystemCodings.all, limit: limit))
         decoder.push(ByteBuffer(bytes: body))
@@ -335,8 +335,8 @@ import Testing
         #expect(throws: DecodingFailure.bomb(coded: coded, decoded: decoded)) { try decoder.next() }
     }
 
-    @Test(arguments: ["br", "zstd"]) func `a bomb between two codings is found out without a limit`(coding: String) throws {
-        // Nothing comes of a frame that is skipped, however long it is.
+    @Test(arguments: ["br", "zstd"]) func `a bomb between two codings is detected even without a limit`(coding: String) throws {
+        // A skippable frame yields nothing, however long it is.
         let skipped = Zstandard.magic(ofSkippable: 0) + [0xFF, 0xFF, 0xFF, 0xFF] + [UInt8](repeating: 0, count: 40 << 20)
         let coded = coding == "br" ? try BrotliBytes.compress(skipped, ["-q", "5"]) : try ZstandardBytes.compress(skipped)
         let decoder = try #require(try ContentDecoder(encodings: ["zstd", coding], libraries: SystemCodings.all))
@@ -348,7 +348,7 @@ import Testing
         }
     }
 
-    @Test func `a decoder that is let go of in the middle frees what it has`() throws {
+    @Test func `releasing a decoder halfway frees its memory`() throws {
         func fill() throws {
             for (coding, body) in Self.bombs {
                 let decoder = try #require(try ContentDecoder(encodings: [coding], libraries: SystemCodings.all))

@@ -43,7 +43,7 @@ import Testing
         return names.count { (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == file.path }
     }
 
-    @Test func `of many files few are open, and all can be read to their ends`() async throws {
+    @Test func `few of many files are open, and all can be read to the end`() async throws {
         let directory = try TemporaryDirectory()
         let path = try directory.write(Self.content, to: "file").resolvingSymlinksInPath()
         var files: [LoadedFile] = []
@@ -56,8 +56,8 @@ import Testing
         #expect(try Self.openCount(of: path) <= LoadedFile.maximumOpen)
     }
 
-    /// The beginning of one file and the end of another would be a content that nobody wrote.
-    @Test func `two files are never read as one, whether they are kept open or not`() async throws {
+    /// The beginning of one file and the end of another would be content that was never written.
+    @Test func `two files are never read as one, whether or not they are kept open`() async throws {
         let directory = try TemporaryDirectory()
         let path = try directory.write(Self.content, to: "file").resolvingSymlinksInPath()
         var files: [LoadedFile] = []

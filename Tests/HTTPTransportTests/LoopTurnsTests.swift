@@ -13,7 +13,7 @@ import NIOPosix
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct LoopTurnsTests {
-    @Test func `what is urgent waits for one of a crowd at most, and holds up none for ever`() async throws {
+    @Test func `urgent work waits for at most one other item, and does not starve the others`() async throws {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let order = Watched<[String]>([])
         try await loop.submit {
@@ -23,7 +23,7 @@ import Testing
         }
         .get()
         let all = try await order.value { $0.count == 7 ? $0 : nil }
-        // Others of the loop's loads may have had the turn before.
+        // Another load of the loop may have had the turn before.
         let first = ["urgent 1", "1", "urgent 2", "2", "urgent 3", "3", "4"]
         #expect(all == first || all == ["1", "urgent 1", "2", "urgent 2", "3", "urgent 3", "4"])
     }

@@ -17,7 +17,7 @@ import Testing
 @Suite struct MessageDeflateTests {
     private static let hello = Array("Hello".utf8)
 
-    /// What an inflater makes of a message's payload that comes in pieces.
+    /// Inflates a message whose payload arrives in pieces.
     private static func inflate(
         _ payload: [UInt8], by inflater: MessageInflater, limit: Int = 1 << 20, piece: () -> Int = { Int.max }
     ) throws -> [UInt8] {
@@ -60,7 +60,7 @@ import Testing
 
     // MARK: Examples
 
-    /// RFC 7692, section 7.2.3, and what its section 7.2.1 allows beside.
+    /// RFC 7692, section 7.2.3, and what its section 7.2.1 also allows.
     private static let examples: [(name: String, payloads: [[UInt8]], messages: [[UInt8]])] = [
         ("7.2.3.1: one block", [[0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00]], [hello]),
         (
@@ -115,17 +115,17 @@ import Testing
 
     // MARK: Contexts
 
-    @Test func `without its context each message stands alone`() throws {
+    @Test func `without context takeover each message is independent`() throws {
         let second: [UInt8] = [0xF2, 0x00, 0x11, 0x00, 0x00]
         let inflater = Self.inflater(usesContextTakeover: false)
         for _ in 0..<3 {
             #expect(try Self.inflate([0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00], by: inflater) == Self.hello)
         }
-        // It reaches into the message before.
+        // It refers to the previous message.
         #expect(throws: WebSocketFailure.self) { try Self.inflate(second, by: inflater) }
     }
 
-    @Test func `memory that is given back is no context`() throws {
+    @Test func `memory can be released without losing the context`() throws {
         let (deflater, inflater) = (Self.deflater(usesContextTakeover: false), Self.inflater(usesContextTakeover: false))
         for _ in 0..<3 {
             let payload = Self.deflate(Self.hello, by: deflater)
@@ -133,7 +133,7 @@ import Testing
             #expect(try Self.inflate(payload, by: inflater) == Self.hello)
             inflater.releaseMemory()
         }
-        // Where the context is taken over, it stays.
+        // With context takeover the context is kept.
         let (keeping, heeding) = (Self.deflater(), Self.inflater())
         for count in [7, 5] {
             let payload = Self.deflate(Self.hello, by: keeping)
@@ -144,9 +144,9 @@ import Testing
         }
     }
 
-    @Test func `windows reach as far back as was agreed upon, and no farther`() throws {
+    @Test func `windows reach exactly as far back as negotiated`() throws {
         for bits in 9...15 {
-            // Random, so that only what lies behind the window could be found again.
+            // Random, so that only a match at the window's distance can be found.
             var random = SeededNumbers(seed: UInt64(bits))
             let noise = (0..<1 << bits).map { _ in UInt8(truncatingIfNeeded: random.next()) }
             let message = noise + noise
@@ -157,7 +157,7 @@ import Testing
                 #expect(Self.deflate(message, by: Self.deflater(bits + 1)).count < message.count * 3 / 4, "\(bits)")
             }
         }
-        // What reaches farther than it may fails.
+        // A reference beyond the window fails.
         let far = Self.deflate(
             (0..<600).map { UInt8(truncatingIfNeeded: $0 / 3) } + (0..<600).map { UInt8(truncatingIfNeeded: $0 / 3) },
             by: Self.deflater(15))
@@ -167,15 +167,15 @@ import Testing
         }
     }
 
-    @Test func `a window of 8 bits is inflated`() throws {
-        // zlib's own encoder with 9 bits reaches back 250 bytes.
+    @Test func `a window of 8 bits can be inflated`() throws {
+        // zlib's encoder with 9 bits refers back 250 bytes.
         let message = (0..<5_000).map { UInt8(truncatingIfNeeded: $0 % 200) }
         let payload = Self.deflate(message, by: Self.deflater(9))
         #expect(payload.count < 1_000)
         #expect(try Self.inflate(payload, by: Self.inflater(8)) == message)
     }
 
-    @Test func `parameters say whose window is whose`() throws {
+    @Test func `parameters apply to the right side`() throws {
         let parameters = MessageDeflateParameters(
             clientTakesContextOver: true, clientWindowBits: 9, serverTakesContextOver: false, serverWindowBits: 10)
         let inflater = MessageInflater(parameters)
@@ -189,7 +189,7 @@ import Testing
 
     // MARK: Round trips
 
-    @Test func `messages come as they were sent, whatever the pieces and parameters`() throws {
+    @Test func `messages round-trip with any pieces and parameters`() throws {
         let words = ["websocket", " ", "0123456789", "é", "{\"key\": ", "}", "\u{0}", "lorem ipsum dolor sit amet "]
         for seed in 0..<150 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)
@@ -213,22 +213,22 @@ import Testing
         }
     }
 
-    /// The end of a message is found also where it just fills the room that there is.
-    @Test func `messages of every length end as they should`() throws {
+    /// The end of a message is also found if it exactly fills the available space.
+    @Test func `messages of every length end correctly`() throws {
         let (deflater, inflater) = (Self.deflater(usesContextTakeover: false), Self.inflater(usesContextTakeover: false))
         var random = SeededNumbers(seed: 5)
         let noise = (0..<1_500).map { _ in UInt8(truncatingIfNeeded: random.next()) }
         for length in noise.indices {
             let message = Array(noise[..<length])
             #expect(deflater.begin())
-            // No room but what is asked for.
+            // Exactly the requested space.
             var output = ByteBufferAllocator().buffer(capacity: length % 64)
             message.withUnsafeBytes { deflater.deflate($0, endsMessage: true, into: &output) }
             if try Self.inflate(Array(output.readableBytesView), by: inflater) != message { Issue.record("\(length)") }
         }
     }
 
-    @Test func `what is written goes behind what is there`() throws {
+    @Test func `output is appended to existing bytes`() throws {
         var output = ByteBuffer(bytes: [1, 2, 3])
         let deflater = Self.deflater()
         #expect(deflater.begin())
@@ -238,7 +238,7 @@ import Testing
 
     // MARK: Bad input
 
-    @Test func `a message may be as long as the limit, and no longer`() throws {
+    @Test func `a message may be at most as long as the limit`() throws {
         for length in [0, 1, 255, 256, 257, 65_535, 65_536, 65_537, 200_000] {
             let payload = Self.deflate([UInt8](repeating: 7, count: length), by: Self.deflater())
             #expect(try Self.inflate(payload, by: Self.inflater(), limit: length).count == length)
@@ -251,7 +251,7 @@ import Testing
         }
     }
 
-    @Test func `a bomb is bounded`() throws {
+    @Test func `a bomb is limited`() throws {
         // A gibibyte of zeros, a mebibyte at a time.
         let zeros = [UInt8](repeating: 0, count: 1 << 20)
         let deflater = Self.deflater()
@@ -274,7 +274,7 @@ import Testing
         #expect(output.readableBytes <= 1 << 20 + 1)
         #expect(output.capacity <= 1 << 22)
         #expect(16...18 ~= calls)
-        // Nothing comes of it any more.
+        // It yields nothing any more.
         let again = #expect(throws: WebSocketFailure.self) { try Self.inflate([0], by: inflater) }
         #expect(again == failure)
     }
@@ -293,7 +293,7 @@ import Testing
         ("a block without compression that lacks content", [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x00]),
     ]
 
-    @Test(arguments: malformed.indices) func `what is no deflated message fails`(index: Int) {
+    @Test(arguments: malformed.indices) func `an invalid payload fails`(index: Int) {
         let row = Self.malformed[index]
         for size in [Int.max, 1] {
             let inflater = Self.inflater()
@@ -307,13 +307,13 @@ import Testing
         }
     }
 
-    @Test func `a tail that was not removed is an empty block more`() throws {
+    @Test func `a tail that was not removed is an extra empty block`() throws {
         #expect(
             try Self.inflate([0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0x00], by: Self.inflater())
                 == Self.hello)
     }
 
-    @Test func `random bytes are inflated or fail, alike in whatever pieces`() {
+    @Test func `random bytes inflate or fail the same in any pieces`() {
         var counts = [true: 0, false: 0]
         for seed in 0..<4_000 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)

@@ -41,12 +41,12 @@ import Testing
     }
 
     @Test(arguments: ["invalid", "a.b.INVALID.", "", "evil\0localhost"])
-    func `names that cannot be are not looked up`(host: String) async {
+    func `invalid names are not looked up`(host: String) async {
         #expect(await lookUp(host, .inet).fault?.kind == .cannotFindHost)
         #expect(await lookUp(host, .inet6).fault?.kind == .cannotFindHost)
     }
 
-    @Test func `a cancelled lookup does not reply`() async throws {
+    @Test func `a cancelled lookup does not call back`() async throws {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let replies: Int = try await loop.flatSubmit {
             let counter = NIOLoopBoundBox(0, eventLoop: loop)
@@ -64,11 +64,11 @@ import Testing
             ("[example]", false), ("", false), ("1.2.3.4.", false),
         ]
     )
-    func `literal addresses are told from names`(host: String, isAddress: Bool) {
+    func `literal addresses are distinguished from names`(host: String, isAddress: Bool) {
         #expect(AddressLiteral.isAddress(host) == isAddress)
     }
 
-    @Test func `brackets and the escape of a zone are taken off`() {
+    @Test func `brackets and the escape of a zone are removed`() {
         #expect(HostName.unbracketed("[fe80::1%25eth0]") == "fe80::1%eth0")
         #expect(HostName.unbracketed("[::1]") == "::1")
         #expect(HostName.unbracketed("host%25") == "host%25")

@@ -12,7 +12,7 @@ import LoadingTestKit
 import NIOCore
 import Testing
 
-/// Which proxy scripts of the process keep others from being begun.
+/// Which running proxy scripts prevent others from starting.
 @Suite struct RunningScriptTests {
     private let time = Watched(NIODeadline.uptimeNanoseconds(1_000_000_000_000))
     private let scripts: RunningScripts
@@ -23,7 +23,7 @@ import Testing
 
     private func pass(_ amount: TimeAmount) { time.change { $0 = $0 + amount } }
 
-    @Test func `a script that goes on for ever is endless until it ends all the same`() {
+    @Test func `a script that runs too long counts as endless until it ends`() {
         let turn = scripts.begin()
         pass(RunningScripts.longest)
         #expect(!scripts.includesEndlessScript)
@@ -36,7 +36,7 @@ import Testing
         #expect(!scripts.includesEndlessScript)
     }
 
-    @Test func `a script that waits for names is not`() {
+    @Test func `time waiting for host name lookups does not make a script endless`() {
         let turn = scripts.begin()
         scripts.pause(
             turn,

@@ -15,7 +15,7 @@ import NIOPosix
 import NIOSSL
 import Testing
 
-/// A blocking socket, as plain as can be.
+/// A minimal client with a blocking socket.
 private struct PlainClient {
     enum Ending: Equatable { case closed, reset }
     struct Failure: Error { var what: String, code: Int32 }
@@ -46,7 +46,7 @@ private struct PlainClient {
         }
     }
 
-    /// What the next read gives: nil at the end.
+    /// The result of the next read: nil at the end.
     func read(_ limit: Int = 65_536) throws -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: limit)
         let count = recv(descriptor, &bytes, limit, 0)
@@ -64,7 +64,7 @@ private struct PlainClient {
         }
     }
 
-    /// Reads exactly as many bytes, or to the end.
+    /// Reads exactly `count` bytes, or up to the end.
     func read(exactly count: Int) throws -> String {
         var bytes: [UInt8] = []
         while bytes.count < count, let more = try read(count - bytes.count) { bytes += more }
@@ -78,7 +78,7 @@ private let get = "GET /a?b HTTP/1.1\r\nHost: x\r\nX-One: 1\r\nx-one:  2 \r\n\r\
 
 @Suite(.timeLimit(.minutes(1)))
 struct ScriptedServerTests {
-    @Test func `a program ends with the task that waits for it`() async throws {
+    @Test func `a program ends with the task that awaits it`() async throws {
         let hasBegun = Watched(false)
         let waiting = Task {
             try await ServerProcess.run(
@@ -91,7 +91,7 @@ struct ScriptedServerTests {
         await #expect(throws: CancellationError.self) { try await waiting.value }
     }
 
-    @Test func `requests are recorded in order with their fields and bodies`() async throws {
+    @Test func `requests are recorded in order, with fields and bodies`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.number)") }) { server in
             let client = try PlainClient(port: server.port)
             defer { client.close() }
@@ -124,7 +124,7 @@ struct ScriptedServerTests {
         }
     }
 
-    @Test func `a reset is a reset`() async throws {
+    @Test func `a reset resets the connection`() async throws {
         try await withScriptedServer(reply: { _ in [.write("half"), .gate("read"), .reset] }) { server in
             let client = try PlainClient(port: server.port)
             defer { client.close() }
@@ -147,7 +147,7 @@ struct ScriptedServerTests {
         }
     }
 
-    @Test func `slow bytes come one by one`() async throws {
+    @Test func `slow bytes arrive one by one`() async throws {
         try await withScriptedServer(reply: { _ in [.writeSlowly("slow and steady"), .close] }) { server in
             let client = try PlainClient(port: server.port)
             defer { client.close() }
@@ -169,7 +169,7 @@ struct ScriptedServerTests {
         }
     }
 
-    @Test func `an early answer does not wait for the body`() async throws {
+    @Test func `an early response does not wait for the body`() async throws {
         try await withScriptedServer(
             early: { _ in [.write("early"), .awaitBody(2), .write("two"), .awaitRequestEnd, .write("all")] },
             reply: { _ in [] }
@@ -186,7 +186,7 @@ struct ScriptedServerTests {
         }
     }
 
-    @Test func `an expectation is met with 100`() async throws {
+    @Test func `an expectation is answered with 100`() async throws {
         try await withScriptedServer(reply: { .ok($0.body) }) { server in
             let client = try PlainClient(port: server.port)
             defer { client.close() }
@@ -197,7 +197,7 @@ struct ScriptedServerTests {
         }
     }
 
-    @Test func `a large reply is written only as fast as the client reads`() async throws {
+    @Test func `a large response is only written as fast as the client reads`() async throws {
         let chunk = [UInt8](repeating: 7, count: 65_536)
         try await withScriptedServer(sendBuffer: 65_536, reply: { _ in .large(chunk: chunk, count: 16_384) }) { server in
             let client = try PlainClient(port: server.port)
@@ -219,7 +219,7 @@ struct ScriptedServerTests {
         await #expect(throws: ScriptedServer.ScriptError.self) { try await server.close() }
     }
 
-    @Test func `a greeting comes before any request`() async throws {
+    @Test func `a greeting precedes any request`() async throws {
         try await withScriptedServer(greeting: { [.write("hello \($0)"), .close] }, reply: { _ in [] }) { server in
             for number in 0..<2 {
                 let client = try PlainClient(port: server.port)
@@ -229,7 +229,7 @@ struct ScriptedServerTests {
         }
     }
 
-    @Test func `a file answers ranges`() async throws {
+    @Test func `a file supports ranges`() async throws {
         let file = ScriptedFile(Array("0123456789".utf8))
         try await withScriptedServer(reply: { file.reply(to: $0).then(.close) }) { server in
             for (fields, expected) in [
@@ -246,7 +246,7 @@ struct ScriptedServerTests {
         }
     }
 
-    @Test func `gzip members are what gunzip understands`() throws {
+    @Test func `gunzip accepts the gzip members`() throws {
         let directory = try TemporaryDirectory()
         let content = ScriptedFile.pattern(100_000)
         let file = try directory.write(GzipBytes.stored(content), to: "a.gz")
@@ -254,7 +254,7 @@ struct ScriptedServerTests {
         #expect(Array(try Data(contentsOf: directory.file("a"))) == content)
     }
 
-    @Test func `a secure server shows its chain and speaks TLS`() async throws {
+    @Test func `a secure server presents its chain and speaks TLS`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("secret").then(.close) }) { server in
             var configuration = TLSConfiguration.makeClientConfiguration()
@@ -278,7 +278,7 @@ struct ScriptedServerTests {
         }
     }
 
-    @Test func `nginx serves files from the first moment and takes uploads`() async throws {
+    @Test func `nginx serves files from the start, and accepts uploads`() async throws {
         let nginx = try NginxServer.start(try TestCertificates.shared.get().valid)
         defer { nginx.stop() }
         try nginx.put("hello".utf8, at: "/a.txt")
@@ -293,7 +293,7 @@ struct ScriptedServerTests {
         #expect(try nginx.content(at: "/upload/b") == Array("hi".utf8))
     }
 
-    @Test func `the probe sees descriptors`() throws {
+    @Test func `the probe counts descriptors`() throws {
         let before = try ProcessProbe.openDescriptors()
         let pipe = Pipe()
         #expect(try ProcessProbe.openDescriptors() >= before)

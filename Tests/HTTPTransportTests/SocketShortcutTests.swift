@@ -16,8 +16,8 @@ import NIOPosix
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct SocketShortcutTests {
-    /// The socket has room for a part of it; what is left goes by the channel.
-    @Test func `a head that the kernel takes a part of arrives whole and in order`() async throws {
+    /// The socket buffer has space for a part; the rest is written by the channel.
+    @Test func `a head that the kernel accepts partially arrives complete and in order`() async throws {
         let value = (0..<20_000).map(String.init).joined(separator: "-")
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

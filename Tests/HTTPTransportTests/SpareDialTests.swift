@@ -16,7 +16,7 @@ import NIOPosix
 import NIOSSL
 import Testing
 
-/// Dials that nobody waits for any more when they have a question.
+/// Dials that no load waits for any more when a question arises.
 @Suite struct SpareDialTests {
     private let certificates: TestCertificates
 
@@ -51,18 +51,18 @@ import Testing
     }
 
     @Test(arguments: [.atOnce, .whenAsked] as [PassingAdviser.Standing.Departure])
-    func `a server is not accepted for a load that would have judged it and has gone`(
+    func `a server is not accepted if the load that would have judged it has left`(
         goes: PassingAdviser.Standing.Departure
     ) async throws {
         #expect(try await failure(for: .init(goes: goes, judges: true))?.kind == .cancelled)
-        // The roots judge for a load that asks nobody.
+        // For a load without a delegate the roots decide.
         #expect(try await failure(for: .init(goes: goes, judges: false)) == nil)
     }
 
-    @Test func `nobody goes without an identity for a load that has gone`() async throws {
+    @Test func `a dial does not continue without a client certificate for a load that has left`() async throws {
         for judges in [true, false] {
             let standing = PassingAdviser.Standing(goes: .whenJudged, judges: judges)
-            #expect(try await failure(for: standing) == nil, "the server wants to see none")
+            #expect(try await failure(for: standing) == nil, "the server does not request a certificate")
             #expect(try await failure(for: standing, verification: .optionalVerification)?.kind == .cancelled)
         }
     }

@@ -22,7 +22,7 @@ import Testing
     init() throws { directory = try TemporaryDirectory() }
 
     @Test(arguments: [1, 100_000, 20_000_000])
-    func `exactly the bytes asked for go into the file, and the rest stays`(_ count: Int) async throws {
+    func `exactly the requested bytes go into the file, and the rest stays`(_ count: Int) async throws {
         let pair = try await ConnectedPair()
         let sink = try await FileSink.create(in: directory.path, expectedLength: Int64(count) + 4)
         try await sink.write(ByteBuffer(string: "head"))
@@ -38,7 +38,7 @@ import Testing
         try await pair.close()
     }
 
-    @Test func `a peer that closes at once loses none of the bytes it sent`() async throws {
+    @Test func `a peer that closes at once loses no sent bytes`() async throws {
         for _ in 0..<20 {
             let pair = try await ConnectedPair()
             let sink = try await FileSink.create(in: directory.path)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `a peer that closes too early is told, with all that it sent in the file`() async throws {
+    @Test func `a peer that closes too early is reported, and its bytes are in the file`() async throws {
         let pair = try await ConnectedPair()
         let sink = try await FileSink.create(in: directory.path)
         let body = Self.bytes(1_500_000)
@@ -68,7 +68,7 @@ import Testing
         #expect(try Data(contentsOf: URL(fileURLWithPath: sink.path)) == Data(body))
     }
 
-    @Test func `a reset is told`() async throws {
+    @Test func `a reset is reported`() async throws {
         let pair = try await ConnectedPair()
         let sink = try await FileSink.create(in: directory.path)
         let run = try await PumpRun(pair.client, sink, 2_000_000)
@@ -78,7 +78,7 @@ import Testing
         await sink.abort()
     }
 
-    @Test func `a paused pump takes nothing, and goes on when it is resumed`() async throws {
+    @Test func `a paused pump reads nothing, and continues when it is resumed`() async throws {
         let pair = try await ConnectedPair()
         let sink = try await FileSink.create(in: directory.path)
         let body = Self.bytes(64 << 20)
@@ -96,7 +96,7 @@ import Testing
         try await pair.close()
     }
 
-    @Test func `a cancelled pump ends, also while it is paused or waits`() async throws {
+    @Test func `a cancelled pump ends, even if it is paused or waits`() async throws {
         for isPaused in [false, true] {
             let pair = try await ConnectedPair()
             let sink = try await FileSink.create(in: directory.path)
@@ -112,7 +112,7 @@ import Testing
         #expect(try directory.names.isEmpty)
     }
 
-    @Test func `progress is told while little arrives`() async throws {
+    @Test func `progress is reported while little arrives`() async throws {
         let pair = try await ConnectedPair()
         let sink = try await FileSink.create(in: directory.path)
         let run = try await PumpRun(pair.client, sink, 20)
@@ -137,10 +137,10 @@ import Testing
         try await pair.close()
     }
 
-    @Test func `a file that takes nothing from a pipe is written the ordinary way`() async throws {
+    @Test func `a file that does not support splicing is written the ordinary way`() async throws {
         let pair = try await ConnectedPair()
         let name = try directory.write(Array("before ".utf8), to: "name")
-        // Linux splices into no file that is opened for appending.
+        // Linux does not splice into a file that is opened for appending.
         let sink = FileSink(path: name.path, descriptor: open(name.path, O_WRONLY | O_APPEND | O_CLOEXEC), written: 7)
         let body = Self.bytes(3_000_000)
         let run = try await PumpRun(pair.client, sink, Int64(body.count))
@@ -152,7 +152,7 @@ import Testing
         try await pair.close()
     }
 
-    @Test func `a closed channel has no pump`() async throws {
+    @Test func `a closed channel cannot be pumped`() async throws {
         let pair = try await ConnectedPair()
         let sink = try await FileSink.create(in: directory.path)
         try await pair.client.channel.close()
@@ -170,7 +170,7 @@ import Testing
 
 private struct Unexpected: Error {}
 
-/// One pump, and what it told.
+/// A pump, and what it reported.
 private struct PumpRun {
     let pump: SplicePump
     private let endFuture: EventLoopFuture<SplicePump.End>
@@ -200,7 +200,7 @@ private struct PumpRun {
     var firstProgress: Int64 { get async throws { try await progressFuture.get() } }
 }
 
-/// A NIO channel and a plain socket at its other end.
+/// A NIO channel, and a plain socket at its other end.
 private struct ConnectedPair {
     let client: Client
     let server: Server
@@ -295,7 +295,7 @@ private struct PlainListener {
     }
 }
 
-/// The peer, on blocking calls made one after the other on a queue that may block.
+/// The peer: blocking calls made one after the other on a queue that may block.
 private struct Server {
     private let descriptor: CInt
     private let queue = DispatchQueue(label: "peer")
@@ -313,7 +313,7 @@ private struct Server {
         }
     }
 
-    /// Writes until the peer has taken nothing for a while, or everything; returns how much it took.
+    /// Writes until everything is written or the peer has read nothing for a while; returns the number of bytes written.
     func writeUntilStuck(_ bytes: [UInt8]) async -> Int {
         await withCheckedContinuation { continuation in
             queue.async { [descriptor] in

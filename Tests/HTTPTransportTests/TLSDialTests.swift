@@ -53,7 +53,7 @@ enum BadCertificate {
     }
 
     @Test(arguments: ["localhost", "127.0.0.1"])
-    func `a trusted server is connected to with TLS 1.3`(host: String) async throws {
+    func `a trusted server is connected with TLS 1.3`(host: String) async throws {
         let listener = try await server(certificates.valid)
         let facts = try await dial(host, port: listener.port, isSecure: true, policy: policy).get()
         #expect(facts.tlsVersion == 0x0304)
@@ -68,7 +68,7 @@ enum BadCertificate {
         try await listener.close()
     }
 
-    @Test func `TLS 1.2 is told with its cipher suite`() async throws {
+    @Test func `TLS 1.2 is reported with its cipher suite`() async throws {
         let listener = try await server(certificates.valid, versions: .v1_2 ... .v1_2)
         let facts = try await dial("localhost", port: listener.port, isSecure: true, policy: policy).get()
         #expect(facts.tlsVersion == 0x0303)
@@ -77,7 +77,7 @@ enum BadCertificate {
         try await listener.close()
     }
 
-    @Test func `a handler added by the completion hears the first words of a secured server`() async throws {
+    @Test func `a handler added in the completion receives the first bytes of a TLS server`() async throws {
         let listener = try await server(certificates.valid, greeting: "hello")
         for _ in 0..<10 {
             let text = await firstWords(from: "localhost", port: listener.port, count: 5, isSecure: true, policy: policy)
@@ -96,7 +96,7 @@ enum BadCertificate {
             (.missingIntermediate, .serverCertificateUntrusted, "without that of its issuer"),
         ] as [(BadCertificate, LoadError.Kind, String)]
     )
-    func `a bad certificate is refused for what is wrong with it`(
+    func `a bad certificate fails with its specific error`(
         bad: BadCertificate, kind: LoadError.Kind, words: String
     ) async throws {
         let listener = try await server(bad.identity(in: certificates))
@@ -106,14 +106,14 @@ enum BadCertificate {
         try await listener.close()
     }
 
-    @Test func `the system's roots do not vouch for a private authority`() async throws {
+    @Test func `the system's roots do not trust a private authority`() async throws {
         let listener = try await server(certificates.valid)
         let error = try #require(await dial("localhost", port: listener.port, isSecure: true).fault)
         #expect(error.kind == .serverCertificateHasUnknownRoot)
         try await listener.close()
     }
 
-    @Test func `a server that is too old is named as such`() async throws {
+    @Test func `an error says that the server's TLS is too old`() async throws {
         let listener = try await server(certificates.valid, versions: .v1_2 ... .v1_2)
         var policy = policy
         policy.minimumVersion = 0x0304
@@ -123,7 +123,7 @@ enum BadCertificate {
         try await listener.close()
     }
 
-    @Test func `plain HTTP on the port is named as such`() async throws {
+    @Test func `an error says that the server does not speak TLS`() async throws {
         let listener = try await LoopbackListener {
             try $0.pipeline.syncOperations.addHandler(Greeter("HTTP/1.1 400 Bad Request\r\n\r\n"))
         }
@@ -133,7 +133,7 @@ enum BadCertificate {
         try await listener.close()
     }
 
-    @Test func `a connection that closes in the handshake is named as such`() async throws {
+    @Test func `an error says that the connection closed in the handshake`() async throws {
         let listener = try await LoopbackListener { channel in channel.eventLoop.execute { channel.close(promise: nil) } }
         let error = try #require(await dial("localhost", port: listener.port, isSecure: true, policy: policy).fault)
         #expect(error.kind == .secureConnectionFailed)
@@ -141,7 +141,7 @@ enum BadCertificate {
         try await listener.close()
     }
 
-    @Test func `many connections at once share one verdict`() async throws {
+    @Test func `many concurrent connections share one verdict`() async throws {
         let listener = try await server(certificates.valid)
         let policy = policy
         let successes = await withTaskGroup(of: Bool.self) { group in
@@ -156,7 +156,7 @@ enum BadCertificate {
         try await listener.close()
     }
 
-    @Test func `a dial that is cancelled in the handshake closes its connection`() async throws {
+    @Test func `a dial cancelled in the handshake closes its connection`() async throws {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let connected = loop.makePromise(of: Void.self)
         let closed = loop.makePromise(of: Void.self)

@@ -13,7 +13,7 @@ import LoadingModel
 import NIOCore
 import NIOEmbedded
 
-/// A connection of HTTP/2 on a loop whose time goes on when a test says so, and the frames that it sends.
+/// An HTTP/2 connection on a loop whose time the test advances, and the frames that it sends.
 final class EmbeddedPeer {
     struct Frame: Equatable {
         var type: UInt8
@@ -52,12 +52,12 @@ final class EmbeddedPeer {
         let exchange = try connection.begin(message, control: control)
         control.enter(.exchanging(exchange))
         controls.append(control)
-        // Otherwise what was written waits for the loop's next turn.
+        // Otherwise writes would wait for the loop's next turn.
         if runs { loop.run() }
         return (exchange, control)
     }
 
-    /// The load's time is up.
+    /// The load times out.
     func timeOut(_ load: (exchange: Exchange, control: LoadControl)) {
         load.control.abort(LoadError(.timedOut, "late"))
         load.exchange.cancel()
@@ -72,7 +72,7 @@ final class EmbeddedPeer {
         loop.run()
     }
 
-    /// The frames since the last time.
+    /// The frames since the last call.
     func takeSent() -> [Frame] {
         loop.run()
         while let buffer = try? channel.readOutbound(as: ByteBuffer.self) { written += Array(buffer.readableBytesView) }
@@ -88,7 +88,7 @@ final class EmbeddedPeer {
         return frames
     }
 
-    /// The questions for a sign of life since the last time.
+    /// The payloads of PING frames since the last call.
     func takePings() -> [[UInt8]] { takeSent().filter { $0.type == HTTP2Frames.ping && $0.flags == 0 }.map(\.payload) }
 
     static func frame(_ type: UInt8, flags: UInt8 = 0, stream: UInt8 = 0, _ payload: [UInt8] = []) -> [UInt8] {
@@ -97,7 +97,7 @@ final class EmbeddedPeer {
 
     static func pong(_ payload: [UInt8]) -> [UInt8] { frame(HTTP2Frames.ping, flags: HTTP2Frames.Flag.ack, payload) }
 
-    /// `:status`, 200 unless said otherwise, as it stands in the static table.
+    /// `:status`, 200 by default, as in the static table.
     static func head(_ stream: UInt8, _ status: [UInt8] = [0x88], ends: Bool = false) -> [UInt8] {
         frame(HTTP2Frames.headers, flags: HTTP2Frames.Flag.endHeaders | (ends ? 1 : 0), stream: stream, status)
     }
@@ -106,7 +106,7 @@ final class EmbeddedPeer {
         frame(HTTP2Frames.data, flags: ends ? 1 : 0, stream: stream, Array(text.utf8))
     }
 
-    /// Ends the channel; exchanges and loads hold each other until a load is over.
+    /// Closes the channel; exchanges and loads retain each other until a load has ended.
     func finish() {
         _ = try? channel.finish(acceptAlreadyClosed: true)
         for control in controls { control.enter(.elsewhere) }
@@ -114,7 +114,7 @@ final class EmbeddedPeer {
 }
 
 extension Exchange {
-    /// What its load is told, where it has failed.
+    /// The error of its load, if it failed.
     var failureKind: LoadError.Kind? {
         do throws(LoadError) {
             _ = try hasEvent()

@@ -14,11 +14,11 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
-/// A connection of HTTP/2 that ends under its streams, whatever each was doing.
+/// An HTTP/2 connection that ends while its streams are in any state.
 @Suite struct HTTP2EndTests {
     private typealias Load = (exchange: Exchange, control: LoadControl)
 
-    /// One load in each state; the streams' numbers are 1, 3 and so on, in this order.
+    /// One load in each state; the streams are numbered 1, 3 and so on, in this order.
     private static var states: [(name: String, begin: (EmbeddedPeer) throws -> Load, answer: (UInt8) -> [UInt8])] {
         let large = Data(count: 500_000)
         let get = { (peer: EmbeddedPeer) in try peer.begin() }
@@ -62,7 +62,7 @@ import Testing
         ]
     }
 
-    @Test(arguments: ends.indices) func `a connection that ends fails each of its loads once, in whatever state`(
+    @Test(arguments: ends.indices) func `a connection that ends fails each of its loads once, in any state`(
         index: Int
     ) throws {
         let (name, isTold, end) = Self.ends[index]
@@ -83,7 +83,7 @@ import Testing
             #expect(kind == (isTold ? .badServerResponse : .connectionLost), "\(state.name): \(name)")
         }
         #expect(peer.connection.isIdle && !peer.connection.channelIsActive, "\(name)")
-        // Whatever comes after that changes nothing, and nothing begins there any more.
+        // Later events change nothing, and no load can begin on the connection.
         peer.channel.close(promise: nil)
         peer.loop.advanceTime(by: .seconds(60))
         for load in loads { load.exchange.cancel() }
@@ -91,17 +91,17 @@ import Testing
         #expect(throws: LoadError.self) { try peer.begin() }
     }
 
-    /// The end of what a body's outlet waits for comes when the stream is gone.
-    @Test(arguments: [4, 500_000]) func `an answer that comes before its request's body is at the socket is the answer`(
+    /// The write that the body waits for completes after the stream is gone.
+    @Test(arguments: [4, 500_000]) func `a response that arrives before the request's body was written is the result`(
         length: Int
     ) throws {
         let peer = try EmbeddedPeer()
         defer { peer.finish() }
         let (exchange, _) = try peer.begin("PUT", body: .data(Data(count: length)), runs: false)
-        // The larger window has the stream leave the line of those that send.
+        // The larger window removes the stream from the queue of senders.
         let window = EmbeddedPeer.frame(HTTP2Frames.windowUpdate, [0, 16, 0, 0])
         peer.receive(EmbeddedPeer.head(1) + EmbeddedPeer.data(1, "enough", ends: true) + window)
-        // A body that is not out by then is sent on: its server may want it (RFC 9113, section 8.1).
+        // A body that was not written by then continues: the server may want it (RFC 9113, section 8.1).
         if length > 65_535 {
             #expect(exchange.hasHead && !exchange.hasWholeBody && !peer.connection.isIdle)
             peer.receive(EmbeddedPeer.frame(HTTP2Frames.windowUpdate, stream: 1, [0, 16, 0, 0]))
@@ -113,7 +113,7 @@ import Testing
         #expect(sent.filter { $0.type == HTTP2Frames.data }.reduce(0) { $0 + $1.payload.count } == length)
     }
 
-    /// What a load comes to when it has taken what was there before the end.
+    /// The error of a load once it has processed everything received before the end.
     private static func end(of exchange: Exchange) -> LoadError.Kind? {
         while let event = exchange.takeEvent() { if case .head = event { break } }
         let result = Outcome(exchange)
@@ -123,14 +123,14 @@ import Testing
             } catch { result.kind = error.kind }
             result.isOver = true
         }
-        #expect(result.isOver, "the load waits for ever")
+        #expect(result.isOver, "the load never ends")
         return result.isOver ? result.kind : .unknown
     }
 }
 
-/// Carries an exchange into a task that ends before the function that makes it does.
+/// Passes an exchange into a task that ends before the function that creates it returns.
 //
-// `@unchecked`: all of it happens on one thread, one after the other.
+// `@unchecked`: everything happens on one thread, one after the other.
 private final class Outcome: @unchecked Sendable {
     let exchange: Exchange
     var kind: LoadError.Kind?

@@ -12,7 +12,7 @@ import LoadingModel
 import NIOCore
 import Testing
 
-/// How a connection of HTTP/2 finds out that its server is gone: PING (RFC 9113, section 6.7), and time.
+/// How an HTTP/2 connection detects that its server is gone: PING (RFC 9113, section 6.7) and timers.
 @Suite struct HTTP2ProbeTests {
     private func withPeer(_ test: (EmbeddedPeer) throws -> Void) throws {
         let peer = try EmbeddedPeer()
@@ -20,7 +20,7 @@ import Testing
         try test(peer)
     }
 
-    @Test func `a request after ten seconds of silence comes with a question`() throws {
+    @Test func `a request after ten seconds of silence sends a PING`() throws {
         for (seconds, isAsked) in [(0, false), (9, false), (10, false), (11, true), (3_600, true)] as [(Int64, Bool)] {
             try withPeer { peer in
                 peer.loop.advanceTime(by: .seconds(seconds))
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `many requests come with one question`() throws {
+    @Test func `several requests send one PING`() throws {
         try withPeer { peer in
             peer.loop.advanceTime(by: .seconds(11))
             for _ in 0..<10 { _ = try peer.begin() }
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `a server that does not answer within five seconds is given up, and all its loads fail`() throws {
+    @Test func `a server that does not answer a PING within five seconds fails the connection and its loads`() throws {
         try withPeer { peer in
             let early = try peer.begin("POST")
             peer.loop.advanceTime(by: .seconds(11))
@@ -49,15 +49,15 @@ import Testing
             peer.loop.advanceTime(by: .milliseconds(1))
             for exchange in [early.exchange, late.exchange] {
                 #expect(exchange.failureKind == .connectionLost)
-                // Whether it is sent again is for its method to say: the server has said nothing.
+                // Whether to retry depends on the method: the server has sent nothing.
                 #expect(exchange.evidence == .none && !exchange.record.hasReceivedBytes)
             }
             #expect(!peer.connection.channelIsActive && !peer.channel.isActive && peer.connection.isIdle)
         }
     }
 
-    /// Not the acknowledgement alone: a server that is busy with others is there.
-    @Test func `any sign of life keeps the connection`() throws {
+    /// Not only the acknowledgement: a server that is busy with other streams is alive.
+    @Test func `any received bytes keep the connection`() throws {
         let signs: [(String, ([UInt8]) -> [UInt8])] = [
             ("an acknowledgement", EmbeddedPeer.pong), ("SETTINGS", { _ in EmbeddedPeer.frame(HTTP2Frames.settings) }),
             ("a head", { _ in EmbeddedPeer.head(1) }), ("a part of a frame", { _ in [0] }),
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `after an answer the next silence is asked about again, by another question`() throws {
+    @Test func `the next silence after an answer sends another PING`() throws {
         try withPeer { peer in
             var questions: Set<[UInt8]> = []
             for _ in 0..<3 {
@@ -91,16 +91,16 @@ import Testing
         }
     }
 
-    @Test func `a connection that nobody uses is not asked`() throws {
+    @Test func `an idle connection sends no PING`() throws {
         try withPeer { peer in
             peer.loop.advanceTime(by: .hours(1))
             #expect(peer.takeSent().isEmpty && peer.connection.channelIsActive)
         }
     }
 
-    // MARK: Loads whose time is up
+    // MARK: Loads that time out
 
-    @Test func `a load that times out without a word from the server has it asked, and its neighbours fail with the connection`()
+    @Test func `a load that times out without any received bytes sends a PING, which may fail the connection`()
         throws
     {
         try withPeer { peer in
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func `a load that times out while others are answered is its own affair`() throws {
+    @Test func `a load that times out while others receive bytes does not affect them`() throws {
         try withPeer { peer in
             let neighbour = try peer.begin()
             let load = try peer.begin()
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `a load that is cancelled says nothing of the server`() throws {
+    @Test func `a cancelled load sends no PING`() throws {
         try withPeer { peer in
             let load = try peer.begin()
             peer.loop.advanceTime(by: .seconds(2))
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `a server that has answered is asked again, at once, where it is doubted again`() throws {
+    @Test func `a server that answered is sent another PING at the next timeout`() throws {
         try withPeer { peer in
             peer.loop.advanceTime(by: .seconds(11))
             let first = try peer.begin()
@@ -151,7 +151,7 @@ import Testing
             peer.timeOut(second)
             let another = try #require(peer.takePings().first)
             #expect(another != ping)
-            // The first question's patience would end here.
+            // The timeout of the first PING would end here.
             peer.loop.advanceTime(by: .seconds(4))
             #expect(peer.connection.channelIsActive && first.exchange.failureKind == nil)
             peer.loop.advanceTime(by: .seconds(1))

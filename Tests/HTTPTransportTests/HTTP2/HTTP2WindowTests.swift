@@ -11,7 +11,7 @@ import HTTPWire
 import NIOCore
 import Testing
 
-/// How large windows of streams become (RFC 9113, section 5.2): as large as the way is long, as far as the process has that.
+/// The sizes of stream windows (RFC 9113, section 5.2): they follow the round-trip time, up to a limit of the process.
 @Suite struct HTTP2WindowTests {
     private func peer(roundTrip: TimeAmount) throws -> EmbeddedPeer {
         let peer = try EmbeddedPeer()
@@ -21,7 +21,7 @@ import Testing
         return peer
     }
 
-    /// What the streams' windows were widened by since the last time.
+    /// The increments of the streams' windows since the last call.
     private func widened(_ peer: EmbeddedPeer) -> [Int: Int] {
         var found: [Int: Int] = [:]
         for frame in peer.takeSent() where frame.type == HTTP2Frames.windowUpdate && frame.stream != 0 {
@@ -30,7 +30,7 @@ import Testing
         return found
     }
 
-    @Test func `the first GET of a long way has a large window at once`() throws {
+    @Test func `the first GET over a long round trip has a large window at once`() throws {
         let rows: [(roundTrip: TimeAmount, method: String, window: Int)] = [
             (.milliseconds(50), "GET", 33_550_000), (.milliseconds(10), "GET", 6_710_000), (.milliseconds(1), "GET", 1 << 20),
             (.seconds(60), "GET", 1 << 25), (.milliseconds(50), "POST", 1 << 20), (.milliseconds(50), "HEAD", 1 << 20),
@@ -40,13 +40,13 @@ import Testing
             defer { peer.finish() }
             _ = try peer.begin(method)
             #expect(widened(peer)[1, default: 0] == window - 1 << 20, "\(method) over \(roundTrip)")
-            // The others' responses decide.
+            // For later streams the responses decide.
             _ = try peer.begin()
             #expect(widened(peer).isEmpty)
         }
     }
 
-    @Test func `large windows have a limit in the process, and come back with the end of their streams`() throws {
+    @Test func `large windows are limited in the process, and released with their streams`() throws {
         let peers = try (0..<12).map { _ in try peer(roundTrip: .seconds(1)) }
         defer { for peer in peers { peer.finish() } }
         let one = 1 << 25 - 1 << 20
@@ -56,7 +56,7 @@ import Testing
             lent += widened(peer)[1, default: 0]
         }
         #expect(lent <= 1 << 28 && lent > 1 << 28 - one)
-        // Nothing is left.
+        // The limit is exhausted.
         let late = try peer(roundTrip: .seconds(1))
         defer { late.finish() }
         _ = try late.begin()
