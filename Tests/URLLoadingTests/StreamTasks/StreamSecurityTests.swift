@@ -143,7 +143,7 @@ struct StreamSecurityTests {
         }
     }
 
-    // MARK: What came in clear (CVE-2011-0411)
+    // MARK: Injected cleartext (CVE-2011-0411)
 
     /// Expects that the task fails, and with it all pending and later calls.
     private func expectNotSecure(

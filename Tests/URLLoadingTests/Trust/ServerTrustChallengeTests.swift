@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// "Every https connection yields a server-trust challenge" (behaviour, section 5): which delegate is asked, and when.
+/// Every https connection yields a server-trust challenge: which delegate is asked, and when.
 @Suite(.timeLimit(.minutes(1)))
 struct ServerTrustChallengeTests {
     private let certificates: TestCertificates

@@ -168,7 +168,7 @@ struct ResumableUploadSafetyTests {
         }
     }
 
-    // MARK: Logins
+    // MARK: Credentials
 
     @Test(arguments: ["POST", "HEAD", "PATCH"])
     func `a challenge at any request of the upload is answered, and later ones send credentials`(method: String) async throws {

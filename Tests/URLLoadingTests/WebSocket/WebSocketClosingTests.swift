@@ -160,7 +160,6 @@ struct WebSocketClosingTests {
     }
 
     @Test func `closing before the end of the handshake cancels the task and its messages`() async throws {
-        // "Where the handshake is not over, the task is cancelled."
         let mayAnswer = ThreadGate()
         let isEnded = Delivered<Int>()
         let head = Delivered<Bool>()
@@ -337,7 +336,7 @@ struct WebSocketClosingTests {
     }
 
     @Test func `closeCode is not set before the close frame is reported`() async throws {
-        // "changed right before the message that tells of the change" (DELEGATE-ORDER).
+        // "changed right before the call that reports the change" (docs/DELEGATE-ORDER.md).
         for _ in 0..<10 {
             let recorder = WebSocketRecorder()
             try await withWebSocket(delegate: recorder) { connection in

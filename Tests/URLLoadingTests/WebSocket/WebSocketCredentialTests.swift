@@ -223,7 +223,7 @@ struct WebSocketCredentialTests {
     }
 
     @Test func `cookies from a server with a refused certificate are not stored`() async throws {
-        // Rule 7 of meetings: not stored if the response's connection was refused.
+        // Cookies are not stored if the response's connection was refused.
         let certificates = try TestCertificates.shared.get()
         let recorder = WebSocketRecorder()
         try await withScenario(

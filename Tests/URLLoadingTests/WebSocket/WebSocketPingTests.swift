@@ -201,7 +201,7 @@ struct WebSocketPingTests {
     }
 
     @Test func `a pong behind unread messages does not time out`() async throws {
-        // Rule 15 of meetings: time in which the load can do nothing does not count.
+        // Time in which the load can do nothing does not count.
         try await withWebSocket { connection in
             try connection.accept()
             let chunk = [UInt8](repeating: 1, count: 65_536)

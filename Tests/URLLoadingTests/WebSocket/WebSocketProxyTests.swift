@@ -91,7 +91,7 @@ struct WebSocketProxyTests {
         }
     }
 
-    @Test(arguments: [("ws", 80), ("wss", 443)]) func `the port that is not written is the scheme's`(
+    @Test(arguments: [("ws", 80), ("wss", 443)]) func `a URL without a port uses the scheme's default`(
         scheme: String, port: Int
     ) async throws {
         let recorder = WebSocketRecorder()

@@ -183,7 +183,7 @@ struct WebSocketRefusalTests {
     }
 
     @Test func `a handshake on a reused connection that closes is retried once`() async throws {
-        // GET is idempotent (behaviour, A22), and the connection was not a WebSocket yet.
+        // GET is idempotent, and the connection was not a WebSocket yet.
         let recorder = WebSocketRecorder()
         try await withScenario(
             delegate: recorder,
