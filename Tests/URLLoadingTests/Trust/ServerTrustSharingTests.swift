@@ -78,7 +78,7 @@ struct ServerTrustSharingTests {
         }
     }
 
-    @Test func `the same if the class of the session's delegate has not been probed`() async throws {
+    @Test func `a connection that a task's own delegate trusted is not shared before the session's is probed`() async throws {
         final class NewJudge: NSObject, URLSessionTaskDelegate {
             let judge = Judge.saying(.performDefaultHandling)
 

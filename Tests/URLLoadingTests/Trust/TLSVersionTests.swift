@@ -106,7 +106,7 @@ struct TLSVersionTests {
         }
     }
 
-    @Test func `the error says that the versions do not match`() async throws {
+    @Test func `the error of a version mismatch names the required version`() async throws {
         let server = try await ScriptedServer.start(identity: certificates.valid, tls: .v1_2 ... .v1_2, reply: { _ in .ok() })
         let error = await expectFailure(.secureConnectionFailed) {
             try await negotiated(server.url()) { $0.tlsMinimumSupportedProtocolVersion = .TLSv13 }
