@@ -21,7 +21,7 @@ import Musl
 ///
 /// When `send` returns, the message has left the process, so that it arrives even if this process ends immediately afterwards.
 final class DaemonConnection: Sendable {
-    /// The timeout, in seconds, for the daemon to read and to send its first message.
+    /// How long, in seconds, the daemon may take to read a message, and to send its first one.
     static let patience = 20
     private static let bufferSize = 256 << 10
 
@@ -41,12 +41,12 @@ final class DaemonConnection: Sendable {
 
     deinit { _ = cls_close(descriptor) }
 
-    /// Connects to the daemon of a place; if none listens there, to the daemon that holds the state and listens elsewhere.
+    /// Connects to the daemon that listens at a place; if there is none, to the daemon that uses its state but listens elsewhere.
     ///
     /// - Parameters:
     ///   - place: The place where the daemon is expected.
     ///   - isUsable: Whether the place's folder belongs to the user.
-    ///   - patience: The timeout for silence, in seconds.
+    ///   - patience: How long, in seconds, the daemon may be silent.
     /// - Returns: Nil if no daemon listens.
     static func open(_ place: DaemonPlace, isUsable: Bool = true, patience: Int = patience) -> DaemonConnection? {
         if isUsable, let found = connect(place.socket, patience) { return found }
@@ -70,20 +70,22 @@ final class DaemonConnection: Sendable {
 
     /// Sends a message; successive messages arrive in order.
     ///
-    /// If the daemon does not accept it, closes the connection, which the receiving thread notices.
+    /// If the daemon does not accept the message, the connection is closed, which the receiving thread notices.
     func send(_ payload: [UInt8]) {
         let frame = FrameReader.frame(payload)
         let result = sending.withLock { _ in frame.withUnsafeBytes { cls_send_all(descriptor, $0.baseAddress, $0.count) } }
         if result != 0 { close() }
     }
 
-    /// Sets the timeout for silence, in seconds, from the next silence on; nil for none, since an idle daemon sends nothing.
+    /// Sets how long, in seconds, the daemon may be silent; nil for no limit, since an idle daemon sends nothing.
+    ///
+    /// The limit applies from the next period of silence on.
     func setSilenceTimeout(_ seconds: Int?) { cls_limit_receiving(descriptor, CInt(seconds ?? 0)) }
 
     /// Passes the daemon's messages to a handler, and returns when the connection is closed.
     ///
     /// - Parameters:
-    ///   - endures: Called when the timeout for silence is exceeded; returns whether to continue.
+    ///   - endures: Called when the daemon was silent for too long; returns whether to keep waiting.
     ///   - handler: Called with each message.
     func receive(enduring endures: () -> Bool = { false }, _ handler: (DaemonMessage) -> Void) {
         var reader = FrameReader(limit: FrameReader.programLimit)

@@ -20,7 +20,7 @@ import Musl
 
 /// Finds and starts the daemon's program.
 ///
-/// It is searched for in this order: the path in the environment variable `URLSESSIOND`, the program's own folder,
+/// These locations are searched in order: the path in the environment variable `URLSESSIOND`, the program's own folder,
 /// `PREFIX/libexec` if the program is in `PREFIX/bin`, `/usr/local/libexec` and `/usr/libexec`, and the folders in `PATH`.
 package enum DaemonStarter {
     /// The idle time, in seconds, after which a daemon that the library started ends.

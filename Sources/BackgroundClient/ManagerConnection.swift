@@ -58,7 +58,7 @@ package final class ManagerConnection: Sendable {
 
     /// Connects to the daemon.
     ///
-    /// Starts one first if none is running although an earlier one left unfinished work, or if the running one is an older version.
+    /// Starts a daemon first if the running one is an older version, or if none is running and an earlier one left unfinished work.
     ///
     /// - Parameters:
     ///   - place: The daemon's socket.
@@ -111,7 +111,7 @@ package final class ManagerConnection: Sendable {
 
     /// Sends a request with a single response.
     ///
-    /// - Returns: The response: `.done`, `.status`, `.log`.
+    /// - Returns: The response: `.done`, `.status` or `.log`.
     package func ask(_ request: ManagerRequest) async throws(LoadError) -> DaemonMessage {
         let answer = await withCheckedContinuation { continuation in
             send(request) { _, answer in
@@ -166,7 +166,7 @@ package final class ManagerConnection: Sendable {
         throw LoadError(.backgroundSessionDisconnected, state.withLock { $0.refusal } ?? "urlsessiond closed the connection")
     }
 
-    /// The reports for `.list`, in pages, or for `.watch`, without end; ends when the connection closes.
+    /// Returns the pages of a `.list` request, or the endless reports of a `.watch` request; ends when the connection closes.
     package func reports(_ request: ManagerRequest) -> AsyncStream<(reports: [TransferReport], isLast: Bool)> {
         AsyncStream { continuation in
             send(request) { _, answer in
@@ -203,7 +203,7 @@ package final class ManagerConnection: Sendable {
         connection.send(payload)
     }
 
-    /// Whether to continue although the daemon is silent: no response is overdue.
+    /// Whether to keep waiting for a silent daemon: not if a response is overdue.
     private func endures() -> Bool {
         state.withLock { state in
             let now = Monitor.clock

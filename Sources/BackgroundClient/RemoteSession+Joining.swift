@@ -44,7 +44,7 @@ extension RemoteSession {
             guard Monitor.clock < end else {
                 return lose(obstacle ?? "urlsessiond cannot be reached at \(place.socket); see \(place.log)")
             }
-            // No daemon listens. If one was started and has ended, another daemon may still have been ending at that time.
+            // No daemon listens. A daemon that was started may have ended because an earlier one was still shutting down.
             if start?.isOver != false, replacement?.isOver != false, Monitor.clock >= nextStart {
                 do throws(LoadError) {
                     start = try DaemonStarter.start(place)
@@ -102,7 +102,8 @@ extension RemoteSession {
                 }
                 return
             }
-            // The same process may not have ended yet. If another process refuses as well, a replacement does not help.
+            // The daemon that refused first may not have ended yet. If a different process refuses as well, a replacement does not
+            // help.
             if process != before.process || replacement?.word == .listens { lose(reason) }
         case .malformed, .tooMany, .storage: lose(reason)
         }

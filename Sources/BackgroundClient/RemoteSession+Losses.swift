@@ -17,7 +17,7 @@ import Glibc
 import Musl
 #endif
 
-/// Tasks that failed because the daemon was unreachable, although the daemon has them.
+/// Tasks that were reported as failed because the daemon was unreachable, but that the daemon may still have.
 ///
 /// For the program these tasks are over, and it may have ordered them again. When this or another process of the program rejoins
 /// the session, the daemon cancels them, and their ends are not reported again.

@@ -27,7 +27,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     let place: DaemonPlace
     /// The timeout, in seconds, for joining a session, and for reconnecting to a daemon.
     let patience: Double
-    /// Locked while messages are sent, so that they are sent in the order of their effects.
+    /// Locked while messages are sent, so that they are sent in the order in which they took effect.
     let monitor = Monitor()
     var link: SessionLink
     var connection: DaemonConnection?
@@ -38,9 +38,11 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     private var onLoss: (@Sendable (LoadError) -> Void)?
     /// The end of the attempts to connect, on the monitor's clock.
     var attemptsEnd = 0.0
-    /// Used only by the session's thread: the daemon that refused this version since the session was last attached, with its
-    /// reason, and the start of the daemon that replaces it.
+    /// The daemon that refused this version since the session was last attached, with its reason.
+    ///
+    /// Used only by the session's thread, like ``replacement``.
     var versionRefusal: (process: Int32, reason: String)?
+    /// The start of the daemon that replaces the one that refused this version.
     var replacement: StartReport?
 
     /// - Parameters:
@@ -174,8 +176,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// Marks the daemon as lost for good.
     func lose(_ reason: String) { handle(.lose(LoadError(.backgroundSessionDisconnected, reason))) }
 
-    /// If the program was started for a question, delays `eventsTold` until the question arrives; at most 2 seconds, because it
-    /// may no longer be pending.
+    /// If the program was started for a question, delays `eventsTold` until the question arrives, but for at most 2 seconds,
+    /// because the question may no longer be pending.
     private func waitForQuestion() {
         let wait: @Sendable () -> Void = {
             let end = Monitor.clock + 2
@@ -236,8 +238,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     /// Reports that the program has been told of the task's end and has taken its file.
     ///
-    /// Returns once the daemon has stored that durably, so that a program that ends immediately afterwards is not told again, or
-    /// when the daemon is unreachable.
+    /// Returns once the daemon has stored that durably, or if it is unreachable. After a durable report, a program that ends
+    /// immediately is not told again.
     package func acknowledge(_ task: TaskID) {
         handle(.told(task)) { clients[task] = nil }
         monitor.locked {

@@ -63,7 +63,7 @@ extension SessionLink {
         return messages.map { .send($0) }
     }
 
-    /// Cancels the daemon's tasks that have failed for the program; forgets those that the daemon does not have.
+    /// Cancels the lost tasks that the daemon still has, and forgets the others.
     private mutating func dropLosses() -> [Action] {
         guard !losses.isEmpty else { return [] }
         let knownTasks = known.filter { losses[$0.order.task.id] == $0.order.created }

@@ -35,9 +35,9 @@ package struct SessionLink {
         case received(DaemonMessage)
         /// The connection is closed.
         case closed
-        /// The program has a client for a task that the daemon already had.
+        /// The program has set the client of a task that the daemon has from an earlier run.
         case adopt(KnownTask)
-        /// The program has clients for all known tasks: held messages are passed on from now on, by ``deliver``.
+        /// The program has clients for all known tasks; from now on, ``deliver`` passes on the held messages.
         case begin
         /// Passes on the held messages; if there are none, later messages are passed on immediately.
         case deliver
@@ -91,7 +91,7 @@ package struct SessionLink {
     /// A condition that a thread of the program waits for.
     package enum Waiter {
         case attached
-        /// Every order up to that number is durable or was refused.
+        /// Every order up to this number is durable or was refused.
         case accepted(Int)
         case forgotten(TaskID)
         case question
@@ -128,7 +128,7 @@ package struct SessionLink {
     var told: Set<TaskID> = []
     /// Orders that are not durable yet, by their sequence number.
     var waiting: [Int: TaskID] = [:]
-    /// The daemon was late to confirm a task's end; until it confirms one, no thread waits for confirmations.
+    /// The daemon did not confirm a task's end in time; until it confirms one, no thread waits for confirmations.
     var forgettingTimedOut = false
     /// Messages that arrived before the program took over the known tasks.
     var held: [(message: DaemonMessage, generation: Int)]? = []
