@@ -14,7 +14,7 @@ import SystemThreads
 
 /// Launches programs for the events of their sessions.
 final class Launches {
-    /// Seconds that a program has to reconnect to a restarted daemon, before it counts as gone.
+    /// How long, in seconds, a program may take to reconnect to a restarted daemon before it counts as gone.
     private static let returnPatience = 3.0
     /// Seconds that a running program whose connection was closed has to reconnect, before it is launched again.
     private static let leavePatience = 1.0

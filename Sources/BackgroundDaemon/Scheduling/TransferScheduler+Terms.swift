@@ -134,7 +134,7 @@ extension TransferScheduler {
         /// The disk space it needs is not available, or is available again, independently of other transfers.
         case lacksSpace(ID)
         case foundSpace(ID, endsPause: Bool)
-        /// The clock was set: times that were computed from the current time move along.
+        /// The clock was set, which shifts all times that were computed from the current time.
         case clockMoved(by: Double)
         case tick
     }
