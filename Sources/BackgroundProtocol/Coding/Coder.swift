@@ -23,7 +23,7 @@ class Coder {
 
     init(isReading: Bool) { self.isReading = isReading }
 
-    // Each function writes the value at the current position, or reads one if it is nil.
+    // Each function writes its argument at the current position, or reads a value there if the argument is nil.
     func boolean(_ value: Bool?) throws -> Bool { throw unknown }
     func integer(_ value: Int64?) throws -> Int64 { throw unknown }
     func double(_ value: Double?) throws -> Double { throw unknown }
