@@ -11,12 +11,12 @@
 
 // Foundation implements NSData(contentsOf:), XMLParser(contentsOf:) and similar with a class that it looks up in the Swift runtime,
 // by the name "FoundationNetworking._NSNonfileURLContentLoader". Without that class, the program ends. Swift cannot give a class
-// the name of another module. Therefore, the record by which the runtime finds the class is written here; its accessor returns
-// URLLoading's NonfileURLContentLoader.
+// the name of another module. This file therefore emits the record by which the runtime finds the class. The record's accessor
+// returns URLLoading's NonfileURLContentLoader.
 //
 // The layout is that of the runtime's type context descriptors (swift/ABI/Metadata.h), which is part of Apple's stable ABI. All
-// fields have 32 bits, and references are relative to themselves. 0x50 means a class (16) that is unique (0x40) and has no vtable.
-// If FoundationNetworking is also linked as a shared library, the runtime finds its record first.
+// fields are 32 bits wide, and a reference is relative to its own address. 0x50 means a class (16) that is unique (0x40) and has no
+// vtable. If FoundationNetworking is also linked as a shared library, the runtime finds that library's record first.
 __asm__(
     ".section .rodata.urlloading_names, \"aR\", @progbits\n"
     ".p2align 2\n"
@@ -32,11 +32,11 @@ __asm__(
     ".long 1b - .\n"
     ".long 3b - .\n"
     ".long $s10URLLoading23NonfileURLContentLoaderCMa - .\n"
-    ".long 0\n"  // Reflection's description of its fields: none.
+    ".long 0\n"  // Field descriptor, for reflection: none.
     ".long 0\n"  // Superclass: none.
-    ".long 3\n"  // Words of metadata before and after its address point.
+    ".long 3\n"  // Size of the metadata before and after its address point, in words.
     ".long 7\n"
-    ".long 0\n"  // Members, fields, and where their offsets are.
+    ".long 0\n"  // Number of members, number of fields, offset of the field offsets.
     ".long 0\n"
     ".long 0\n"
     ".section swift5_type_metadata, \"aR\", @progbits\n"
