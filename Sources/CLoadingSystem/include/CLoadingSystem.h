@@ -106,7 +106,7 @@ int cls_netlink_open(void);
 // Requests all links (RTM_GETLINK) or addresses (RTM_GETADDR). The answer consists of several messages.
 int cls_netlink_dump(int fd, uint16_t type, uint32_t number);
 // Receives a message from the kernel without blocking; messages from other senders are skipped. Returns its length, -EAGAIN if
-// there is none, -ENOBUFS if some were lost.
+// there is none, -ENOBUFS if messages were lost.
 int64_t cls_netlink_receive(int fd, void *target, size_t count);
 // Returns the index of the interface through which packets to an address (4 or 16 bytes) leave. If interface is not 0, only routes
 // through it count. Sends nothing except the request to the kernel.
