@@ -154,8 +154,8 @@ void csl_ares_look_up(
         return;
     }
     struct search search = {ares, type, 0, answer};
-    // A name with a dot is complete: with a search domain, c-ares could find another name when this one only lacks addresses of the
-    // family.
+    // A name with a dot is complete: with a search domain, c-ares could resolve a different name if this one merely has no
+    // addresses of the family.
     const char *dot = strchr(name, '.');
     if (dot && dot[1]) ares->ares_query(channel, name, 1, type, found, &search);
     else ares->ares_search(channel, name, 1, type, found, &search);

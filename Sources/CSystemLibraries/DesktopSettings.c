@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// GSettings, of GLib's GIO; gboolean and gint are int.
+// GSettings, a part of GLib's GIO; gboolean and gint are int.
 
 struct csl_settings {
     void *(*g_settings_schema_source_get_default)(void);

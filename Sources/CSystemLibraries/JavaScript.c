@@ -89,8 +89,8 @@ const struct csl_js *csl_js_load(void *handle, const char **missing) {
         }
         memcpy(functions[index].place, &function, sizeof function);
     }
-    // An interpreter that polls for its time limit. Compiled code would be stopped by signals (SIGSEGV), which belong to the
-    // program.
+    // An interpreter that polls for its time limit. Compiled code would have to be interrupted by signals (SIGSEGV), whose handlers
+    // belong to the program.
     js->jsc_options_set_boolean("useJIT", 0);
     js->jsc_options_set_boolean("usePollingTraps", 1);
     return js;

@@ -81,7 +81,7 @@ void *csl_unbound_create(const struct csl_unbound *unbound, const char *key_file
         return NULL;
     }
     unbound->ub_ctx_debugout(context, NULL);
-    // Most machines have a local resolver on loopback.
+    // Allow name servers on loopback: most machines have a local resolver there.
     int error = unbound->ub_ctx_set_option(context, "do-not-query-localhost:", "no");
     if (!error) error = unbound->ub_ctx_resolvconf(context, NULL);
     if (!error) error = unbound->ub_ctx_add_ta_file(context, key_file);

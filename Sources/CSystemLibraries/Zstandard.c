@@ -74,8 +74,8 @@ static void *create(const struct csl_codec *codec) {
     return NULL;
 }
 
-// One block per call, and a separate call for the rest of the previous block: a call that finds damage loses the output before it,
-// and a small complete frame would be decoded past the window limit.
+// One block per call, and a separate call for the rest of the previous block. Otherwise, a call that finds damage would lose the
+// output before the damage, and a small complete frame would be decoded past the window limit.
 static size_t span_of(const struct decoder *decoder, size_t count) {
     if (decoder->has_more) return 0;
     size_t wanted = decoder->wanted > BLOCK_HEADER ? decoder->wanted - BLOCK_HEADER : decoder->wanted;

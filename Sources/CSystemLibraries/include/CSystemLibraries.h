@@ -57,7 +57,7 @@ struct csl_gss_context *csl_gss_context_create(
     const struct csl_gss *gss, const char *service, const char *user, const char *password, const uint8_t *binding,
     size_t binding_length
 );
-// Performs one step. token is NULL on the first. May block for a KDC. Returns 1 on success, 0 on failure.
+// Performs one step. token is NULL on the first. May block until a KDC responds. Returns 1 on success, 0 on failure.
 int csl_gss_context_step(struct csl_gss_context *context, const uint8_t *token, size_t length, struct csl_gss_leg *leg);
 void csl_gss_context_free(struct csl_gss_context *context);
 
@@ -82,12 +82,13 @@ struct csl_secret_failure {
 
 // Whether a secret service can be reached on the session bus.
 int csl_secret_is_reachable(const struct csl_secret *secret, struct csl_secret_failure *failure);
-// These functions return 1 on success, 0 on failure. They block for the service, which may wait for the user to unlock the keyring.
+// These functions return 1 on success, 0 on failure. They block until the service responds, which may take until the user unlocks
+// the keyring.
 int csl_secret_store(
     const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
     const char *label, const char *value, struct csl_secret_failure *failure
 );
-// value: NULL if there is no such item; otherwise to be freed with csl_secret_forget.
+// value: NULL if there is no such item; otherwise the caller frees it with csl_secret_forget.
 int csl_secret_look_up(
     const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
     char **value, struct csl_secret_failure *failure
@@ -108,7 +109,7 @@ int csl_secret_list(
     csl_secret_visitor item, void *context, struct csl_secret_failure *failure
 );
 
-// libunbound: addresses validated by DNSSEC
+// libunbound: addresses validated with DNSSEC
 
 struct csl_unbound;
 const struct csl_unbound *csl_unbound_load(void *handle, const char **missing);
@@ -154,12 +155,12 @@ int csl_network_watch_process(struct csl_network_watch *watch);
 
 struct csl_network_facts {
     int is_there;
-    // NMMetered: 1 yes, 2 no, 3 yes by a guess, 4 no by a guess.
+    // NMMetered: 1 yes, 2 no, 3 guessed yes, 4 guessed no.
     uint32_t metered;
     // NMConnectivityState: 1 none, 2 behind a portal, 3 limited, 4 full.
     uint32_t connectivity;
 };
-// Returns a negative value if the answer is late or invalid.
+// Returns a negative value if the answer is invalid or does not arrive in time.
 int csl_network_watch_read(struct csl_network_watch *watch, struct csl_network_facts *facts);
 void csl_network_watch_close(struct csl_network_watch *watch);
 
@@ -195,11 +196,11 @@ const struct csl_js *csl_js_load(void *handle, const char **missing);
 // The maximum size in bytes of strings between a script and its caller.
 #define CSL_JS_MAXIMUM_TEXT 65536
 
-// Answers a script's __ask(what, name). Returns text to be freed, or NULL.
+// Answers a script's __ask(what, name). Returns text that the caller frees, or NULL.
 typedef char *(*csl_js_helper)(void *data, const char *what, const char *name);
 
 struct csl_js_result {
-    // To be freed; NULL for null.
+    // Freed by the caller; NULL for null.
     char *text;
     // The exception that the script threw, or what is wrong with its result.
     char failure[512];
@@ -221,7 +222,7 @@ int csl_js_call(
 struct csl_settings;
 const struct csl_settings *csl_settings_load(void *handle, const char **missing);
 
-// The value of a key. NULL or 0 if the schema or the key is missing. Strings are to be freed.
+// The value of a key. NULL or 0 if the schema or the key is missing. The caller frees the strings.
 char *csl_settings_text(const struct csl_settings *settings, const char *schema, const char *key);
 int csl_settings_number(const struct csl_settings *settings, const char *schema, const char *key, int is_boolean);
 // The strings of a list, each followed by a line break.
@@ -246,8 +247,8 @@ struct csl_avahi_failure {
     char text[256];
 };
 
-// A connection to the daemon. For use by one thread. Returns NULL on failure. Each request may block for the daemon, for at most 25
-// s.
+// A connection to the daemon. For use by one thread. Returns NULL on failure. Each request may block until the daemon responds, for
+// at most 25 s.
 struct csl_avahi_client;
 struct csl_avahi_client *csl_avahi_open(const struct csl_avahi *avahi, int bell, struct csl_avahi_failure *failure);
 // All questions must have been dropped.
