@@ -113,7 +113,7 @@ package struct DigestSession: Sendable, Hashable {
     package mutating func accept(_ challenge: AuthenticateHeader.Challenge) -> Bool {
         guard var next = DigestSession(challenge), next.isStale, next.realm == realm else { return false }
         guard next.nonce != nonce else {
-            // The value of the most recent challenge counts.
+            // Use the value of the most recent challenge.
             opaque = next.opaque
             return true
         }

@@ -28,7 +28,7 @@ package enum SecretNames {
         "subscription_key", "sessionid", "session_id", "authorization", "jwt", "assertion", "oidc_data",
     ]
 
-    /// Whether a name matches one of these.
+    /// Whether a name is one of ``whole``, or contains one of ``parts``.
     package static func contains(_ name: String) -> Bool {
         let name = String(
             decoding: name.utf8.map { $0 == UInt8(ascii: "-") ? UInt8(ascii: "_") : ASCII.lowercased($0) }, as: UTF8.self)
