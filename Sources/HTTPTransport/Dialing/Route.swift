@@ -65,7 +65,7 @@ package final class RouteDetails: Sendable, Hashable {
     package let proxy: ProxyServer?
     /// Whether requests are sent to the proxy itself, with absolute URLs; otherwise it opens a tunnel.
     package let isForwarded: Bool
-    /// The holder whose delegate judged the server, if it was not the session's.
+    /// The holder whose own delegate, rather than the session's, judged the server.
     package let judge: ConnectionHolder?
     /// The holder of connections that are not shared, because they are authenticated.
     package let holder: ConnectionHolder?
@@ -75,7 +75,7 @@ package final class RouteDetails: Sendable, Hashable {
     package let tunnelCredential: TunnelCredential?
     /// Whether the server requires HTTP/1.1.
     package let requiresHTTP1: Bool
-    /// Whether there is another way, so that the proxy gets less time than a server; not part of the comparison.
+    /// Whether there is another way to the server, so that the proxy gets less time than a server; not part of the comparison.
     package let hasAlternatives: Bool
     /// Whether the connection carries the bytes of a stream task instead of HTTP.
     package let carriesByteStream: Bool

@@ -28,8 +28,8 @@ struct HTTP2ConnectionStatus {
     private var violation: HTTP2Failure?
     /// Whether the server has answered a request.
     private(set) var hasAnswered = false
-    /// The connection stopped taking requests before it had answered any, and (`isLastFruitless`) it was the last of too many such
-    /// connections.
+    /// Whether the connection stopped taking requests before it had answered any, and (`isLastFruitless`) whether it was the last
+    /// of too many such connections.
     private var isFruitless = false
     private var isLastFruitless = false
 

@@ -25,7 +25,7 @@ struct BlockReservation: Sendable {
         end = written
     }
 
-    /// The blocks to reserve before writing `count` bytes: blocks for those bytes, and ahead of them for as many bytes as the file
+    /// The blocks to reserve before writing `count` bytes: enough for those bytes, and for as many bytes beyond them as the file
     /// then has.
     func next(_ count: Int64, written: Int64) -> Range<Int64>? {
         let start = max(end, written)

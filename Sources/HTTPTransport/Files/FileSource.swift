@@ -101,7 +101,7 @@ package final class FileSource: Sendable {
 
     /// A part of the file for the kernel to send; nil if sending would wait for a disk, or if the file has become shorter.
     ///
-    /// The part must then be read.
+    /// If it is nil, read the part instead.
     ///
     /// Keep the source until the write is done, and check the file meanwhile (``look(sendingUpTo:on:reply:)``): NIO would try
     /// forever to send bytes that the file no longer has.
@@ -110,7 +110,8 @@ package final class FileSource: Sendable {
         return FileRegion(fileHandle: handle, readerIndex: Int(offset), endIndex: Int(offset) + count)
     }
 
-    /// Replies on the event loop with an error if the file has become shorter than a part that is being sent from it; nil if not.
+    /// Replies on the event loop with an error if the file has become shorter than a part that is being sent from it, otherwise
+    /// with nil.
     package func look(sendingUpTo end: Int64, on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: place) {
@@ -121,7 +122,7 @@ package final class FileSource: Sendable {
         }
     }
 
-    /// Replies on the event loop with an error if the file has changed since it was opened.
+    /// Replies on the event loop with an error if the file has changed since it was opened, otherwise with nil.
     ///
     /// Only the open file is checked, not one that has replaced it since.
     package func checkUnchanged(on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {

@@ -30,7 +30,7 @@ final class SplicePipe: Sendable {
     /// The limit for unprivileged users (pipe-max-size).
     private static let pipeCapacity: Int64 = 1 << 20
 
-    /// The line's own three descriptors, and the pump's event.
+    /// The three descriptors of this object, and the pump's event.
     private static let descriptorCount = 4
 
     /// A duplicate, so that it stays open when the channel is closed.
@@ -40,7 +40,7 @@ final class SplicePipe: Sendable {
     private let pipeOut: CInt
     private let capacity: Int64
     private let copies = Atomic<Bool>(false)
-    /// Released with the line, which the pump's thread drops after closing its descriptors.
+    /// Released with this object, which the pump's thread releases after closing the descriptors.
     private let room: FileReservation
 
     /// Returns nil if no descriptors are available, or splicing is impossible; the body is then read and written as usual.

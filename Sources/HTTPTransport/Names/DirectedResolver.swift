@@ -32,7 +32,7 @@ struct DirectedResolver: Resolver {
         guard let answer = answer(host, port, family) else {
             return other.lookUp(host, port: port, family: family, on: loop, holdChanged: holdChanged, reply: reply)
         }
-        // Can only be cancelled on its loop, which is where dials cancel.
+        // The lookup can only be cancelled on its loop, where dials cancel it.
         let isCancelled = NIOLoopBoundBox(false, eventLoop: loop)
         loop.execute { if !isCancelled.value { reply(answer) } }
         return { if loop.inEventLoop { isCancelled.value = true } }

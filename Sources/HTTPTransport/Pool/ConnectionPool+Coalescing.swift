@@ -27,7 +27,7 @@ extension ConnectionPool {
     ///   - id: The dial.
     ///   - addresses: The result of the lookup.
     ///   - decide: Called once, with whether the dial is over.
-    /// - Returns: false if there is no connection; `decide` is then not called.
+    /// - Returns: false if there is no connection, in which case `decide` is not called.
     func coalesce(_ id: ConnectionID, _ addresses: [SocketAddress], decide: @escaping (Bool) -> Void) -> Bool {
         guard let origin = entries[id]?.origin, let route = routes[origin], route.isSecure, route.details == nil,
             dialer.offersHTTP2(for: route), !separated.contains(route), machine.hasSingleDial(origin),

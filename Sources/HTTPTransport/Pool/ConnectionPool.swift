@@ -231,7 +231,7 @@ package final class ConnectionPool {
         machine.firstQueued(origin).flatMap { leases[$0]?.adviser }
     }
 
-    /// Moves the connections of one route to another, whose holder several loads share.
+    /// Moves the connections of one route to another route, whose holder is shared by several loads.
     package func move(_ route: Route, to other: Route) {
         guard let from = origins[route] else { return }
         let to = origin(of: other)
