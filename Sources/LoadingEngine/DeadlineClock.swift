@@ -25,7 +25,7 @@ final class DeadlineClock {
 
     private let loop: any EventLoop
     private let turns: LoopTurns
-    // Unchecked for speed, since every load uses them; the machine and the table do not call back into the clock.
+    // Unchecked for speed, since every load uses the machine and the table below, which do not call back into the clock.
     @exclusivity(unchecked) private var machine = DeadlineMachine()
     /// The loads by the slots that the machine assigned.
     @exclusivity(unchecked) private var watched: [Load?] = []

@@ -37,7 +37,7 @@ package actor SessionEngine {
     /// Whether fresh cached responses may be returned on the caller's thread: the session's own header fields do not affect
     /// caching.
     nonisolated let mayRespondImmediately: Bool
-    // Unchecked members are used by every load; the engine is not called back by their methods.
+    // Every load uses the unchecked members, whose methods do not call back into the engine.
     /// The messages taken from the mailbox.
     ///
     /// The array is reused for its capacity.

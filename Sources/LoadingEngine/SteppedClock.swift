@@ -128,14 +128,14 @@ package final class SteppedClock: Sendable {
 
     /// Waits a number of seconds.
     ///
-    /// - Throws: `CancellationError` where the Swift task is cancelled first.
+    /// - Throws: `CancellationError` if the Swift task is cancelled first.
     package func sleep(for seconds: Double, isTimeout: Bool = false) async throws {
         try await sleep(until: elapsed.addingSaturating(Int64(min(max(0, seconds), 1e9) * 1e9)), isTimeout: isTimeout)
     }
 
     /// Waits until a time.
     ///
-    /// - Throws: `CancellationError` where the Swift task is cancelled first.
+    /// - Throws: `CancellationError` if the Swift task is cancelled first.
     package func sleep(until end: Int64, isTimeout: Bool = false) async throws {
         let sleeper = Sleeper()
         await withTaskCancellationHandler {
@@ -152,7 +152,7 @@ package final class SteppedClock: Sendable {
 
     /// Waits until at least `count` waits for this clock are pending at the same time, not counting timeouts.
     ///
-    /// - Throws: `CancellationError` where the Swift task is cancelled first.
+    /// - Throws: `CancellationError` if the Swift task is cancelled first.
     package func waits(atLeast count: Int) async throws {
         let number = state.withLock { $0.number() }
         await withTaskCancellationHandler {

@@ -265,7 +265,7 @@ final class Authenticator {
             beginNTLM()
         }
         guard let holder else { return shared }
-        // The connection that is not authenticated, or no longer, is probably the most recently used one.
+        // The connection that is not authenticated, or no longer authenticated, is probably the most recently used one.
         if wantsConnection { pool.moveIdle(route.held(by: shared), to: route.held(by: holder)) }
         wantsConnection = false
         return holder

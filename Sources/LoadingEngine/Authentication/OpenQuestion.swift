@@ -17,8 +17,9 @@ import NIOCore
 /// Other loads of the session with the same challenge wait for it and use the same credential, so that the app is asked once for
 /// many concurrent loads.
 ///
-/// An answer that cannot be shared applies to one load only, and the others ask for themselves: no credential, a credential for a
-/// single request, or a cancelled challenge.
+/// Some answers cannot be shared: no credential, a credential for a single request, or a cancelled challenge. Such an answer
+/// applies to one load only, and the others ask for themselves.
+///
 /// Confined to the session's loop.
 final class OpenQuestion {
     /// Two loads may share an answer if both the space and the refused credential are the same.

@@ -169,7 +169,7 @@ enum RequestAuthentication {
     @inline(never)
     private static func answered(_ hop: Hop) -> SentFields.Credential {
         guard let proof = hop.authentication.server?.proof else { return .field }
-        // Basic sends the same value each time, like a request's own field.
+        // Basic sends the same value with each request, so the value can be compared like that of a field that the app set.
         if proof.scheme == .basic { return .field }
         guard let user = proof.credential?.user, let password = proof.credential?.password else { return .unknown }
         return .text("\(user)\0\(password)")

@@ -141,7 +141,7 @@ struct DownloadResumption {
                     path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount, room: room)
             }
         } catch {
-            // The load ended while the file may still be being opened, which does not change it.
+            // The load ended, perhaps while the file was still being opened; opening does not change the file.
             if var ended = load.control.failure {
                 ended.resumeData = data
                 throw ended

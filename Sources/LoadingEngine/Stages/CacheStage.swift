@@ -27,7 +27,7 @@ final class CacheStage: LoadStage {
         fileprivate(set) var found: CachedAnswer?
         /// Whether the cache may have a response for this hop.
         ///
-        /// If the hop's response is not stored, that one is outdated.
+        /// If the hop's own response is not stored, the cached one is outdated.
         fileprivate(set) var mayHaveStored = false
         /// The session's own cache, if the response was found there.
         fileprivate var own: ResponseCache?
@@ -169,8 +169,8 @@ final class CacheStage: LoadStage {
 
     /// Whether the task waits for the revalidation instead of leaving it to the background.
     ///
-    /// It waits if the app has to answer questions, which it cannot do once the task is over; and after a redirect to another
-    /// origin, because a background load would use the session's credentials there.
+    /// The task waits if the app has to answer questions, because it cannot do that once the task is over. The task also waits
+    /// after a redirect to another origin, because a background load would use the session's credentials there.
     private func mustWait(_ hop: Hop, _ interests: TaskOrder.Interests) -> Bool {
         if hop.followUp.leftOrigin || !interests.isDisjoint(with: [.cache, .cookies]) { return true }
         return interests.contains(.challenges) && hop.preparation.message?.target.origin.isSecure != false

@@ -58,7 +58,7 @@ final class Hop {
     /// Nil unless the hop belongs to a resumed upload.
     var upload: UploadResumption.HopPart?
 
-    /// Whether the URL's scheme is known to start with another letter than those that ``hasScheme(_:or:)`` is called with.
+    /// Whether the URL's scheme is known not to start with any of the letters for which ``hasScheme(_:or:)`` is called.
     private var hasOtherScheme = false
     /// The remaining stages, if the hop stopped at the first of them.
     private var place: LowerStages?

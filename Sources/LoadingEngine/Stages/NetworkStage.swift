@@ -46,7 +46,7 @@ final class NetworkStage: LoadStage {
         fileprivate(set) var evidence = RetryEvidence.none
     }
 
-    /// The number of decoded bytes that are allowed whatever the expansion ratio.
+    /// The number of decoded bytes that are allowed regardless of the expansion ratio.
     static let decodingFloor: Int64 = 67_108_864
 
     let pool: ConnectionPool

@@ -211,7 +211,7 @@ package final class ServiceLookups: @unchecked Sendable {
 extension ServiceLookups.Location {
     /// Combines the results of the queries.
     ///
-    /// All but the addresses comes from the first.
+    /// Everything but the addresses comes from the first result.
     init?(_ parts: [Avahi.Service]) {
         guard let first = parts.first else { return nil }
         (host, port, text) = (first.host, first.port, first.text)

@@ -110,7 +110,7 @@ enum UploadBody {
 enum LocalFile {
     /// Opens a file off the loop, once a file descriptor is available.
     ///
-    /// The load's timeouts limit the wait. With `isOnHold`, because the server has already done its part, the load waits as long as
+    /// The load's timeouts limit the wait. If `isOnHold` is set, the server has already done its part, so the load waits as long as
     /// the disk takes.
     static func open<File: Sendable>(
         _ path: String, in control: LoadControl, isOnHold: Bool = false,
