@@ -114,7 +114,7 @@ package struct DiskIndex: Sendable {
 
     // MARK: Scans
 
-    /// Begins a scan: records that are neither found nor noted until its end are removed.
+    /// Begins a scan; records that are neither found nor noted before it ends are removed.
     package mutating func beginScan() { scan &+= 1 }
 
     package mutating func found(_ name: CacheEntryName, size: Int64, lastUse: Double) {

@@ -43,7 +43,7 @@ package struct SentFields: Sendable {
         return fields
     }
 
-    /// The fields with the credential as the value of `Authorization`, in clear: for the app's own cache, in memory.
+    /// The fields with the credential as the value of `Authorization`, in cleartext: for the app's own cache, in memory.
     package var plain: HeaderBlock {
         var plain = fieldsForOrigin
         guard credential != .field else { return plain }

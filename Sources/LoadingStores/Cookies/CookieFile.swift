@@ -11,8 +11,8 @@ package import HTTPRules
 
 /// Encodes and decodes the cookies of a file, one record per cookie.
 ///
-/// A checksum does not authenticate a file. Cookies that neither a server nor an app could have stored are therefore left out: by
-/// this type and the jar when reading, and by this type when writing, so that both directions agree.
+/// A checksum does not authenticate a file. Cookies that neither a server nor an app could have stored are therefore left out. This
+/// type and the jar omit them when reading, and this type omits them when writing, so that both directions agree.
 package enum CookieFile {
     static let envelope = StoreEnvelope(kind: "cookies", version: 1)
     /// The last access is rounded to the hour, so that sending cookies rarely changes the file.
