@@ -14,7 +14,7 @@ package import Foundation
 ///
 /// Each of these folders has `page.txt` and `echo`, which responds to a POST with its body; PUT creates a file:
 /// - `/open/`: without authentication.
-/// - `/basic/`, `/digest/`: realms "basic" and "digest" (MD5, auth); `/digest/other/` is another realm within it, "other".
+/// - `/basic/`, `/digest/`: realms "basic" and "digest" (MD5, auth); `/digest/other/` has another realm, "other".
 /// - `/int/`: like `/digest/`, with nonces that are valid for one second.
 /// - `/negotiate/`, `/negotiate-or-basic/`: if there is a Kerberos realm; Basic then checks its passwords.
 ///
@@ -23,7 +23,7 @@ package final class ApacheServer: Sendable {
     /// A port, with its client certificate policy and protocol.
     package enum Access: Int, Sendable, CaseIterable {
         case clear, secure, optionalCertificate, requiredCertificate
-        /// HTTP/2 by ALPN, and with prior knowledge in clear.
+        /// HTTP/2 by ALPN, and with prior knowledge in cleartext.
         case http2, http2InClear
 
         fileprivate var isSecure: Bool { self != .clear && self != .http2InClear }

@@ -44,7 +44,7 @@ package enum AvahiNetwork {
     ///   - name: The instance name; the type is `_echo._tcp`.
     ///   - port: The port of the service.
     ///   - text: The entries of its TXT record.
-    /// - Returns: The process, after the service was published.
+    /// - Returns: The process, once the service is published.
     /// - Throws: An error if it does not start.
     package static func publish(_ name: String, port: Int, text: [String] = []) async throws -> ServerProcess {
         let program = try ServerProcess.program("avahi-publish", package: "avahi-utils")

@@ -9,7 +9,7 @@
 
 package import Foundation
 
-/// A Caddy server, which uses Go's HTTP/2, on its own loopback ports: by ALPN over TLS, and with prior knowledge in clear.
+/// A Caddy server, which uses Go's HTTP/2, on its own loopback ports: by ALPN over TLS, and with prior knowledge in cleartext.
 ///
 /// It serves the files below its root; `/gzip/` compresses, `/old` redirects to `/new`, and `/echo` responds with the request's
 /// method and length.

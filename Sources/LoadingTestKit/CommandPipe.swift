@@ -22,7 +22,7 @@ final class CommandPipe: Sendable {
 
     private init(_ descriptor: Int32) { self.descriptor = Mutex(descriptor) }
 
-    /// Makes a pipe, and the end that the program reads from, which the caller closes.
+    /// Creates a pipe; also returns the end that the program reads from, which the caller closes.
     static func make() throws -> (CommandPipe, end: Int32) {
         var ends: [Int32] = [0, 0]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {

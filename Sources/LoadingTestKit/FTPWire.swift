@@ -45,10 +45,10 @@ package final class FTPWire {
         }
     }
 
-    /// Sends until all is sent, or the client has received nothing for a while.
+    /// Sends bytes until all are sent, or until the client has received nothing for a while.
     ///
     /// - Parameters:
-    ///   - bytes: Bytes to send in clear.
+    ///   - bytes: Bytes to send in cleartext.
     ///   - milliseconds: The time without progress after which to stop.
     /// - Returns: The number of bytes that the socket accepted.
     /// - Throws: ``ScriptedFTP/Failure`` if the connection ends.

@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// A GSSAPI acceptor that checks the channel binding, as none of the other servers does: in Python, with MIT's library.
+/// A GSSAPI acceptor, in Python with MIT's library, that checks the channel binding; the other servers do not check it.
 ///
 /// The keys and the realm come from this process's environment: KRB5_KTNAME, KRB5_CONFIG.
 package enum GSSAPIAcceptor {

@@ -181,7 +181,7 @@ package final class HTTP2ScriptedServer: Sendable {
         try await waitForRecord { $0.requests.count > order ? $0.requests[order] : nil }
     }
 
-    /// Waits until that number of connections was accepted.
+    /// Waits until `count` connections have been accepted.
     package func waitForConnections(_ count: Int) async throws {
         try await waitForRecord { $0.connections.count >= count ? () : nil }
     }
@@ -231,7 +231,7 @@ package final class HTTP2ScriptedServer: Sendable {
         return try await waitForRecord { $0.blocked[id] }
     }
 
-    /// Waits until that number of scripts has reached a gate or a point.
+    /// Waits until a gate or a point of a script has been reached `times` times.
     package func reached(_ name: String, times: Int = 1) async throws {
         try await waitForRecord { $0.reached[name, default: 0] >= times ? () : nil }
     }

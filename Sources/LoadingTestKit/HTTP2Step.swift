@@ -210,18 +210,18 @@ package struct HTTP2Step: Sendable, Encodable {
 
     // MARK: The connection
 
-    /// Does nothing more until the client closes.
+    /// Does nothing more until the client closes the connection.
     package static let stall = make(.stall)
     /// Stops reading, so that the client's send buffer fills.
     package static let stopReading = make(.stopReading)
     package static let startReading = make(.startReading)
-    /// Closes; with TLS, sends close_notify first.
+    /// Closes the connection, after sending close_notify if it uses TLS.
     package static let close = make(.close)
-    /// Closes; with TLS, without close_notify.
+    /// Closes the connection, without sending close_notify even if it uses TLS.
     package static let closeAbruptly = make(.closeAbruptly)
     /// Closes the server's sending side, and continues to read.
     package static let shutdownOutput = make(.shutdownOutput)
-    /// Closes with a TCP reset.
+    /// Closes the connection with a TCP reset.
     package static let resetConnection = make(.reset)
 
     /// The bytes of a number, big-endian.

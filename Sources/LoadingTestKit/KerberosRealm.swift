@@ -9,7 +9,7 @@
 
 package import Foundation
 
-/// A Kerberos realm for tests: a MIT KDC on loopback, with users, services and their keytab.
+/// A Kerberos realm for tests: an MIT KDC on loopback, with users, services and their keytab.
 ///
 /// The library reads KRB5_CONFIG and the other variables of ``environment`` on first use, so that a process needs them from its
 /// start: tests run the tool, or curl, with them.
@@ -27,7 +27,7 @@ package final class KerberosRealm: Sendable {
         self.kdc = kdc
     }
 
-    /// Starts a KDC with these users, whose passwords must not contain spaces and quotes.
+    /// Starts a KDC with these users, whose passwords must not contain spaces or quotes.
     package static func start(users: [String: String] = ["ada": "lovelace"]) throws -> KerberosRealm {
         let directory = try ServerDirectory()
         let keytab = directory.file("services.keytab")

@@ -9,7 +9,7 @@
 
 package import Foundation
 
-/// nghttpd, the server of nghttp2, on its own loopback port: only HTTP/2, by ALPN over TLS or with prior knowledge in clear.
+/// nghttpd, the server of nghttp2, on its own loopback port: only HTTP/2, by ALPN over TLS or with prior knowledge in cleartext.
 ///
 /// It serves the files below its root; with `--echo-upload` it responds with the request's body.
 package final class NGHTTPServer: Sendable {

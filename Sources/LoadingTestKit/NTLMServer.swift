@@ -18,7 +18,7 @@ import Glibc
 /// By the first part of the path: `/ntlm`, `/negotiate` (SPNEGO with NTLM inside), `/both`, `/ntlm-or-basic`, `/closing` (closes
 /// the connection after the first 401), `/bound` (only over TLS: requires the channel binding); everything else is open. An
 /// authenticated connection stays authenticated. The body contains the method, path, length and SHA-256 of the request; X-User
-/// the user, X-Connection the connection.
+/// contains the user, and X-Connection the connection.
 package final class NTLMServer: Sendable {
     package static let domain = "LOADING"
 

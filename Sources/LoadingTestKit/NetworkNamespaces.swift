@@ -11,7 +11,7 @@ import Synchronization
 
 /// Two network namespaces for a test, connected by a cable: `client` at 10.213.9.1, `server` at 10.213.9.2.
 ///
-/// Needs permission to create namespaces, as root has.
+/// Needs permission to create namespaces, which root has.
 package final class NetworkNamespaces: Sendable {
     package static let clientAddress = "10.213.9.1"
     package static let serverAddress = "10.213.9.2"
@@ -56,7 +56,7 @@ package final class NetworkNamespaces: Sendable {
             ServerProcess.Command([ip] + command.split(separator: " ").map(String.init), output: .nothing))
     }
 
-    /// The shell command that runs a program in the client's namespace, for the program in `$0` and its arguments.
+    /// The shell command that runs the program `$0`, with its arguments, in the client's namespace.
     package var enteringClient: String { "exec \(ip) netns exec \(client) \"$0\" \"$@\"" }
 
     /// Starts a program in the server's namespace, and waits until its output shows that it is ready.

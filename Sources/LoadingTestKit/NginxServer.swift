@@ -25,7 +25,7 @@ package final class NginxServer: Sendable {
     /// A port, with its protocol.
     package enum Access: Int, Sendable, CaseIterable {
         case clear, secure
-        /// HTTP/2 by ALPN, and with prior knowledge in clear.
+        /// HTTP/2 by ALPN, and with prior knowledge in cleartext.
         case http2, http2InClear
     }
 
@@ -39,7 +39,7 @@ package final class NginxServer: Sendable {
         self.process = process
     }
 
-    /// Starts a server; with cipher suites, in OpenSSL's notation, it only uses TLS 1.2 with these.
+    /// Starts a server; if cipher suites are given, in OpenSSL's notation, it only uses TLS 1.2 with these.
     ///
     /// A connection accepts `requestsPerConnection` requests.
     package static func start(

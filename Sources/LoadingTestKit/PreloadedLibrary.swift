@@ -11,7 +11,7 @@ import Foundation
 
 /// A library that is compiled from C on demand, with the compiler of the Swift toolchain, to preload into a process.
 package struct PreloadedLibrary: Sendable {
-    /// The folder of the library, also for files of the test.
+    /// The folder of the library, in which the test may create files of its own.
     package let folder: TemporaryDirectory
     private var path: String { folder.file("preloaded.so").path }
 
@@ -39,7 +39,7 @@ package struct PreloadedLibrary: Sendable {
         throw ServerProcess.Failure(description: "clang, cc and gcc were not found in PATH")
     }
 
-    /// The environment for a process; libraries that are already preloaded, as by `Scripts/sanitize thread`, are kept.
+    /// The environment for a process; libraries that are already preloaded, for example by `Scripts/sanitize thread`, are kept.
     package var environment: [String: String] {
         let others = ProcessInfo.processInfo.environment["LD_PRELOAD"].map { [$0] } ?? []
         return ["LD_PRELOAD": ([path] + others.filter { !$0.isEmpty }).joined(separator: ":")]

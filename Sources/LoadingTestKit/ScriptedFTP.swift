@@ -126,7 +126,7 @@ package final class ScriptedFTP: Sendable {
         try await state.value { $0.notes.first { $0.hasPrefix(start) } }
     }
 
-    /// Waits until that number of control connections has ended.
+    /// Waits until `count` control connections have ended.
     package func waitForEnds(_ count: Int = 1) async throws { try await state.value { $0.ends >= count ? () : nil } }
 
     /// Waits until no control connection is open.
@@ -225,7 +225,7 @@ package final class ScriptedFTP: Sendable {
         package var folder = "/home"
         package var offset = 0
         package var isOver = false
-        /// The index of the identity that was presented; nil in clear.
+        /// The index of the identity that was presented; nil in cleartext.
         package private(set) var identity: Int?
         private var hasPrivateData = false
         private var listener: Int32?

@@ -93,7 +93,7 @@ package final class ScriptedNameServer: Sendable {
                 }
                 .bind(host: "127.0.0.1", port: datagrams.localAddress?.port ?? 0).get()
             if let streams { return ScriptedNameServer([datagrams, streams], journal) }
-            // Another process has the port over TCP.
+            // Another process uses the port over TCP.
             try await datagrams.close()
             if port != 0 { throw ServerProcess.Failure(description: "another process uses port \(port) over TCP") }
         }

@@ -165,13 +165,13 @@ package final class ScriptedServer: Sendable {
         try await journal.value { $0.requests.count > order ? $0.requests[order] : nil }
     }
 
-    /// Waits until that number of requests is complete; returns all requests.
+    /// Waits until `count` requests are complete; returns all requests.
     @discardableResult
     package func waitForRequests(_ count: Int) async throws -> [RecordedRequest] {
         try await journal.value { $0.requests.filter(\.isComplete).count >= count ? $0.requests : nil }
     }
 
-    /// Waits until that number of connections was accepted.
+    /// Waits until `count` connections have been accepted.
     package func waitForConnections(_ count: Int) async throws {
         try await journal.value { $0.connections.count >= count ? () : nil }
     }
@@ -209,7 +209,7 @@ package final class ScriptedServer: Sendable {
         journal.read { $0.connections.count > connection ? $0.connections[connection].bytesReceived : 0 }
     }
 
-    /// Waits until the socket of a connection has accepted that number of bytes.
+    /// Waits until the socket of a connection has accepted `count` bytes.
     package func waitForBytesWritten(_ count: Int, on connection: Int) async throws {
         try await journal.value { journal in
             journal.connections.count > connection && journal.connections[connection].bytesWritten >= count ? () : nil
@@ -218,7 +218,7 @@ package final class ScriptedServer: Sendable {
 
     // MARK: Gates
 
-    /// Waits until that number of connections has reached a gate or a point of the script.
+    /// Waits until a gate or a point of the script has been reached `times` times.
     package func reached(_ name: String, times: Int = 1) async throws {
         try await journal.value { $0.reached[name, default: 0] >= times ? () : nil }
     }

@@ -9,7 +9,7 @@
 
 package import Foundation
 
-/// Runs a suite of this test program in a separate process: for values that a program reads once, and to trace its files.
+/// Runs a suite of this test program in a separate process, to test values that a program reads only once, or to trace its files.
 package enum SeparateProcess {
     private static let variable = "URL_LOADING_OWN_PROCESS"
 
@@ -28,12 +28,12 @@ package enum SeparateProcess {
         )
     }
 
-    /// Runs the suite; fails with its output if it fails or has no tests.
+    /// Runs the suite; throws its output if a test fails or if there are no tests.
     ///
     /// - Parameters:
     ///   - suite: The name of the suite.
     ///   - executable: A copy of this program, or this one if nil.
-    ///   - environment: Changes of this process's environment; nil removes a variable.
+    ///   - environment: Changes to this process's environment; nil removes a variable.
     ///   - wrapper: A command that takes the program as arguments.
     /// - Returns: The output.
     /// - Throws: The output of a failed run.

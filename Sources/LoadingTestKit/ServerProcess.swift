@@ -196,7 +196,7 @@ package final class ServerProcess: Sendable {
     package func end() async throws -> Int32 {
         let code = Watched<Int32?>(nil)
         Thread.detachNewThread { [self] in
-            // Not within `change`, whose lock the task needs to be cancelled.
+            // Not within `change`: cancelling the task needs its lock.
             let end = waitForExit()
             code.change { $0 = end }
         }

@@ -24,7 +24,7 @@ extension SmallServer {
         package var demandsReuse = false
         /// Whether anonymous logins are allowed; vsftpd allows no others.
         package var allowsAnonymous = true
-        /// Bytes per second and connection; nil means no limit.
+        /// Bytes per second for each connection; nil means no limit.
         package var rate: Int?
 
         package init(identity: TestCertificates.Identity? = nil) { self.identity = identity }

@@ -18,9 +18,9 @@ package enum SocketEffect: Sendable {
     /// Writes a chunk repeatedly, each time after the socket has accepted the previous one; `Int.max` means until the client
     /// disconnects.
     case `repeat`([UInt8], count: Int)
-    /// Waits until the connection has received that number of bytes of any kind.
+    /// Waits until the connection has received this many bytes of any kind.
     case awaitBytes(Int)
-    /// Waits until the client has sent that number of bytes of the request's body.
+    /// Waits until the client has sent this many bytes of the request's body.
     case awaitBody(Int)
     /// Waits until the request is complete.
     case awaitRequestEnd
@@ -30,15 +30,15 @@ package enum SocketEffect: Sendable {
     case reach(String)
     /// Waits for a time, for tests of timeouts that data extends.
     case pause(milliseconds: Int64)
-    /// Does nothing more until the client closes.
+    /// Does nothing more until the client closes the connection.
     case stall
-    /// Closes; with TLS, sends close_notify first.
+    /// Closes the connection, after sending close_notify if it uses TLS.
     case close
-    /// Closes; with TLS, without close_notify.
+    /// Closes the connection, without sending close_notify even if it uses TLS.
     case closeAbruptly
     /// Closes the server's sending side, and continues to read.
     case shutdownOutput
-    /// Closes with a TCP reset.
+    /// Closes the connection with a TCP reset.
     case reset
     /// Stops reading, so that the client's send buffer fills.
     case stopReading
@@ -46,7 +46,7 @@ package enum SocketEffect: Sendable {
     /// From now on, parses the client's bytes as WebSocket frames rather than requests; ``ScriptedServer/frames(on:)`` returns
     /// them.
     case readFrames
-    /// Waits until that number of frames has arrived.
+    /// Waits until this many frames have arrived.
     case awaitFrames(Int)
 
     package static func write(_ text: String) -> SocketEffect { .write(Array(text.utf8)) }

@@ -25,7 +25,7 @@ package final class SquidServer: Sendable {
     }
 
     package let port: Int
-    /// The name prefix of its shared memory segments, which no two squids of a machine may share, including one that was killed.
+    /// The name prefix of its shared memory segments: no other squid on the machine may use it, not even after this one was killed.
     package let serviceName: String
     private let directory: ServerDirectory
     private let process: ServerProcess
@@ -97,7 +97,7 @@ package final class SquidServer: Sendable {
         for name in sharedMemory { unlink("/dev/shm/" + name) }
     }
 
-    /// The shared memory segments of this proxy, also after it was killed.
+    /// The shared memory segments of this proxy, even after it was killed.
     package var sharedMemory: [String] {
         let all = (try? FileManager.default.contentsOfDirectory(atPath: "/dev/shm")) ?? []
         return all.filter { $0.hasPrefix(serviceName + "-") }

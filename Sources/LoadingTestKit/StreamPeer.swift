@@ -83,7 +83,7 @@ package final class StreamPeer: Sendable {
             }
         }
 
-        /// Sends pieces and closes the sending side on another thread, while it reads until the client closes its own.
+        /// Sends pieces and closes the sending side on another thread, while reading until the client closes its sending side.
         package func exchange(_ pieces: [[UInt8]]) -> [UInt8] {
             let isSent = ThreadGate()
             Thread.detachNewThread { [descriptor] in
@@ -136,7 +136,7 @@ package final class StreamPeer: Sendable {
     private let listener: Int32
     private let state = Watched(State())
 
-    /// - Parameter script: The script for a connection, which is closed after it.
+    /// - Parameter script: The script for a connection, which is closed when the script ends.
     /// - Throws: An error if it cannot listen.
     package init(_ script: @escaping @Sendable (Connection) throws -> Void) throws {
         (listener, port) = try LoopbackSocket.listener()
@@ -167,7 +167,7 @@ package final class StreamPeer: Sendable {
 
     package func waitForConnections(_ count: Int) async throws { try await state.value { $0.connections >= count ? () : nil } }
 
-    /// Waits until that number of connections has ended; throws an error of one of their scripts.
+    /// Waits until `count` connections have ended; throws if one of their scripts failed.
     package func waitForEnds(_ count: Int = 1) async throws {
         let results = try await state.value { $0.ends.count >= count ? $0.ends : nil }
         for result in results { try result.get() }

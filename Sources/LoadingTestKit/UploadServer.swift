@@ -19,11 +19,11 @@ package final class UploadServer: Sendable {
     package struct Fault: Codable, Sendable {
         /// The method of the request.
         package var method: String
-        /// Resets the connection after that number of content bytes was read; the server keeps them.
+        /// Resets the connection after this many content bytes were read; the server keeps them.
         package var cut: Int?
         /// Resets the connection before the response, after the whole content was read.
         package var silent: Bool?
-        /// Discards that number of bytes of this request's content.
+        /// Discards this many bytes of the request's content.
         package var loses: Int?
         /// The status of the response, instead of the usual one.
         package var status: Int?
@@ -34,7 +34,7 @@ package final class UploadServer: Sendable {
         package var mute: Bool?
         /// Reads the content and discards it; the response has `status`.
         package var refuses: Bool?
-        /// After that number of content bytes, neither reads nor responds until the client disconnects or the server is released.
+        /// After this many content bytes, neither reads nor responds until the client disconnects or the server is released.
         package var holds: Int?
 
         package init(
@@ -69,7 +69,7 @@ package final class UploadServer: Sendable {
         package var options: [[String]]?
         /// The number of bytes after which each progress 104 is sent.
         package var progressStep: Int?
-        /// How often the first 104 is sent.
+        /// How many times the first 104 is sent.
         package var announcements = 1
         package var knowsUploads = true
         package var faults: [Fault] = []
@@ -143,7 +143,7 @@ package final class UploadServer: Sendable {
     /// The requests that were read completely, or as far as they arrived.
     package var requests: [Request] { lines.read { Self.requests($0.text) } }
 
-    /// Waits for that number of requests.
+    /// Waits for `count` requests.
     package func requests(_ count: Int) async throws -> [Request] { try await requests { $0.count >= count } }
 
     /// Waits for requests that meet a condition.

@@ -124,7 +124,7 @@ package final class WebSocketPeer: Sendable {
             return nil
         }
 
-        /// Echoes messages, answers pings with pongs, and a close frame with the same one.
+        /// Echoes messages and the close frame, and answers pings with pongs.
         package func echo() throws {
             while let frame = try readFrame() {
                 switch frame.opcode {
@@ -180,7 +180,7 @@ package final class WebSocketPeer: Sendable {
     private let listener: Int32
     private let ended: Watched<[Result<Void, any Error>]>
 
-    /// - Parameter script: The script for a connection whose head has arrived; the connection is closed after it.
+    /// - Parameter script: The script for a connection whose head has arrived; the connection is closed when the script ends.
     /// - Throws: An error if it cannot listen.
     package init(_ script: @escaping @Sendable (Connection) throws -> Void) throws {
         let socket = try ServerProcess.listeningSocket()
@@ -216,7 +216,7 @@ package final class WebSocketPeer: Sendable {
         return url
     }
 
-    /// Waits until that number of connections has ended; throws an error of one of their scripts.
+    /// Waits until `count` connections have ended; throws if one of their scripts failed.
     package func waitForEnds(_ count: Int = 1) async throws {
         let results = try await ended.value { $0.count >= count ? $0 : nil }
         for result in results { try result.get() }

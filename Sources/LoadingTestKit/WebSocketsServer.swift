@@ -81,7 +81,7 @@ package final class WebSocketsServer: Sendable {
         return url
     }
 
-    /// Waits until that number of connections of a path has ended; returns their ends.
+    /// Waits until `count` connections of a path have ended; returns how they ended.
     package func ends(of path: String, count: Int = 1) async throws -> [End] {
         let log = directory.file("log")
         return try await ends.value { ends -> [End]? in
