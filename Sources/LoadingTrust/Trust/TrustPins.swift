@@ -31,7 +31,7 @@ package struct TrustPins: Sendable, Hashable {
     /// If both kinds of pins are set, both must match.
     ///
     /// - Parameters:
-    ///   - chain: DER, the server's own certificate first: as validated, or otherwise as presented.
+    ///   - chain: The validated chain if there is one, otherwise the presented one; in DER, the server's own certificate first.
     ///   - host: The host name for the message.
     /// - Returns: The failure, or nil if the pins match.
     package func failure(of chain: [Data], host: String) -> TrustFailure? {
