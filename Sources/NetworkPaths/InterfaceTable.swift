@@ -34,7 +34,7 @@ struct InterfaceTable {
         switch message {
         case .link(let index, let name, let flags):
             guard links[index] != nil || links.count < Self.limit else { return false }
-            // IFF_UP and IFF_RUNNING: the link has its carrier.
+            // IFF_UP and IFF_RUNNING: the link is up and has a carrier.
             let isUp = flags & 0x41 == 0x41
             let link = Link(name: name ?? links[index]?.name ?? "", isUp: isUp, isLoopback: flags & 0x08 != 0)
             return links.updateValue(link, forKey: index) != link
