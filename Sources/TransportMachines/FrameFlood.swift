@@ -16,7 +16,7 @@ package import HTTPWire
 package struct FrameFlood: Sendable, Hashable {
     package static let limit = 2_000
     private static let perSecond: Int64 = 50
-    /// A cap above the windows of servers, so that content that was sent long ago does not excuse a flood.
+    /// A cap, larger than the windows of servers, so that content sent long ago does not excuse a flood.
     private static let maximumUnacknowledgedContent = 67_108_864
     /// The maximum number of replies that may be queued for a server that does not read.
     package static let maximumUnreadReplies = 10_000

@@ -58,7 +58,7 @@ extension PoolMachine {
             if case .idle(let since, _) = connection.stage { idle.append((since, id)) }
         }
         idle.sort { ($0.since, $0.id.number) < ($1.since, $1.id.number) }
-        // The search takes longer the more connections there are, so more of them are closed at a time.
+        // The more connections there are, the longer the search takes, and the more of them are closed at a time.
         let count = idle.isEmpty ? 0 : 1 + idle.count / 64
         let left = idle.prefix(count).compactMap { sharedOrigin($0.id) }
         for entry in idle.prefix(count) { remove(entry.id) }

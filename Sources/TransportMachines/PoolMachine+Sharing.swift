@@ -22,16 +22,16 @@ extension PoolMachine {
         var leaseCount = 0
 
         var hasPlace: Bool { leaseCount < capacity }
-        /// The leases are blocked by the peer only: it has not announced a limit, or allows none.
+        /// Only the peer blocks the leases: it has not announced a limit, or allows none.
         var isBarred: Bool { !isSettled || leaseCount == 0 && capacity == 0 }
     }
 
-    /// Whether a single dial is the origin's only connection, and the app is not asked about it.
+    /// Whether the origin has one dial and no other connection, and the app is not being asked about it.
     package func hasSingleDial(_ origin: OriginID) -> Bool {
         origins[origin].map { $0.dials.count == 1 && $0.total == 1 && $0.questionCount == 0 } ?? false
     }
 
-    /// Whether a dial to the origin waits for an answer of the app, or for other host name lookups.
+    /// Whether a dial to the origin waits for an answer from the app, or for other host name lookups.
     package func appIsAsked(_ origin: OriginID) -> Bool { origins[origin].map { $0.questionCount > 0 } ?? false }
 
     /// Whether a shared connection takes leases, now or once it has capacity again.

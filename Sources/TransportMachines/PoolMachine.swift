@@ -36,8 +36,8 @@ package struct PoolMachine: Sendable {
         /// A queued lease is no longer wanted, because of a timeout or for another reason. (A granted one is `released`.)
         case withdrawn(LeaseID, isLate: Bool = false)
         case reprioritized(LeaseID, Float)
-        /// A queued lease is suspended and keeps its position, or is resumed. Meanwhile the leases behind it count as connecting
-        /// instead.
+        /// A queued lease is suspended or resumed. While it is suspended, it keeps its position, and the leases behind it count as
+        /// connecting instead.
         case suspended(LeaseID, Bool)
         /// A dial succeeded. `capacity` is nil for one lease at a time; a shared connection keeps it until the peer changes it.
         case opened(ConnectionID, capacity: Int? = nil)
@@ -78,7 +78,7 @@ package struct PoolMachine: Sendable {
 
     package enum Action: Hashable, Sendable {
         case dial(ConnectionID, OriginID)
-        /// `reused` means that the connection was idle or served before, so it may turn out to be stale.
+        /// `reused` means that the connection was idle or has served other requests, so it may turn out to be stale.
         case grant(LeaseID, ConnectionID, reused: Bool)
         /// `failedDial` is the dial whose error explains the refusal; nil if the pool is shut down.
         case refuse(LeaseID, failedDial: ConnectionID?)
@@ -174,7 +174,7 @@ package struct PoolMachine: Sendable {
     var waiters: [LeaseID: LeaseQueue.Waiter] = [:]
     private var nextConnection = 0
     var nextTicket = 0
-    /// When the sweep is due; `Int64.max` if its timer was started without knowing the time, nil if it is not running.
+    /// When the sweep is due: nil if its timer is not running, `Int64.max` if the timer was started when the time was unknown.
     var sweepDue: Int64?
     var isShutDown = false
     /// The origins that wait for a place, in order.

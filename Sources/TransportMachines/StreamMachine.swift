@@ -102,7 +102,7 @@ package struct StreamMachine: Sendable {
 
     package init() {}
 
-    /// Whether bytes that arrived before the connection was lost are still kept for the app: until it requests more than that.
+    /// Whether bytes that arrived before the connection was lost are kept for the app, until it requests more bytes than these.
     package var hasUnread: Bool { available > 0 && !readIsClosed && (isHeld || reads.isEmpty && writes.isEmpty) }
 
     /// The minimum number of bytes that the next read needs.

@@ -28,7 +28,7 @@ extension FTPMachine {
         case dataEnded(Int64)
         /// The data connection, or its TLS session, was lost.
         case dataFailed
-        /// The expected data did not arrive, or, after the data was lost, no reply that explains why.
+        /// The wait timed out: for data, or, after the data connection was lost, for a reply that explains why.
         case waitTimedOut
     }
 
