@@ -25,7 +25,7 @@ struct EntryMaker {
 
     private var answer: HTTPURLResponse? { transaction.response as? HTTPURLResponse }
     private var isFromCache: Bool { transaction.resourceFetchType == .localCache }
-    /// Whether the library itself made the response, such as a redirect for HSTS; then it does not come from a cache.
+    /// Whether the library itself made the response, such as an HSTS redirect, so that it does not come from a cache.
     private var isSynthesized: Bool { isFromCache && answer?.value(forHTTPHeaderField: "Non-Authoritative-Reason") != nil }
 
     func entry() -> HTTPArchive.Entry {
