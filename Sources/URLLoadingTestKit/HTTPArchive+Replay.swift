@@ -16,8 +16,8 @@ extension HTTPArchive {
     /// Answers requests from the archive, for `URLSessionConfiguration.stubbed(by:)`.
     ///
     /// An entry matches requests with the same method and URL, without the fragment. Secrets that ``HTTPArchive/Redaction`` removes
-    /// may differ. If several entries match, each is used once, in order, and the last one is used for all further requests. The
-    /// entry of a failed load fails with `URLError.cannotConnectToHost`.
+    /// may differ. If several entries match, each is used once, in order, and the last one is used for all further requests. A
+    /// request that matches the entry of a failed load fails with `URLError.cannotConnectToHost`.
     ///
     /// - Parameter matchesBodies: Whether the request's body must match as well; default false.
     /// - Returns: A closure that answers requests. If no entry matches a request, it throws `URLError.resourceUnavailable` with a

@@ -48,7 +48,7 @@ public final class LoadRecorder: Sendable {
     /// The loads recorded so far.
     public var archive: HTTPArchive { recorded.withLock { $0 } }
 
-    /// Returns a configuration whose sessions load like sessions of another configuration, and are recorded.
+    /// Returns a configuration whose sessions load like those of another configuration, and whose loads are recorded.
     ///
     /// - Parameter base: The other configuration, which is not changed; default `.ephemeral`.
     /// - Returns: The configuration.
