@@ -14,7 +14,7 @@ import URLLoadingArchive
 
 /// Records a command's loads.
 ///
-/// The archive is written as loads end, so that most of them survive if the tool is killed, and at the end of the command.
+/// The archive is written at the end of the command, and also as loads end, so that most of them survive if the tool is killed.
 final class ArchiveRecorder: Sendable {
     private struct State {
         var archive = HTTPArchive()
