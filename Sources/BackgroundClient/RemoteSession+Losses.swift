@@ -29,7 +29,7 @@ extension RemoteSession {
 
     private var lossesFiles: [String] { DaemonStarter.executable().map { place.losses(of: identifier, in: $0) } ?? [] }
 
-    /// Runs outside of the lock: the session is lost and no longer changes.
+    /// Runs without the lock: the session is lost and no longer changes.
     func addLosses(_ tasks: [TaskID: Double]) {
         guard !tasks.isEmpty else { return }
         writeLosses(readLosses().merging(tasks) { $1 })

@@ -73,12 +73,12 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         for work in rest { work() }
     }
 
-    /// Carries out the actions of an event; called inside the lock.
+    /// Carries out the actions of an event; called with the lock held.
     ///
     /// - Parameters:
     ///   - event: The event.
     ///   - order: The encoded order to send, if it is already encoded.
-    /// - Returns: The work to be done outside of the lock, in this order.
+    /// - Returns: The work to do without the lock, in this order.
     private func perform(_ event: SessionLink.Event, order: [UInt8]? = nil) -> [() -> Void] {
         var rest: [() -> Void] = []
         for action in link.handle(event) {
@@ -111,7 +111,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         return rest
     }
 
-    /// Waits for a condition until the deadline; called inside the lock.
+    /// Waits for a condition until the deadline; called with the lock held.
     ///
     /// - Returns: Whether the deadline passed.
     private func timesOut(_ waiter: SessionLink.Waiter, until deadline: Double) -> Bool {
