@@ -33,7 +33,7 @@ enum StartFailure: Error {
 
 /// The startup of a daemon: takes the locks, waits while the disk is full, and tells waiting programs why.
 final class DaemonStart {
-    /// How many seconds a replaced daemon has to end.
+    /// How many seconds a replaced daemon may take to end.
     private static let patience = 30.0
     /// How many seconds to wait for another daemon that may be starting or ending.
     private static let endPatience = 10.0

@@ -17,7 +17,7 @@ package struct DaemonOptions: Sendable {
     /// Whether it replaces a running daemon.
     package var replaces = false
     var limits = TransferScheduler.Limits()
-    /// Seconds that a launched program has to process its events.
+    /// How many seconds a launched program may take to process its events.
     var launchPatience = 60.0
     /// Seconds that a question waits for a program that was launched for it.
     var questionPatience = 120.0

@@ -16,7 +16,7 @@ import SystemThreads
 final class Launches {
     /// How long, in seconds, a program may take to reconnect to a restarted daemon before it counts as gone.
     private static let returnPatience = 3.0
-    /// Seconds that a running program whose connection was closed has to reconnect, before it is launched again.
+    /// How long, in seconds, a running program whose connection was closed may take to reconnect before it is launched again.
     private static let leavePatience = 1.0
 
     /// Several threads, so that a slow launch delays only some of the other programs.

@@ -19,7 +19,7 @@ import Musl
 
 /// Launches programs.
 enum ProgramLauncher {
-    /// Seconds that a service manager or a bus has to report that it cannot start something.
+    /// How many seconds a service manager or a bus may take to report that it cannot start something.
     private static let patience = 10
     /// The maximum size of a command's output in bytes.
     private static let textLimit = 1000

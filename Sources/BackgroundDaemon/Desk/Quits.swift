@@ -61,8 +61,9 @@ final class Quits {
         return true
     }
 
-    /// Kills the processes once their quit is durable, with retries: a program that is killed while its transfers continue was not
-    /// quit.
+    /// Kills the processes once their quit is durable, with retries.
+    ///
+    /// A program that is killed while its transfers continue has not been quit.
     private func keep(
         _ ids: [Int64], _ doomed: Set<String>, until end: Double, _ desk: isolated TransferDesk,
         _ done: @escaping @Sendable (StorageFailure?) -> Void

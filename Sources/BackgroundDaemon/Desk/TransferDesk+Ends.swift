@@ -174,7 +174,7 @@ extension TransferDesk {
     ) -> Data? {
         guard var point = try? ResumePoint(decoding: Data(bytes)) else { return nil }
         let usable = spool.usableBytes(of: partial, in: folder, synced: record.syncedBytes, bootID: record.bootID)
-        // Synced, because the program may use the data after a power failure, which cannot be detected from them.
+        // Synced, because the program may use the data after a power failure, and the data do not show that there was one.
         guard usable > 0, case .success? = spool.sync(partial, in: folder), spool.keep(partial, number: number, in: folder)
         else { return nil }
         point.receivedByteCount = usable

@@ -62,7 +62,7 @@ struct LaunchCandidate: Hashable, Sendable {
     /// The program was launched for it, and has not processed its events yet.
     var isLaunched = false
     var transfers = 0
-    /// How many transfers need the program's decision, and of how many the end is durable.
+    /// How many transfers need the program's decision, and how many have a durable end.
     var asking = 0
     var ended = 0
 

@@ -31,7 +31,7 @@ final class Session {
     var isSaved: Bool
     var transfers: [TaskID: Transfer] = [:]
     var pendingRemovals = PendingRemovals()
-    /// How many transfers run, how many need the program's decision, and of how many the end is durable.
+    /// How many transfers run, how many need the program's decision, and how many have a durable end.
     private(set) var runningCount = 0
     var askingCount = 0
     private(set) var endedCount = 0
