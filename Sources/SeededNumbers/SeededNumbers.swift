@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Numbers for tests that are the same in every run (SplitMix64).
+/// Random numbers for tests, the same in every run (SplitMix64).
 package struct SeededNumbers: RandomNumberGenerator {
     private var state: UInt64
 
@@ -23,7 +23,7 @@ package struct SeededNumbers: RandomNumberGenerator {
 
     package mutating func next(below limit: Int) -> Int { Int(next() % UInt64(limit)) }
 
-    /// Joins random pieces, such as those that parsers trip over.
+    /// Joins randomly chosen pieces, such as texts that parsers trip over.
     package mutating func text(of pieces: [String], upTo count: Int) -> String {
         (0..<next(below: count + 1)).map { _ in pieces[next(below: pieces.count)] }.joined()
     }
