@@ -108,7 +108,7 @@ package final class Avahi {
     ///
     /// - Parameter bell: Interrupts waits.
     /// - Returns: The connection.
-    /// - Throws: ``Failure/absent(_:)`` if the library or the daemon is missing; other failures otherwise.
+    /// - Throws: ``Failure/absent(_:)`` if the library or the daemon is missing; otherwise another failure.
     package static func open(_ bell: Bell) throws(Failure) -> Avahi {
         guard let library else { throw .absent("Avahi's client library is not installed (libavahi-client3 in Debian)") }
         guard bell.descriptor >= 0 else { throw .failed("no file descriptor is available") }
@@ -122,7 +122,7 @@ package final class Avahi {
     /// The results are events with this number.
     ///
     /// - Parameters:
-    ///   - number: Not the number of another open question.
+    ///   - number: The number of the question; no other open question may have it.
     ///   - name: The service's instance name ("Office printer").
     ///   - type: The service type with its protocol ("_ipp._tcp").
     ///   - domain: Empty for the default.

@@ -47,7 +47,7 @@ package enum CAres {
 
     /// - Parameters:
     ///   - host: A host name.
-    ///   - isV6: Whether IPv6 addresses are looked up, or IPv4 ones.
+    ///   - isV6: Whether to look up IPv6 addresses instead of IPv4 addresses.
     ///   - servers: Addresses, separated by commas, each with or without a port; IPv6 addresses with a port are in brackets.
     ///   - milliseconds: The timeout.
     /// - Returns: The addresses, or why there are none.

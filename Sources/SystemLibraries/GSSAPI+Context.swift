@@ -17,7 +17,7 @@ extension GSSAPI {
     package final class Context: Sendable {
         private struct State {
             var context: OpaquePointer?
-            /// The password is empty, which needs no KDC to be refused.
+            /// The password is empty; it is refused without asking a KDC.
             var isWithoutPassword = false
             var hasBegun = false
             var isOver = false
