@@ -45,9 +45,9 @@ package struct StreamMachine: Sendable {
 
     /// Why a read or write is refused.
     package enum Refusal: Hashable, Sendable {
-        /// Its lengths are invalid.
+        /// The lengths of the read are invalid.
         case lengths
-        /// That side of the stream is closed.
+        /// The side of the stream that the read or write needs is closed.
         case closed
         case timeout
     }
