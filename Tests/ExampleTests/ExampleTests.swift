@@ -138,10 +138,10 @@ struct ExampleTests {
                 }
                 let first = try await run(server.url("/quick.bin").absoluteString)
                 #expect(first.code == 0)
-                #expect(first.output == "ordered quick.bin\nsaved quick.bin, 5 bytes\nnothing is left to do\n")
+                #expect(first.output == "started quick.bin\nsaved quick.bin, 5 bytes\nnothing is left to do\n")
                 #expect(try String(contentsOf: home.file("quick.bin"), encoding: .utf8) == "quick")
                 let second = try await run("--leave", server.url("/slow.bin").absoluteString)
-                #expect(second.code == 0 && second.output == "ordered slow.bin\n", "\(second.output)")
+                #expect(second.code == 0 && second.output == "started slow.bin\n", "\(second.output)")
                 try await server.reached("/slow.bin")
                 async let third = run(server.url("/next.bin").absoluteString)
                 // The program has its session by then.
@@ -151,7 +151,7 @@ struct ExampleTests {
                 let outcome = try await third
                 #expect(outcome.code == 0)
                 let lines = outcome.output.split(separator: "\n").map(String.init)
-                #expect(lines.prefix(2) == ["going on with slow.bin", "ordered next.bin"], "\(lines)")
+                #expect(lines.prefix(2) == ["continuing slow.bin", "started next.bin"], "\(lines)")
                 #expect(lines.contains("saved slow.bin, 4 bytes") && lines.contains("saved next.bin, 4 bytes"), "\(lines)")
                 #expect(lines.last == "nothing is left to do")
                 #expect(try String(contentsOf: home.file("slow.bin"), encoding: .utf8) == "slow")

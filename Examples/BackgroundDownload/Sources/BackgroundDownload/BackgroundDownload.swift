@@ -50,13 +50,13 @@ enum BackgroundDownload {
         }
         // The new session has the tasks of earlier runs.
         let session = URLSession(configuration: configuration, delegate: downloads, delegateQueue: nil)
-        for task in await session.allTasks { say("going on with \(task.taskDescription ?? "?")") }
+        for task in await session.allTasks { say("continuing \(task.taskDescription ?? "?")") }
         for url in urls {
             let task = session.downloadTask(with: url)
             task.taskDescription = fileName(of: url, task)
             // The task is durable when this returns.
             task.resume()
-            say("ordered \(task.taskDescription ?? "?")")
+            say("started \(task.taskDescription ?? "?")")
         }
         if leaves { return }
         while await !session.allTasks.isEmpty { await downloads.nextEnd() }
