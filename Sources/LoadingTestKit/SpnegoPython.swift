@@ -108,7 +108,7 @@ enum SpnegoPython {
                 answer = self.context.step(token)
                 challenge = [scheme + " " + base64.b64encode(answer).decode()] if answer else []
                 if not self.context.complete:
-                    return self.reply(401, "go on", challenge)
+                    return self.reply(401, "continue", challenge)
                 self.user = self.context.client_principal
                 self.reply(200, page, challenge)
 

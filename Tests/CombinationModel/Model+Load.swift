@@ -26,7 +26,6 @@ extension Model {
         var place: Place
         var method: String
         var bodyLength: Int
-        var isBodyGone = false
         /// Whether it has been redirected to another origin.
         var hasLeft = false
         /// The user whose credential answered a challenge of this load.

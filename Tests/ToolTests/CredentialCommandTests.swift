@@ -230,7 +230,7 @@ struct CredentialCommandTests {
     @Test(
         arguments: [
             (["https://example.com/"], 3), (["https://example.com/", "ali"], 2), (["https://example.com/", "--realm", "r"], 1),
-            (["https://example.com/", "ali", "--method", "digest"], 1), (["https://example.com/", "nobody"], 0),
+            (["https://example.com/", "ali", "--method", "digest"], 1), (["https://example.com/", "unknown"], 0),
             (["http://example.com/"], 0), (["https://other.example/x"], 1), (["--all"], 4),
         ] as [([String], Int)])
     func `the named credentials are deleted`(_ arguments: [String], _ count: Int) async throws {

@@ -197,7 +197,7 @@ struct WebSocketHistory {
 
     private mutating func look(at machine: WebSocketMachine, _ actions: [WebSocketMachine.Action]) {
         demand(machine.maySendMessages == (shell.sentClose == nil && shell.end == nil), "whether messages are sent")
-        demand(machine.isReceiving == (shell.end == nil), "whether anything is heard")
+        demand(machine.isReceiving == (shell.end == nil), "whether messages are received")
         demand((machine.state == .closed) == shell.isGone, "whether the transport is there")
         demand(shell.answered == shell.acknowledged, "how many pings are answered")
         demand(!(machine.isReceiving && shell.unanswered != nil && !shell.isWriting), "a ping waits for its pong")

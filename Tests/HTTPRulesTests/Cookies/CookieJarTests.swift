@@ -54,7 +54,7 @@ import Testing
             ("http://127.0.0.1/", "a=b; Domain=0.0.1", "http://127.0.0.1/", nil, "IP suffix"),
             ("http://127.0.0.1/", "a=b; Domain=127.0.0.1", "http://127.0.0.1/", "a=b", "identical"),
             ("http://[::1]/", "a=b", "http://[::1]:8080/", "a=b", "ports are not regarded"),
-            ("http://a.com/", "a=b; Domain=", "http://x.a.com/", nil, "an empty Domain is none"),
+            ("http://a.com/", "a=b; Domain=", "http://x.a.com/", nil, "an empty Domain is ignored"),
             ("http://a.com/", "a=b; Domain=b\u{fc}cher.a.com", "http://a.com/", nil, "step 8: not ASCII"),
             ("http://xn--bcher-kva.a.com/", "a=b; Domain=xn--bcher-kva.a.com", "http://xn--bcher-kva.a.com/", "a=b", "A-labels"),
             ("http://a.com/", "a=b; Secure", "https://a.com/", nil, "step 13"),
