@@ -196,8 +196,12 @@ struct FTPRouteTests {
         }
     }
 
-    @Test(arguments: [URLSession.ResponseDisposition.becomeStream, .cancel])
-    func `a data task cannot become a stream`(disposition: URLSession.ResponseDisposition) async throws {
+    @Test(arguments: [
+        (URLSession.ResponseDisposition.becomeStream, URLError.Code.unsupportedURL), (.cancel, .cancelled),
+    ])
+    func `a data task cannot become a stream, and may be cancelled at its response`(
+        disposition: URLSession.ResponseDisposition, code: URLError.Code
+    ) async throws {
         var answers = EventRecorder.Answers()
         answers.response = { _, _ in disposition }
         let recorder = EventRecorder(answers)
@@ -205,8 +209,8 @@ struct FTPRouteTests {
             let task = session.dataTask(with: try server.url("/a.bin"))
             task.resume()
             let record = try await recorder.completion(of: task)
-            #expect(record.error is URLError)
-            #expect(record.body.isEmpty)
+            #expect((record.error as? URLError)?.code == code)
+            #expect(record.letters == "cRME")
             try await server.waitForEnds()
         }
     }

@@ -33,7 +33,7 @@ struct FTPSecurityTests {
             #expect(peer.secrets == [])
             #expect(peer.orders.contains("tls PBSZ 0"))
             #expect(peer.orders.contains("tls PROT P"))
-            #expect(peer.orders.first == (isImplicit ? "tls PBSZ 0" : "clear AUTH TLS") || isImplicit, "\(peer.orders)")
+            #expect(peer.orders.first == (isImplicit ? "tls USER ada" : "clear AUTH TLS"), "\(peer.orders)")
         }
     }
 
