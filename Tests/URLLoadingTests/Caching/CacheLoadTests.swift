@@ -159,15 +159,6 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `a response with Vary star is never served`() async throws {
-        try await withCachedScenario(
-            reply: { .ok("\($0.order)", Fields.fresh + [("Vary", "*")]) }
-        ) { (server, session, _) async throws in
-            #expect(try await session.text(server.url()) == "0")
-            #expect(try await session.text(server.url()) == "1")
-        }
-    }
-
     // MARK: Bodies
 
     @Test func `a coded body is stored and delivered decoded`() async throws {

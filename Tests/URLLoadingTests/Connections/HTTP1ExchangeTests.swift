@@ -72,17 +72,6 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `a policy that only uses the cache sends nothing`() async throws {
-        try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
-            var request = URLRequest(server.url())
-            request.cachePolicy = .returnCacheDataDontLoad
-            await expectFailure(.resourceUnavailable) { try await session.data(for: request) }
-            request.cachePolicy = .returnCacheDataElseLoad
-            _ = try await session.data(for: request)
-            #expect(server.requests.count == 1)
-        }
-    }
-
     @Test func `a POST with a body gets its length and the content type of a form`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.data(for: URLRequest(server.url(), method: "POST", body: Data("a=b".utf8)))

@@ -68,13 +68,16 @@ struct DelegateFallbackTests {
         }
     }
 
-    @Test func `the delegate of an async call is asked about redirects`() async throws {
+    @Test func `the delegate of an async call is asked about redirects, and is not told the result`() async throws {
         let own = AsyncDelegate()
         try await withScenario(reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) {
             (server, session) async throws in
             let (data, _) = try await session.data(for: URLRequest(server.url("/a")), delegate: own)
             #expect(data == Data("end".utf8))
             #expect(server.requests[1].header("X-Async") == "yes")
+            // The call itself returns the response, the data and the end.
+            #expect(own.events.read { $0 } == ["redirect"])
+            #expect(own.done.all == [])
         }
     }
 
@@ -99,7 +102,7 @@ private final class CompletionDelegate: NSObject, URLSessionTaskDelegate, Sendab
 }
 
 private final class AsyncDelegate: NSObject, URLSessionDataDelegate, Sendable {
-    private let events = Watched<[String]>([])
+    let events = Watched<[String]>([])
     let done = Delivered<[String]>()
 
     func urlSession(

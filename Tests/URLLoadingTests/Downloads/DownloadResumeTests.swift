@@ -334,18 +334,6 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `a 200 starts over and does not report resuming`() async throws {
-        try await interrupted(ScriptedFile(content), after: { ScriptedFile(Self.other, entityTag: "\"v2\"").reply(to: $0) }) {
-            (_, session, recorder, data) async throws in
-            let task = session.downloadTask(withResumeData: try #require(data))
-            task.resume()
-            let record = try await recorder.completion(of: task)
-            #expect(record.error == nil)
-            #expect(record.file == Data(Self.other))
-            #expect(!record.letters.contains("q"))
-        }
-    }
-
     @Test func `damaged resume data fails the task or starts over, and touches no other file`() async throws {
         let directory = try TemporaryDirectory()
         let precious = try directory.write("precious".utf8, to: "precious")
