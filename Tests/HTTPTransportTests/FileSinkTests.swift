@@ -84,8 +84,12 @@ import Testing
         return Int(status.st_blocks) * 512
     }
 
-    @Test func `an absurd announced length reserves no space`() async throws {
+    @Test func `an absurd announced length reserves no more space than a correct one`() async throws {
         let sink = try await FileSink.create(in: directory.path, expectedLength: .max)
+        #expect(try space(of: sink) <= 65_536)
+        try await sink.write(ByteBuffer(repeating: 1, count: 1 << 20))
+        try await sink.flush()
+        #expect(try (1 << 20)...(3 << 20 + 65_536) ~= space(of: sink))
         await sink.abort()
         #expect(try directory.names.isEmpty)
     }

@@ -90,13 +90,21 @@ struct PropagationTests {
         }
     }
 
-    @Test func `a response that varies by baggage is not served to traced requests`() async throws {
+    @Test func `a response that varies by baggage is served only to requests with the app's own baggage`() async throws {
         try await withTracedScenario(
             reply: { .ok("\($0.order)", [("Cache-Control", "max-age=100"), ("Vary", "baggage")]) }
         ) { server, session, _ in
-            for _ in 0..<2 { _ = try await session.data(from: server.url("/a")) }
+            func text(_ headers: [String: String] = [:]) async throws -> String {
+                String(decoding: try await session.data(for: URLRequest(server.url("/a"), headers: headers)).0, as: UTF8.self)
+            }
             // The tracer's fields are not known when the cache is consulted: such responses miss.
-            #expect(server.requests.count == 2)
+            #expect(try await text() == "0")
+            #expect(try await text() == "1")
+            #expect(server.requests.map { $0.values(of: "baggage") } == [["user=ada"], ["user=ada"]])
+            // The app's own field is known, so the stored response is found by it, and not by another value.
+            #expect(try await text(["baggage": "user=ada"]) == "1")
+            #expect(try await text(["baggage": "user=bob"]) == "2")
+            #expect(server.requests.map { $0.values(of: "baggage") } == [["user=ada"], ["user=ada"], ["user=bob"]])
         }
     }
 

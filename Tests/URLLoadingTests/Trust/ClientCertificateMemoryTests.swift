@@ -104,7 +104,11 @@ struct ClientCertificateMemoryTests {
         }
         try await withAskingServer(SessionJudge(judge)) { (server, session) async throws in
             await expectFailure(.clientCertificateRejected) { try await session.data(from: server.url()) }
+            #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 1)
             #expect(try await session.text(server.url()).contains("Test Client"))
+            // One connection per load: the second did not try the rejected certificate first.
+            #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 2)
+            #expect(count(NSURLAuthenticationMethodServerTrust, of: judge) == 2)
         }
     }
 

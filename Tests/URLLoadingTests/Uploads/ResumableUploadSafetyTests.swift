@@ -164,7 +164,7 @@ struct ResumableUploadSafetyTests {
                 try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Self.content)
             }
             #expect(error?.uploadTaskResumeData == nil)
-            #expect(server.requests.map(\.method) == ["POST"])
+            #expect(try await server.requests(1).map(\.method) == ["POST"])
         }
     }
 
@@ -265,7 +265,7 @@ struct ResumableUploadSafetyTests {
                     #expect(error?.code == .cannotOpenFile)
                 }
             }
-            #expect(server.requests.map(\.method) == ["POST"])
+            #expect(try await server.requests(1).map(\.method) == ["POST"])
         }
     }
 

@@ -126,7 +126,8 @@ struct UploadTests {
             let task = session.uploadTask(withStreamedRequest: URLRequest(server.url(), method: "POST"))
             task.resume()
             let record = try await recorder.completion(of: task)
-            #expect(record.error != nil)
+            #expect((record.error as? URLError)?.code == .requestBodyStreamExhausted)
+            #expect(server.requests.isEmpty)
         }
     }
 
