@@ -71,11 +71,14 @@ struct FTPCommandTests {
     }
 
     @Test func `a partial file of another program is not resumed`() async throws {
-        try await withServer { _, base, folder in
-            _ = try folder.write(content.prefix(1_000), to: "big.bin")
+        try await withServer { server, base, folder in
+            // Not the beginning of the server's file: a continued file would keep it.
+            try folder.write(Data(repeating: 0xAA, count: 1_000), to: "big.bin")
             let result = try await Tool.run(["download", "--resume", "-o", "big.bin", base + "pub/big.bin"], in: folder)
             #expect(result.code == 0, "\(result.errors)")
+            #expect(result.errors.contains("starting over"), "\(result.errors)")
             #expect(try Data(contentsOf: folder.url.appendingPathComponent("big.bin")) == content)
+            #expect(server.journal.contains("<- RETR ") && !server.journal.contains("<- REST "))
         }
     }
 

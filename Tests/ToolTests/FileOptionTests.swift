@@ -106,7 +106,7 @@ struct FileOptionTests {
             guard request.path == "/cut" else { return .ok("new") }
             return [.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), .close]
         }) { (server) async throws in
-            for _ in 0..<2 { try folder.write(Array("old".utf8), to: "file") }
+            try folder.write(Array("old".utf8), to: "file")
             let address = server.url("/a").absoluteString
             for _ in 0..<2 {
                 let result = try await Tool.run(["-sS", "--no-clobber", "-o", "file", address], in: folder)
