@@ -202,6 +202,7 @@ struct FTPReplyTests {
         arguments: [
             ("213 20201399000000", nil), ("213 never", nil), ("213 2020", nil), ("213 99999999999999", nil),
             ("213 19700101000000.5", Date(timeIntervalSince1970: 0.5)),
+            ("213 19700101000000.999999999999999", Date(timeIntervalSince1970: 1)),
         ] as [(String, Date?)])
     func `a malformed date is ignored, and a fraction of a second is not`(reply: String, date: Date?) async throws {
         try await withFTP { visit, order in
