@@ -58,13 +58,19 @@ enum DoctorStores {
     }
 
     private static func age(_ response: HTTPURLResponse) -> Int64 {
-        let said = response.value(forHTTPHeaderField: "Age").flatMap { Int64($0) } ?? 0
+        let said = response.value(forHTTPHeaderField: "Age").flatMap(deltaSeconds) ?? 0
         let date = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
         return min(max(said, date.map { clampedSeconds(Date().timeIntervalSince($0)) } ?? 0), most)
     }
 
     /// A limit above all sensible values.
     private static let most: Int64 = 10_000_000_000
+
+    /// A number that is too large counts as the largest (RFC 9111, section 1.2.2).
+    private static func deltaSeconds(_ text: String) -> Int64? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+        return min(Int64(text) ?? most, most)
+    }
 
     private static func clampedSeconds(_ seconds: TimeInterval) -> Int64 {
         Int64(exactly: min(max(seconds, -1e10), 1e10).rounded(.towardZero)) ?? 0
@@ -74,9 +80,9 @@ enum DoctorStores {
     static func seconds(_ name: String, in field: String) -> Int64? {
         for part in field.lowercased().split(whereSeparator: { ",;".contains($0) }) {
             let words = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-            guard words.count == 2, words[0] == name, let number = Int64(words[1].trimmingCharacters(in: ["\""])), number >= 0
+            guard words.count == 2, words[0] == name, let number = deltaSeconds(words[1].trimmingCharacters(in: ["\""]))
             else { continue }
-            return min(number, most)
+            return number
         }
         return nil
     }

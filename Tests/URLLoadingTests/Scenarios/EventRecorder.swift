@@ -117,7 +117,6 @@ final class EventRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadD
     /// The required order of events (docs/DELEGATE-ORDER.md), for one task of each kind.
     static let dataGrammar = "cd?[nsir]*(R[sD]*)*ME"
     static let downloadGrammar = "c?d?[nsir]*q?W*F?ME"
-    static let turnedGrammar = "cd?[nsir]*RB"
     /// A task with a completion handler gets no events for response, data and completion.
     static let completionGrammar = "cd?[nsir]*M"
 
