@@ -51,7 +51,7 @@ extension LibraryCoding.Step {
     fileprivate init(_ step: Codec.Step, of name: String) {
         let outcome: Outcome =
             switch step.outcome {
-            case .goesOn: .goesOn
+            case .continues: .continues
             case .isOver: .isOver
             case .isDamaged(let reason): .failed(.corrupt("\(name): \(reason)"))
             case .hasNoMemory: .failed(.outOfMemory)

@@ -37,7 +37,7 @@ package struct Codec: @unchecked Sendable {
     /// The result of a call.
     package struct Step: Sendable, Hashable {
         package enum Outcome: Sendable, Hashable {
-            case goesOn
+            case continues
             /// The end of a brotli stream, or of a zstd frame, which another frame may follow.
             case isOver
             /// The input violates the coding, in the library's words.
@@ -78,7 +78,7 @@ package struct Codec: @unchecked Sendable {
             )
             let outcome: Step.Outcome =
                 switch Int(decoding.outcome) {
-                case CSL_DECODING_GOES_ON: .goesOn
+                case CSL_DECODING_GOES_ON: .continues
                 case CSL_DECODING_IS_OVER: .isOver
                 case CSL_DECODING_HAS_NO_MEMORY: .hasNoMemory
                 default: .isDamaged(decoding.reason.map { String(cString: $0) } ?? "")

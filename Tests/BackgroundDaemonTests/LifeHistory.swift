@@ -84,7 +84,7 @@ struct LifeHistory {
     }
 
     /// One life, from its order until it is forgotten.
-    mutating func liveOnce() {
+    mutating func runLife() {
         lives += 1
         shell = Shell()
         log = []
@@ -99,22 +99,22 @@ struct LifeHistory {
             let event = Self.events[number]
             count += 1
             seen[state * Self.events.count + number] = true
-            hear(event, life.state)
+            record(event, life.state)
             let actions = life.handle(event)
             for action in actions { perform(action, event) }
-            look(at: life)
+            compare(at: life)
             if life.state == .told { late -= 1 }
             if fault != nil { log.append("\(event) → \(life.state): \(actions)") }
         }
         if late > 0, fault == nil { fault = "the life does not end" }
     }
 
-    private mutating func demand(_ isTrue: Bool, _ rule: @autoclosure () -> String) {
+    private mutating func require(_ isTrue: Bool, _ rule: @autoclosure () -> String) {
         if !isTrue, fault == nil { fault = rule() }
     }
 
     /// What the shell learns from an event that it sends.
-    private mutating func hear(_ event: Event, _ state: State) {
+    private mutating func record(_ event: Event, _ state: State) {
         switch (event, state) {
         case (.accepted, _): shell.isAccepted = true
         case (.start, _) where shell.isAdded: shell.isStarted = true
@@ -131,59 +131,59 @@ struct LifeHistory {
     }
 
     private mutating func perform(_ action: TransferMachine.Action, _ event: Event) {
-        demand(!shell.hasDeparted || action == .remove || action == .confirmForgotten, "\(action) after the life was removed")
+        require(!shell.hasDeparted || action == .remove || action == .confirmForgotten, "\(action) after the life was removed")
         switch action {
         case .add:
-            demand(shell.isAccepted && !shell.isAdded && !shell.hasEnded, "a life is added twice, or after its end")
+            require(shell.isAccepted && !shell.isAdded && !shell.hasEnded, "a life is added twice, or after its end")
             shell.isAdded = true
         case .remove: if shell.isClosing || shell.hasEnded { shell.isAdded = false }
         case .stopped, .retry:
-            demand(shell.isAdded, "the scheduler does not know the life")
-            demand(!shell.isOrdered && !shell.isClosing && !shell.hasEnded, "a retry while something is running")
+            require(shell.isAdded, "the scheduler does not know the life")
+            require(!shell.isOrdered && !shell.isClosing && !shell.hasEnded, "a retry while something is running")
             (shell.isStarted, shell.hasAttempt) = (false, false)
         case .prepare:
-            demand(shell.isStarted && !shell.hasAttempt && !shell.isClosing && !shell.hasEnded, "a second attempt")
+            require(shell.isStarted && !shell.hasAttempt && !shell.isClosing && !shell.hasEnded, "a second attempt")
             shell.hasAttempt = true
-        case .ask: demand(shell.hasAttempt && !shell.isOrdered, "a question after the attempt has begun")
+        case .ask: require(shell.hasAttempt && !shell.isOrdered, "a question after the attempt has begun")
         case .begin:
-            demand(shell.hasAttempt && !shell.isOrdered, "an attempt begins twice, or before it was prepared")
+            require(shell.hasAttempt && !shell.isOrdered, "an attempt begins twice, or before it was prepared")
             shell.isOrdered = true
-        case .halt: demand(shell.isOrdered, "a halt of an attempt that is not running")
-        case .note: demand(shell.isAccepted && !shell.hasEnded, "a note without a row")
+        case .halt: require(shell.isOrdered, "a halt of an attempt that is not running")
+        case .note: require(shell.isAccepted && !shell.hasEnded, "a note without a row")
         case .discardFile, .forgetPartial, .spoil:
-            demand(!shell.hasFile, "a file of the program is removed")
+            require(!shell.hasFile, "a file of the program is removed")
             if action != .discardFile { shell.isSpoiled = false }
         case .closeFile, .keepData:
-            demand(!shell.isOrdered && !shell.isClosing && !shell.hasEnded, "files are processed twice, or while they change")
-            demand(!shell.isSpoiled, "a damaged file is kept")
+            require(!shell.isOrdered && !shell.isClosing && !shell.hasEnded, "files are processed twice, or while they change")
+            require(!shell.isSpoiled, "a damaged file is kept")
             shell.isClosing = true
             shell.hasAttempt = false
         case .dropData: shell.isSpoiled = false
-        case .giveUp: demand(!shell.hasEnded && !shell.isOrdered, "an ended life is given up")
+        case .giveUp: require(!shell.hasEnded && !shell.isOrdered, "an ended life is given up")
         case .end(let hasFile):
-            demand(!shell.hasEnded && !shell.isOrdered && !shell.isClosing, "a second end, or an end while something is running")
-            demand(!shell.isSpoiled, "a damaged file, or resume data that names one, is handed over")
+            require(!shell.hasEnded && !shell.isOrdered && !shell.isClosing, "a second end, or an end while something is running")
+            require(!shell.isSpoiled, "a damaged file, or resume data that names one, is handed over")
             (shell.hasEnded, shell.hasFile, shell.hasAttempt) = (true, hasFile, false)
             (shell.isAdded, shell.isStarted) = (false, false)
         case .keepEnd:
-            demand(shell.isAccepted && shell.hasEnded && !shell.isKeeping && !shell.isDurable, "not an end, or stored twice")
+            require(shell.isAccepted && shell.hasEnded && !shell.isKeeping && !shell.isDurable, "not an end, or stored twice")
             shell.isKeeping = true
-        case .deliver: demand(shell.isDurable, "an end is told before it is durable")
+        case .deliver: require(shell.isDurable, "an end is told before it is durable")
         case .forgetEnd:
-            demand(shell.isDurable && event == .fileLost, "an end is forgotten without a lost file")
+            require(shell.isDurable && event == .fileLost, "an end is forgotten without a lost file")
             (shell.hasEnded, shell.isDurable, shell.hasFile) = (false, false, false)
         case .retire:
-            demand(shell.wasTold, "a life is removed before its end was told")
+            require(shell.wasTold, "a life is removed before its end was told")
             shell.hasDeparted = true
-        case .confirmForgotten: demand(!shell.hasEnded || shell.hasDeparted, "an end is reported as forgotten and is not")
+        case .confirmForgotten: require(!shell.hasEnded || shell.hasDeparted, "an end is reported as forgotten and is not")
         }
     }
 
-    private mutating func look(at life: TransferMachine) {
+    private mutating func compare(at life: TransferMachine) {
         if !life.hasAttempt, !shell.isOrdered { shell.hasAttempt = false }
-        demand(life.hasAttempt == shell.hasAttempt, "the life and the shell disagree about an attempt")
-        demand(life.isClosing == shell.isClosing, "the life and the shell disagree about files being processed")
-        demand(life.isOver == shell.hasEnded || life.state == .told, "the life and the shell disagree about the end")
+        require(life.hasAttempt == shell.hasAttempt, "the life and the shell disagree about an attempt")
+        require(life.isClosing == shell.isClosing, "the life and the shell disagree about files being processed")
+        require(life.isOver == shell.hasEnded || life.state == .told, "the life and the shell disagree about the end")
     }
 
     /// The position of a state in the list of all states.

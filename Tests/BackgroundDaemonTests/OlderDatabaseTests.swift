@@ -22,7 +22,7 @@ struct OlderDatabaseTests {
 
     init() throws { folder = try TemporaryDirectory() }
 
-    private func lay(_ changes: String...) throws {
+    private func restoreRecording(_ changes: String...) throws {
         try folder.write(Array(try #require(Data(base64Encoded: RecordedDatabase.key))), to: "transfers.key")
         try folder.write([], to: "transfers.sqlite")
         for name in ["transfers.key", "transfers.sqlite"] { #expect(chmod(folder.file(name).path, 0o600) == 0) }
@@ -32,7 +32,7 @@ struct OlderDatabaseTests {
     private func open() throws(StorageFailure) -> TransferStore { try TransferStore.open(directory: folder.path) }
 
     @Test func `version 1 rows are read, and not changed until they are written again`() throws {
-        try lay()
+        try restoreRecording()
         let store = try open()
         #expect(store.trouble == nil)
         let contents = try store.load()
@@ -69,7 +69,7 @@ struct OlderDatabaseTests {
     }
 
     @Test func `an order is read without loss, byte by byte`() throws {
-        try lay()
+        try restoreRecording()
         let store = try open()
         let order = try MessageCoding.decodeOrder(try #require(try store.part(.order, of: 1)))
         let text = String(decoding: try MessageCoding.encode(order, version: 1), as: UTF8.self)
@@ -80,7 +80,7 @@ struct OlderDatabaseTests {
     }
 
     @Test func `a row that cannot be decrypted is left unchanged, and the others are read`() throws {
-        try lay("UPDATE orders SET sealed = (SELECT sealed FROM orders WHERE id = 1) WHERE id = 2")
+        try restoreRecording("UPDATE orders SET sealed = (SELECT sealed FROM orders WHERE id = 1) WHERE id = 2")
         let store = try open()
         #expect(try store.load().sessions.count == 1)
         for number in [1, 3] as [Int64] {
@@ -92,7 +92,7 @@ struct OlderDatabaseTests {
 
     /// Detected like the previous version does: by the names of the migrations that it knows.
     @Test func `the previous version detects that the database is newer`() throws {
-        try lay()
+        try restoreRecording()
         try open().close()
         var older = DatabaseMigrator()
         older.registerMigration("1") { _ in }

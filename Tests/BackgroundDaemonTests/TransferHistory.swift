@@ -95,10 +95,10 @@ struct TransferHistory {
         case 19, 20: changeConditions()
         case 21: moveClock()
         case 22: sendSomethingLate()
-        case 23: if let id = any(.waiting) { lackSpace(id) }
+        case 23: if let id = any(.waiting) { failWithoutSpace(id) }
         case 24:
             if let id = transfers.filter({ $0.value.lacksSpace }).keys.sorted().randomElement(using: &random) { findSpace(id) }
-        case 25, 26: if let id = any(.running) { lackNetwork(id) }
+        case 25, 26: if let id = any(.running) { failWithoutNetwork(id) }
         case 27:
             offline = []
             networkChange = now
@@ -109,7 +109,7 @@ struct TransferHistory {
 
     private func line(_ item: TransferScheduler.Item) -> String { "\(item.session) \(item.host)" }
 
-    private mutating func lackNetwork(_ id: Int64) {
+    private mutating func failWithoutNetwork(_ id: Int64) {
         transfers[id]?.lacksNetwork = true
         noteOffline()
         send(.lacksNetwork(id))
@@ -185,7 +185,7 @@ struct TransferHistory {
         send(.released(id))
     }
 
-    private mutating func lackSpace(_ id: Int64) {
+    private mutating func failWithoutSpace(_ id: Int64) {
         transfers[id]?.lacksSpace = true
         transfers[id]?.isFresh = false
         send(.lacksSpace(id))

@@ -291,7 +291,7 @@ struct TransferMachineTests {
 
     @Test func `in a million events every rule holds, and every row of the table occurs`() {
         var history = LifeHistory(seed: 1)
-        while history.count < 1_000_000, history.fault == nil { history.liveOnce() }
+        while history.count < 1_000_000, history.fault == nil { history.runLife() }
         #expect(history.fault == nil, "\(history.log)")
         let missing = Self.table.filter { !history.hasSeen($0.state, $0.event) }
         #expect(missing == [])

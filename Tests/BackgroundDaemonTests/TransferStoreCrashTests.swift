@@ -20,7 +20,7 @@ struct TransferStoreCrashTests {
     private static let order = [UInt8](repeating: 7, count: 3_000)
 
     /// Endless calls from several threads: each adds a transfer with two parts, and records its number once it is confirmed.
-    private static func storm(in folder: String, until count: Int) throws {
+    private static func writeUntilKilled(in folder: String, until count: Int) throws {
         let store = try TransferStore.open(directory: folder)
         let log = Foundation.open(folder + "/told", O_WRONLY | O_CREAT | O_APPEND, 0o600)
         let told = Mutex(0)
@@ -54,7 +54,7 @@ struct TransferStoreCrashTests {
     func `a killed process leaves everything that was durable, and no partial change`(count: Int) async throws {
         let folder = try TemporaryDirectory()
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String, count = count as Int] in
-            try Self.storm(in: path, until: count)
+            try Self.writeUntilKilled(in: path, until: count)
         }
         let told = try folder.bytes("told").chunked(by: 8).map { $0.reversed().reduce(Int64(0)) { $0 << 8 | Int64($1) } }
         #expect(told.count == count)

@@ -160,7 +160,7 @@ final class BackgroundPlace: Sendable {
     func manager() throws -> ProgramHandle { try start("manager", as: "urlsession") }
 
     /// Gives a program another runtime folder, like one that was started by cron.
-    func elsewhere() throws -> [String: String] {
+    func otherRuntimeEnvironment() throws -> [String: String] {
         let folder = home.appendingPathComponent("run2").path
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -24,7 +24,7 @@ import Glibc
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("BackgroundProgram"), "it runs in a process of its own"))
 struct BackgroundProgram {
     @Test(.timeLimit(.minutes(5))) func `follows its script`() async throws {
-        let journal = try ProgramVoice()
+        let journal = try ProgramOutput()
         journal.say("started")
         let work = ProgramWork(journal)
         URLSession.handleEventsForBackgroundURLSession { identifier, completionHandler in
@@ -38,7 +38,7 @@ struct BackgroundProgram {
 }
 
 /// Writes to the test's journal.
-final class ProgramVoice: Sendable {
+final class ProgramOutput: Sendable {
     private let descriptor: CInt
     private let label: String
     private let said = Watched<[String]>([])
@@ -70,13 +70,13 @@ final class ProgramWork: Sendable {
 
     typealias ChallengeHandler = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
 
-    let journal: ProgramVoice
+    let journal: ProgramOutput
     let handlers = Mutex<[String: @Sendable () -> Void]>([:])
     /// What the delegate does with a downloaded file.
     let taking = Mutex("move")
     private let state = Mutex(State())
 
-    init(_ journal: ProgramVoice) { self.journal = journal }
+    init(_ journal: ProgramOutput) { self.journal = journal }
 
     func carryOut(_ words: [String]) async throws {
         var plain = words.filter { !$0.contains("=") || $0.contains("://") || $0.hasPrefix("/") }

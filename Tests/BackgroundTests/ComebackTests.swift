@@ -87,7 +87,7 @@ struct ComebackTests {
                 if life != "same" {
                     try await first.leave()
                     // The runtime folder may be another one.
-                    program = try place.start("two", variables: life == "elsewhere" ? try place.elsewhere() : [:])
+                    program = try place.start("two", variables: life == "elsewhere" ? try place.otherRuntimeEnvironment() : [:])
                 }
                 program.tell("take", "move")
                 program.tell("session", "again", "identifier=main")

@@ -27,13 +27,13 @@ struct DaemonPlaceTests {
                 first.tell("download", "main", server.url("/a").absoluteString, "a")
                 try await server.reached("/a")
                 let daemons = place.daemons
-                let elsewhere = try place.elsewhere()
-                let second = try place.start("second", as: "other", variables: elsewhere)
+                let otherRuntimeEnvironment = try place.otherRuntimeEnvironment()
+                let second = try place.start("second", as: "other", variables: otherRuntimeEnvironment)
                 second.tell("session", "main")
                 second.tell("download", "main", server.url("/b").absoluteString, "b")
                 try await server.reached("/b")
                 // The tool sees all transfers.
-                let manager = try place.start("manager", as: "urlsession", variables: elsewhere)
+                let manager = try place.start("manager", as: "urlsession", variables: otherRuntimeEnvironment)
                 manager.tell("manage", "list")
                 #expect(try await manager.line("list: ") == #"list: ["main.1 running", "main.1 running"]"#)
                 manager.tell("find")
@@ -59,9 +59,10 @@ struct DaemonPlaceTests {
     @Test func `of daemons that begin at the same time in different runtime folders, one remains`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
-                let elsewhere = try place.elsewhere()
+                let otherRuntimeEnvironment = try place.otherRuntimeEnvironment()
                 let programs = try (1...8).map { number in
-                    try place.start("racer\(number)", as: "racer\(number)", variables: number % 2 == 0 ? elsewhere : [:])
+                    try place.start(
+                        "racer\(number)", as: "racer\(number)", variables: number % 2 == 0 ? otherRuntimeEnvironment : [:])
                 }
                 for program in programs { try await program.line("started") }
                 for program in programs { program.tell("session", "main") }

@@ -29,7 +29,7 @@ struct DaemonStartTests {
     private static func state(_ place: BackgroundPlace) -> String { place.home.path + "/state/urlloading/background" }
 
     /// A script that is run instead of the daemon.
-    private static func stand(_ text: String) -> @Sendable (BackgroundPlace) throws -> [String: String] {
+    private static func fakeDaemonScript(_ text: String) -> @Sendable (BackgroundPlace) throws -> [String: String] {
         { ["URLSESSIOND": try $0.script(text, as: "stand")] }
     }
 
@@ -50,7 +50,7 @@ struct DaemonStartTests {
         },
         Obstacle(
             testDescription: "a missing library", reasons: ["cannot be run", "libgone.so: cannot open shared object"],
-            make: stand(
+            make: fakeDaemonScript(
                 "echo 'urlsessiond: error while loading shared libraries: libgone.so: cannot open shared object' >&2; exit 127")),
     ]
 
@@ -87,7 +87,7 @@ struct DaemonStartTests {
     @Test func `a daemon that was killed as it began is followed by another`() async throws {
         try await withBackgroundPlace { (place) async throws in
             let once = "[ -e '\(place.home.path)/once' ] || { : > '\(place.home.path)/once'; kill -9 $$; }"
-            let variables = try Self.stand("\(once)\nexec '\(place.bin.path)/urlsessiond' \"$@\"")(place)
+            let variables = try Self.fakeDaemonScript("\(once)\nexec '\(place.bin.path)/urlsessiond' \"$@\"")(place)
             let program = try place.start("one", variables: variables)
             program.tell("session", "main")
             try await program.line("session main")
@@ -187,7 +187,7 @@ struct DaemonStartTests {
                     // As after a downgrade.
                     olds.append(try older(place))
                     place.killDaemon()
-                    try await olds[number].hears(0) { $0.isOver || !$0.messages.isEmpty ? () : nil }
+                    try await olds[number].waitForVisit(0) { $0.isOver || !$0.messages.isEmpty ? () : nil }
                 }
                 program.tell("tasks", "main")
                 try await program.line("tasks main:")
@@ -200,13 +200,13 @@ struct DaemonStartTests {
     @Test func `an older daemon that returns after its replacement is reported as the reason`() async throws {
         try await withBackgroundPlace(leaves: nil) { (place) async throws in
             let old = try older(place)
-            let program = try place.start("one", variables: try Self.stand("echo listens")(place))
+            let program = try place.start("one", variables: try Self.fakeDaemonScript("echo listens")(place))
             program.tell("session", "main")
             let line = try await program.line("invalid main")
             #expect(line.hasPrefix("invalid main -997 {") && line.contains(Self.objection), "\(line)")
             try await program.leave()
             // And one that fails to take over.
-            let other = try place.start("two", as: "other", variables: try Self.stand("echo failed the reason")(place))
+            let other = try place.start("two", as: "other", variables: try Self.fakeDaemonScript("echo failed the reason")(place))
             other.tell("session", "main")
             let failed = try await other.line("invalid main")
             #expect(failed.hasPrefix("invalid main -997 {") && failed.contains("the reason"), "\(failed)")

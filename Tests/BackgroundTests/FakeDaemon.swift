@@ -99,7 +99,7 @@ final class FakeDaemon: Sendable {
 
     /// Waits for a message on a connection, or for that connection's end.
     @discardableResult
-    func hears<Found: Sendable>(_ number: Int, _ pick: @escaping @Sendable (Visit) -> Found?) async throws -> Found {
+    func waitForVisit<Found: Sendable>(_ number: Int, _ pick: @escaping @Sendable (Visit) -> Found?) async throws -> Found {
         try await visits.value { $0.count > number ? pick($0[number]) : nil }
     }
 

@@ -65,13 +65,13 @@ struct FullDiskTests {
                 order.task.earliestBegin = Date.timeIntervalSinceReferenceDate
                 order.task.interests.insert(.delayedRequests)
                 try client.say(.submit(order))
-                let number = try await client.hears { message -> Int? in
+                let number = try await client.waitForMessage { message -> Int? in
                     if case .question(.delayedRequest, 1, let number) = message { number } else { nil }
                 }
                 try faults.fillDisk()
                 let answer = TaskAnswer.delayed(.replace(LoadRequest(url: server.url("/after"))))
                 try client.say(.answer(answer, 1, question: number))
-                try await client.hears { if case .event(.requestChanged, 1) = $0 { true } else { nil } }
+                try await client.waitForMessage { if case .event(.requestChanged, 1) = $0 { true } else { nil } }
                 try client.say(.command(.suspend, 1))
                 try client.say(.command(.resume, 1))
                 try await server.reached("end", times: 2)

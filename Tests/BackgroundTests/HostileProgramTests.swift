@@ -89,15 +89,15 @@ struct HostileProgramTests {
             let isQuestion: @Sendable (DaemonMessage) -> Int? = { message in
                 if case .question(.delayedRequest, 1, let number) = message { number } else { nil }
             }
-            let number = try await client.hears(isQuestion)
+            let number = try await client.waitForMessage(isQuestion)
             let answer = ClientMessage.answer(.delayed(.replace(LoadRequest(url: server.url("/after")))), 1, question: number)
             // Both are read at once.
             client.send(
                 try [answer, .command(.suspend, 1)].flatMap { FrameReader.frame(try MessageCoding.encode($0)) })
-            try await client.hears { if case .event(.requestChanged, 1) = $0 { true } else { nil } }
+            try await client.waitForMessage { if case .event(.requestChanged, 1) = $0 { true } else { nil } }
             try client.say(.command(.resume, 1))
             server.open("g")
-            let file = try await client.hears { message -> String? in
+            let file = try await client.waitForMessage { message -> String? in
                 guard case .event(.finished(let outcome), 1) = message, case .success(.file(let path)) = outcome.result else {
                     return nil
                 }
@@ -105,7 +105,7 @@ struct HostileProgramTests {
             }
             try FileManager.default.removeItem(atPath: file)
             try client.say(.told(1))
-            try await client.hears { if case .forgotten(1) = $0 { true } else { nil } }
+            try await client.waitForMessage { if case .forgotten(1) = $0 { true } else { nil } }
             #expect(client.all(isQuestion) == [number])
             // A request that was in flight when the task was suspended is sent again.
             #expect(Set(server.requests.map(\.path).filter { $0 != "/a" }) == ["/after"])
@@ -192,13 +192,13 @@ struct HostileProgramTests {
             // Its orders are there for the next connection.
             let heir = try RawClient(place)
             try heir.attach("deaf")
-            #expect(try await heir.hears { if case .attached(let last) = $0 { last } else { nil } } == Self.flood)
+            #expect(try await heir.waitForMessage { if case .attached(let last) = $0 { last } else { nil } } == Self.flood)
             for task in 1...Self.flood { try heir.say(.command(.cancel, task)) }
             for task in 1...Self.flood {
-                try await heir.hears { if case .event(.finished, task) = $0 { true } else { nil } }
+                try await heir.waitForMessage { if case .event(.finished, task) = $0 { true } else { nil } }
                 try heir.say(.told(task))
             }
-            try await heir.hears { if case .forgotten(Self.flood) = $0 { true } else { nil } }
+            try await heir.waitForMessage { if case .forgotten(Self.flood) = $0 { true } else { nil } }
             try heir.say(.invalidate)
         }
     }
@@ -249,7 +249,7 @@ struct HostileProgramTests {
             let liar = try RawClient(place)
             // The same identifier in another program.
             try liar.attach("main")
-            #expect(try await liar.hears { if case .attached(let last) = $0 { last } else { nil } } == 0)
+            #expect(try await liar.waitForMessage { if case .attached(let last) = $0 { last } else { nil } } == 0)
             for task in 1...3 {
                 try liar.say(.command(.cancel, task))
                 try liar.say(.told(task))
@@ -260,9 +260,9 @@ struct HostileProgramTests {
             try await program.line("challenged main.1")
             for question in 0...3 { try liar.say(.answer(.credential(.cancel), question: question)) }
             try liar.say(.submit(Self.order(server.url("/own"))))
-            try await liar.hears { if case .event(.finished, 1) = $0 { true } else { nil } }
+            try await liar.waitForMessage { if case .event(.finished, 1) = $0 { true } else { nil } }
             try liar.say(.told(1))
-            try await liar.hears { if case .forgotten(1) = $0 { true } else { nil } }
+            try await liar.waitForMessage { if case .forgotten(1) = $0 { true } else { nil } }
             try liar.say(.invalidate)
             try await program.line("completed main.1 ok gone status=200")
             #expect(try place.downloaded("a") == Array("secret".utf8))
@@ -281,7 +281,7 @@ struct HostileProgramTests {
             let victim = try #require(place.spooled.first)
             let liar = try RawClient(place)
             try liar.attach("liar")
-            try await liar.hears { if case .attached = $0 { true } else { nil } }
+            try await liar.waitForMessage { if case .attached = $0 { true } else { nil } }
             for (index, name) in ["../\(victim)", victim, "..", "/etc/hostname"].enumerated() {
                 let point = ResumePoint(
                     url: server.url("/own"), originalURL: server.url("/own"), headers: HeaderBlock(), receivedByteCount: 100_000,
@@ -289,7 +289,7 @@ struct HostileProgramTests {
                 guard let data = point.encodedIfPossible() else { continue }
                 let task = index + 1
                 try liar.say(.submit(Self.order(server.url("/own"), task: task, resuming: data)))
-                let path = try await liar.hears {
+                let path = try await liar.waitForMessage {
                     if case .event(.finished(let outcome), task) = $0 {
                         if case .success(.file(let path)) = outcome.result { path } else { "\(outcome.result)" }
                     } else {
@@ -298,7 +298,7 @@ struct HostileProgramTests {
                 }
                 #expect(try Array(Data(contentsOf: URL(fileURLWithPath: path))) == own.content, "\(name): \(path)")
                 try liar.say(.told(task))
-                try await liar.hears { if case .forgotten(task) = $0 { true } else { nil } }
+                try await liar.waitForMessage { if case .forgotten(task) = $0 { true } else { nil } }
             }
             try liar.say(.invalidate)
             program.tell("suspend", "main.1")

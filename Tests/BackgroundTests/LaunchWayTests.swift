@@ -30,7 +30,7 @@ struct LaunchWayTests {
 
     /// With the daemon's runtime folder, and with another one.
     @Test(arguments: [false, true])
-    func `a program is started by its name on the session bus`(isElsewhere: Bool) async throws {
+    func `a program is started by its name on the session bus`(usesOtherRuntimeFolder: Bool) async throws {
         let bus = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
         let address = "unix:path=\(bus.path)/bus"
         try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
@@ -50,7 +50,8 @@ struct LaunchWayTests {
                 ) { $0.contains("unix:path=") }.0
                 defer { daemon.stop() }
                 let first = try place.start(
-                    "one", launch: Self.script, launchVariables: isElsewhere ? try place.elsewhere() : [:],
+                    "one", launch: Self.script,
+                    launchVariables: usesOtherRuntimeFolder ? try place.otherRuntimeEnvironment() : [:],
                     variables: ["DBUS_SESSION_BUS_ADDRESS": address])
                 _ = try activation(place)
                 first.tell("session", "main", "bus=org.example.Taker")

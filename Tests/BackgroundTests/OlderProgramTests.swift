@@ -33,17 +33,17 @@ struct OlderProgramTests {
         try await withDaemon { (place, server) async throws in
             let client = try RawClient(place)
             client.say(text: #"{"kind":"hello","role":"session","version":1}"#)
-            let version = try await client.hears { if case .welcome(let version) = $0 { version } else { nil } }
+            let version = try await client.waitForMessage { if case .welcome(let version) = $0 { version } else { nil } }
             #expect(version == 1)
             client.say(text: #"{"attachment":{"identifier":"old","settings":{"policy":{}},"takesEvents":true},"kind":"attach"}"#)
-            try await client.hears { if case .attached = $0 { true } else { nil } }
+            try await client.waitForMessage { if case .attached = $0 { true } else { nil } }
             let created = Date.timeIntervalSinceReferenceDate
             client.say(
                 text:
                     #"{"kind":"submit","order":{"created":\#(created),"delivery":"download","request":{"url":"\#(server.url("/a"))"},"#
                     + #""task":1}}"#)
-            try await client.hears { if case .accepted([1]) = $0 { true } else { nil } }
-            let path = try await client.hears { message -> String? in
+            try await client.waitForMessage { if case .accepted([1]) = $0 { true } else { nil } }
+            let path = try await client.waitForMessage { message -> String? in
                 guard case .event(.finished(let outcome), 1) = message, case .success(.file(let path)) = outcome.result else {
                     return nil
                 }
@@ -51,9 +51,9 @@ struct OlderProgramTests {
             }
             #expect(try Data(contentsOf: URL(filePath: path)) == Data("/a".utf8))
             client.say(text: #"{"kind":"told","task":1}"#)
-            try await client.hears { if case .forgotten(1) = $0 { true } else { nil } }
+            try await client.waitForMessage { if case .forgotten(1) = $0 { true } else { nil } }
             client.say(text: #"{"kind":"renew","number":9,"renewal":"flush"}"#)
-            try await client.hears { if case .renewed(9) = $0 { true } else { nil } }
+            try await client.waitForMessage { if case .renewed(9) = $0 { true } else { nil } }
             #expect(client.firstBytes == [UInt8(ascii: "{")])
             client.end()
         }
@@ -63,8 +63,8 @@ struct OlderProgramTests {
         try await withDaemon { (place, _) async throws in
             let client = try RawClient(place)
             try client.attach("new")
-            try await client.hears { if case .attached = $0 { true } else { nil } }
-            let version = try await client.hears { if case .welcome(let version) = $0 { version } else { nil } }
+            try await client.waitForMessage { if case .attached = $0 { true } else { nil } }
+            let version = try await client.waitForMessage { if case .welcome(let version) = $0 { version } else { nil } }
             #expect(version == MessageCoding.version && client.firstBytes == [2])
             client.say(text: "{")
             #expect(try await client.refusal().hasPrefix("malformed"))

@@ -92,7 +92,7 @@ final class RawClient: Sendable {
 
     /// Waits for a message.
     @discardableResult
-    func hears<Found: Sendable>(_ pick: @escaping @Sendable (DaemonMessage) -> Found?) async throws -> Found {
+    func waitForMessage<Found: Sendable>(_ pick: @escaping @Sendable (DaemonMessage) -> Found?) async throws -> Found {
         try await state.value { $0.messages.lazy.compactMap(pick).first }
     }
 

@@ -28,7 +28,7 @@ struct ResumableTransferTests {
     }
 
     /// Waits until the server has paused in the upload, and the daemon has stored the position.
-    private static func middle(_ server: UploadServer, _ program: ProgramHandle, held: Int = 1) async throws {
+    private static func waitUntilHalfway(_ server: UploadServer, _ program: ProgramHandle, held: Int = 1) async throws {
         _ = try await server.requests { $0.filter { $0.isHeld == true }.count >= held }
         // Later changes are stored after it.
         program.tell("describe", "main.1", "held\(held)")
@@ -36,7 +36,7 @@ struct ResumableTransferTests {
         try await program.line("synced", number: held - 1)
     }
 
-    private static func expectWhole(_ server: UploadServer, _ methods: [String]? = nil) throws {
+    private static func expectCompleteUpload(_ server: UploadServer, _ methods: [String]? = nil) throws {
         #expect(server.isComplete())
         #expect(try server.content() == Data(content))
         let requests = server.requests
@@ -45,7 +45,7 @@ struct ResumableTransferTests {
         #expect(!requests.contains { $0.method == "DELETE" })
     }
 
-    private static func expectToldOnce(_ lines: [String], task: String = "main.1") {
+    private static func expectReportedOnce(_ lines: [String], task: String = "main.1") {
         #expect(lines.filter { $0.hasPrefix("completed \(task) ") }.count == 1)
         #expect(lines.filter { $0.hasPrefix("data \(task) ") } == ["data \(task) stored \(content.count)"])
     }
@@ -57,8 +57,8 @@ struct ResumableTransferTests {
             let program = try Self.begin(server, place)
             try await program.line("completed main.1 ok status=200 sent=6000000")
             try await program.leave()
-            Self.expectToldOnce(program.lines)
-            try Self.expectWhole(server, ["PUT", "HEAD", "PATCH", "HEAD", "PATCH"])
+            Self.expectReportedOnce(program.lines)
+            try Self.expectCompleteUpload(server, ["PUT", "HEAD", "PATCH", "HEAD", "PATCH"])
         }
     }
 
@@ -67,14 +67,14 @@ struct ResumableTransferTests {
             UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000), Fault("PATCH", holds: 2_000_000)]))
         try await withBackgroundPlace { (place) async throws in
             let program = try Self.begin(server, place)
-            try await Self.middle(server, program)
+            try await Self.waitUntilHalfway(server, program)
             place.killDaemon()
-            try await Self.middle(server, program, held: 2)
+            try await Self.waitUntilHalfway(server, program, held: 2)
             place.killDaemon()
             try await program.line("completed main.1 ok status=200")
             try await program.leave()
-            Self.expectToldOnce(program.lines)
-            try Self.expectWhole(server, ["PUT", "HEAD", "PATCH", "HEAD", "PATCH"])
+            Self.expectReportedOnce(program.lines)
+            try Self.expectCompleteUpload(server, ["PUT", "HEAD", "PATCH", "HEAD", "PATCH"])
         }
     }
 
@@ -84,7 +84,7 @@ struct ResumableTransferTests {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
         try await withBackgroundPlace { (place) async throws in
             let before = try Self.begin(server, place)
-            try await Self.middle(server, before)
+            try await Self.waitUntilHalfway(server, before)
             try await before.kill()
             // Bytes in the buffers of a lost connection are not read.
             if daemonDies { place.killDaemon() } else { server.release() }
@@ -92,9 +92,9 @@ struct ResumableTransferTests {
             after.tell("session", "main")
             try await after.line("completed main.1 ok status=200")
             try await after.leave()
-            Self.expectToldOnce(after.lines)
+            Self.expectReportedOnce(after.lines)
             #expect(!before.lines.contains { $0.hasPrefix("completed") })
-            try Self.expectWhole(server, daemonDies ? ["PUT", "HEAD", "PATCH"] : ["PUT"])
+            try Self.expectCompleteUpload(server, daemonDies ? ["PUT", "HEAD", "PATCH"] : ["PUT"])
         }
     }
 
@@ -102,7 +102,7 @@ struct ResumableTransferTests {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
         try await withBackgroundPlace { (place) async throws in
             let program = try Self.begin(server, place)
-            try await Self.middle(server, program)
+            try await Self.waitUntilHalfway(server, program)
             program.tell("suspend", "main.1")
             try await program.line("did suspend main.1")
             program.tell("sync")
@@ -112,8 +112,8 @@ struct ResumableTransferTests {
             program.tell("resume", "main.1")
             try await program.line("completed main.1 ok status=200")
             try await program.leave()
-            Self.expectToldOnce(program.lines)
-            try Self.expectWhole(server)
+            Self.expectReportedOnce(program.lines)
+            try Self.expectCompleteUpload(server)
         }
     }
 
@@ -121,7 +121,7 @@ struct ResumableTransferTests {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
         try await withBackgroundPlace { (place) async throws in
             let program = try Self.begin(server, place)
-            try await Self.middle(server, program)
+            try await Self.waitUntilHalfway(server, program)
             program.tell("cancel", "main.1")
             try await program.line("completed main.1 -999")
             let requests = try await server.requests { $0.contains { $0.method == "DELETE" } }
@@ -137,7 +137,7 @@ struct ResumableTransferTests {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
         try await withBackgroundPlace { (place) async throws in
             let program = try Self.begin(server, place)
-            try await Self.middle(server, program)
+            try await Self.waitUntilHalfway(server, program)
             program.tell("produce", "main.1")
             try await program.line("completed main.1 -999")
             try await program.line("produced main.1 data")
@@ -145,8 +145,8 @@ struct ResumableTransferTests {
             program.tell("continueUpload", "main")
             try await program.line("completed main.2 ok status=200")
             try await program.leave()
-            Self.expectToldOnce(program.lines, task: "main.2")
-            try Self.expectWhole(server, ["PUT", "HEAD", "PATCH"])
+            Self.expectReportedOnce(program.lines, task: "main.2")
+            try Self.expectCompleteUpload(server, ["PUT", "HEAD", "PATCH"])
         }
     }
 
@@ -157,7 +157,7 @@ struct ResumableTransferTests {
             let program = try Self.begin(server, place)
             try await program.line("completed main.1 ok status=200 sent=6000000")
             try await program.leave()
-            Self.expectToldOnce(program.lines)
+            Self.expectReportedOnce(program.lines)
             #expect(server.requests.map(\.method) == ["PUT", "HEAD", "PUT"])
             #expect(try server.content(of: 2) == Data(Self.content))
         }

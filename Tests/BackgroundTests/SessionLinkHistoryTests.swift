@@ -191,11 +191,11 @@ private struct SessionHistory {
             step()
             if fault != nil { return fault }
         }
-        return numbers.next(below: 2) == 0 ? comeToRest() : lose()
+        return numbers.next(below: 2) == 0 ? drain() : lose()
     }
 
     /// Everything is sent, received and told.
-    private mutating func comeToRest() -> String? {
+    private mutating func drain() -> String? {
         for _ in 0..<4 {
             open()
             while isOpen, !wire.isEmpty || !words.isEmpty {

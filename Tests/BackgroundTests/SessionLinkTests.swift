@@ -55,14 +55,14 @@ import Testing
     private static func join(_ link: inout SessionLink, _ known: [KnownTask] = [], last: TaskID = 9) -> [String] {
         var actions = link.handle(.opened)
         for task in known { actions += link.handle(.received(.known(task))) }
-        return said(actions + link.handle(.received(.attached(lastTask: last))))
+        return describe(actions + link.handle(.received(.attached(lastTask: last))))
     }
 
     /// Actions as text.
-    private static func said(_ actions: [SessionLink.Action]) -> [String] {
+    private static func describe(_ actions: [SessionLink.Action]) -> [String] {
         actions.map { action in
             switch action {
-            case .send(let message): "say " + said(message)
+            case .send(let message): "say " + describe(message)
             case .close: "close"
             case .removeTimeout: "endure"
             case .tell(let task, let event): "tell \(task) " + "\(event)".prefix { $0 != "(" }
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    private static func said(_ message: ClientMessage) -> String {
+    private static func describe(_ message: ClientMessage) -> String {
         switch message {
         case .hello: "hello"
         case .attach(let attachment): "attach \(attachment.told)"
@@ -98,7 +98,7 @@ import Testing
     /// Sends events and compares the resulting actions.
     private static func expect(_ link: inout SessionLink, _ steps: [(SessionLink.Event, [String])]) {
         for (index, (event, expected)) in steps.enumerated() {
-            #expect(said(link.handle(event)) == expected, "step \(index)")
+            #expect(describe(link.handle(event)) == expected, "step \(index)")
         }
     }
 

@@ -54,7 +54,7 @@ struct SilentDaemonTests {
     }
 
     /// Sends a welcome, and lets a session attach.
-    private static func greets(_ message: ClientMessage) -> [DaemonMessage] {
+    private static func welcomeReplies(_ message: ClientMessage) -> [DaemonMessage] {
         switch message {
         case .hello: [.welcome(version: MessageCoding.version)]
         case .attach: [.attached(lastTask: 0)]
@@ -88,7 +88,7 @@ struct SilentDaemonTests {
         let daemon = try FakeDaemon { _, _ in [] }
         let session = Self.session(daemon)
         #expect(try await join(session) == .backgroundSessionDisconnected)
-        try await daemon.hears(0) { $0.isOver ? () : nil }
+        try await daemon.waitForVisit(0) { $0.isOver ? () : nil }
     }
 
     @Test func `a session that is detached while it attaches leaves no connection`() async throws {
@@ -96,15 +96,15 @@ struct SilentDaemonTests {
         // It does not time out.
         let session = Self.session(daemon, patience: 1000)
         let joined = Task { try await join(session) }
-        try await daemon.hears(0) { $0.messages.count == 2 ? () : nil }
+        try await daemon.waitForVisit(0) { $0.messages.count == 2 ? () : nil }
         session.detach()
-        try await daemon.hears(0) { $0.isOver ? () : nil }
+        try await daemon.waitForVisit(0) { $0.isOver ? () : nil }
         #expect(try await joined.value == .backgroundSessionDisconnected)
         #expect(daemon.visitCount == 1)
     }
 
     @Test func `an order that no daemon accepts fails after it was sent to two`() async throws {
-        let daemon = try FakeDaemon { message, _ in Self.greets(message) }
+        let daemon = try FakeDaemon { message, _ in Self.welcomeReplies(message) }
         let session = Self.session(daemon)
         #expect(try await join(session) == nil)
         session.begin(eventsTold: {}, loss: { _ in })
@@ -113,7 +113,7 @@ struct SilentDaemonTests {
         try await blocking { session.wake() }
         #expect(try await client.failure() == .backgroundSessionDisconnected)
         for number in 0...1 {
-            try await daemon.hears(number) { visit in
+            try await daemon.waitForVisit(number) { visit in
                 visit.isOver && visit.messages.contains { if case .submit = $0 { true } else { false } } ? () : nil
             }
         }
@@ -130,7 +130,7 @@ struct SilentDaemonTests {
             case .submit where number == 0: return [.accepted([1]), .question(question, 1, question: 1)]
             case .submit: return [.accepted([2])]
             case .renew(_, let request): return [.renewed(request: request)]
-            default: return Self.greets(message)
+            default: return Self.welcomeReplies(message)
             }
         }
         let session = Self.session(daemon)
@@ -142,7 +142,7 @@ struct SilentDaemonTests {
         session.renew(.flush) { first.change { $0 = true } }
         try await first.value { $0 ? () : nil }
         daemon.end(0)
-        try await daemon.hears(0) { $0.isOver ? () : nil }
+        try await daemon.waitForVisit(0) { $0.isOver ? () : nil }
         // The daemon accepts this order after it has sent the question.
         #expect(session.submit(Self.order(2), client: Client()))
         try await blocking { session.wake() }
@@ -150,7 +150,7 @@ struct SilentDaemonTests {
         let replies = try await client.replies.value { $0.count == 2 ? $0 : nil }
         for reply in replies { reply(.delayed(.proceed)) }
         session.eventsHandled()
-        let messages = try await daemon.hears(1) { visit in
+        let messages = try await daemon.waitForVisit(1) { visit in
             visit.messages.contains { if case .eventsHandled = $0 { true } else { false } } ? visit.messages : nil
         }
         let answers = messages.compactMap { if case .answer(_, let task, let number) = $0 { [task ?? 0, number] } else { nil } }
@@ -158,7 +158,7 @@ struct SilentDaemonTests {
     }
 
     @Test func `a canceled request for proxies is reported as canceled`() async throws {
-        let daemon = try FakeDaemon { message, _ in Self.greets(message) }
+        let daemon = try FakeDaemon { message, _ in Self.welcomeReplies(message) }
         let session = Self.session(daemon)
         #expect(try await join(session) == nil)
         let asking = Task { () -> LoadError.Kind? in
@@ -169,7 +169,7 @@ struct SilentDaemonTests {
                 return error.kind
             }
         }
-        try await daemon.hears(0) { visit in
+        try await daemon.waitForVisit(0) { visit in
             visit.messages.contains { if case .proxies = $0 { true } else { false } } ? () : nil
         }
         asking.cancel()
@@ -192,19 +192,19 @@ struct SilentDaemonTests {
 
     @Test func `the tool does not wait for a daemon that does not answer`() async throws {
         #expect(try await outcome(FakeDaemon { _, _ in [] }) == "urlsessiond does not respond")
-        #expect(try await outcome(FakeDaemon { message, _ in Self.greets(message) }) == "urlsessiond does not respond")
+        #expect(try await outcome(FakeDaemon { message, _ in Self.welcomeReplies(message) }) == "urlsessiond does not respond")
         #expect(
             try await outcome(
                 FakeDaemon { message, _ in
                     if case .manage(_, let request) = message { return [.done(request: request)] }
-                    return Self.greets(message)
+                    return Self.welcomeReplies(message)
                 }) == "answered")
     }
 
     @Test func `a list that a daemon does not finish is an error`() async throws {
         let daemon = try FakeDaemon { message, _ in
             if case .manage(_, let request) = message { return [.transfers([], request: request, isLast: false)] }
-            return Self.greets(message)
+            return Self.welcomeReplies(message)
         }
         let manager = try #require(ManagerConnection.open(daemon.place, patience: 1))
         await #expect(throws: LoadError.self) { try await manager.list() }

@@ -169,19 +169,19 @@ struct SituationTests {
                     earliestBegin: Date.timeIntervalSinceReferenceDate + 1000)
                 try before.say(.submit(BackgroundOrder(order, created: Date.timeIntervalSinceReferenceDate)))
             }
-            try await before.hears { if case .accepted(let tasks) = $0, tasks.contains(count) { true } else { nil } }
+            try await before.waitForMessage { if case .accepted(let tasks) = $0, tasks.contains(count) { true } else { nil } }
             before.end()
             let after = try RawClient(place)
             try after.attach("large")
-            try await after.hears { if case .attached(count) = $0 { true } else { nil } }
+            try await after.waitForMessage { if case .attached(count) = $0 { true } else { nil } }
             let known = after.all { if case .known(let task) = $0 { task.order.task.id } else { nil } }
             #expect(known == Array(1...count))
             for task in 1...count { try after.say(.command(.cancel, task)) }
             for task in 1...count {
-                try await after.hears { if case .event(.finished, task) = $0 { true } else { nil } }
+                try await after.waitForMessage { if case .event(.finished, task) = $0 { true } else { nil } }
                 try after.say(.told(task))
             }
-            try await after.hears { if case .forgotten(count) = $0 { true } else { nil } }
+            try await after.waitForMessage { if case .forgotten(count) = $0 { true } else { nil } }
             try after.say(.invalidate)
             try await starter.leave()
             #expect(server.requests.isEmpty)

@@ -61,7 +61,7 @@ package enum SessionKind: String, CaseIterable, Sendable, Codable {
 
 /// How the principal authenticates.
 package enum Login: String, CaseIterable, Sendable, Codable {
-    case nobody, userInfo, storage, delegateAnswer, requestField, configurationField, cookie
+    case anonymous, userInfo, storage, delegateAnswer, requestField, configurationField, cookie
 }
 
 package enum Cookies: String, CaseIterable, Sendable, Codable {

@@ -72,7 +72,7 @@ extension Dimension {
         // Principals and stores.
         .init(
             "without a principal there is no other one",
-            [.principal: ["nobody"], .stored: ["otherPrincipal", "otherPrincipalPublic"]]),
+            [.principal: ["anonymous"], .stored: ["otherPrincipal", "otherPrincipalPublic"]]),
         .init(
             "left out: the user of a URL is part of what a stored response is found by",
             [.principal: ["userInfo"], .stored: ["otherPrincipal", "otherPrincipalPublic"]]),

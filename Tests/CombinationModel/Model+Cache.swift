@@ -23,21 +23,21 @@ extension Model {
         guard let store = cache(order.session), usesCache, course.isSafe else {
             if policy == .returnDontLoad, course.isSafe { return .ended(.failed(-1008)) }
             if policy == .returnDontLoad {
-                return mayBe() ? .ended(.failed(-1008)) : sendAndKeep(&course, fields, cache(order.session))
+                return choose() ? .ended(.failed(-1008)) : sendAndStore(&course, fields, cache(order.session))
             }
             if policy == .onlyIfCached {
-                return mayBe() ? .answer(made504, request(course, fields)) : sendAndKeep(&course, fields, cache(order.session))
+                return choose() ? .answer(made504, request(course, fields)) : sendAndStore(&course, fields, cache(order.session))
             }
-            return sendAndKeep(&course, fields, cache(order.session))
+            return sendAndStore(&course, fields, cache(order.session))
         }
         var found = lookUp(store, course, fields)
         // A response stored by another process is seen only once the folder is read again.
-        if found?.isOfOther == true, mayBe("not seen yet \(order.label) \(course.place.text)") { found = nil }
+        if found?.isOfOther == true, choose("not seen yet \(order.label) \(course.place.text)") { found = nil }
         if found == nil, order.login == .userInfo, let user = order.user, fields["authorization"] == nil {
             // A credential in the URL may be used before the server asks for it.
             var known = fields
             known["authorization"] = Origin.authorization(user)
-            if let entry = lookUp(store, course, known), mayBe("known early \(order.label)") {
+            if let entry = lookUp(store, course, known), choose("known early \(order.label)") {
                 found = entry
                 fields = known
             }
@@ -46,26 +46,26 @@ extension Model {
         var usable = found
         if order.message == .range || order.message == .condition, course.isMain {
             // A range or a condition of the app may bypass the store.
-            if found != nil, mayBe("past the store") { usable = nil }
+            if found != nil, choose("past the store") { usable = nil }
         }
-        if course.method == "HEAD", found != nil, mayBe("past the store") { usable = nil }
+        if course.method == "HEAD", found != nil, choose("past the store") { usable = nil }
         // A response for another credential may be used if allowed, but need not be.
-        if let found, found.credential != fields["authorization"], mayBe("others' \(order.label)") { usable = nil }
+        if let found, found.credential != fields["authorization"], choose("others' \(order.label)") { usable = nil }
 
         // A credential that answered a challenge is sent to the server before a response stored for it is used.
         if course.answered != nil, let entry = usable, !entry.isPart,
             ![.reloadIgnoringLocal, .reloadIgnoringAll].contains(policy)
         {
             if let tag = entry.tag, entry.status == 200, course.method == "GET",
-                policy != .noStore || mayBe("validated \(order.label)")
+                policy != .noStore || choose("validated \(order.label)")
             {
                 fields["if-none-match"] = tag
             }
-            return sendAndKeep(&course, fields, store)
+            return sendAndStore(&course, fields, store)
         }
 
         switch policy {
-        case .reloadIgnoringLocal, .reloadIgnoringAll: return sendAndKeep(&course, fields, store)
+        case .reloadIgnoringLocal, .reloadIgnoringAll: return sendAndStore(&course, fields, store)
         case .returnDontLoad:
             guard let entry = usable ?? found, !entry.isPart, entry.isFresh || entry.status == 200 else {
                 return .ended(.failed(-1008))
@@ -73,7 +73,7 @@ extension Model {
             return answer(entry, course, fields)
         case .returnElseLoad:
             guard let entry = usable, entry.isPart || entry.isFresh || entry.status == 200 else {
-                return sendAndKeep(&course, fields, store)
+                return sendAndStore(&course, fields, store)
             }
             if !entry.isPart { return answer(entry, course, fields) }
         case .onlyIfCached:
@@ -83,23 +83,23 @@ extension Model {
             return answer(entry, course, fields)
         case .noStore, .noCache, .reloadRevalidating, .useProtocol: break
         }
-        guard let entry = usable else { return sendAndKeep(&course, fields, store) }
+        guard let entry = usable else { return sendAndStore(&course, fields, store) }
         if entry.isPart {
             // Request the rest, or the whole response again.
-            if let tag = entry.tag, let length = entry.partLength, mayBe("the rest \(order.label)") {
+            if let tag = entry.tag, let length = entry.partLength, choose("the rest \(order.label)") {
                 fields["range"] = "bytes=\(length)-"
                 fields["if-range"] = tag
             }
-            return sendAndKeep(&course, fields, store)
+            return sendAndStore(&course, fields, store)
         }
-        if policy == .noStore, mayBe("for no-store \(order.label)") { return sendAndKeep(&course, fields, store) }
+        if policy == .noStore, choose("for no-store \(order.label)") { return sendAndStore(&course, fields, store) }
         if entry.isFresh, policy == .useProtocol || policy == .noStore { return answer(entry, course, fields) }
         if let tag = entry.tag, order.message != .condition, entry.status == 200 {
-            if (policy != .noStore && order.message != .range) || mayBe("validated \(order.label)") {
+            if (policy != .noStore && order.message != .range) || choose("validated \(order.label)") {
                 fields["if-none-match"] = tag
             }
         }
-        return sendAndKeep(&course, fields, store)
+        return sendAndStore(&course, fields, store)
     }
 
     private var made504: Answer { Answer(504) }
@@ -112,8 +112,8 @@ extension Model {
     /// A stored response as the answer to a request.
     private mutating func answer(_ entry: Entry, _ course: Course, _ fields: [String: String]) -> Exchanged {
         var answer = answer(entry, course)
-        if course.order.message == .condition, course.isMain, entry.tag == conditionOfTheApp,
-            !mayBe("the condition counts")
+        if course.order.message == .condition, course.isMain, entry.tag == appCondition,
+            !choose("the condition counts")
         {
             answer = Answer(304)
         }
@@ -151,14 +151,14 @@ extension Model {
     // MARK: Storing
 
     /// Sends a request, and updates the store as RFC 9111 requires.
-    private mutating func sendAndKeep(_ course: inout Course, _ fields: [String: String], _ store: String?) -> Exchanged {
+    private mutating func sendAndStore(_ course: inout Course, _ fields: [String: String], _ store: String?) -> Exchanged {
         let exchanged = send(&course, fields)
         // A request for another protocol does not change the store, unless its method is unsafe.
         if course.switches, course.isSafe { return exchanged }
         guard case .answer(var answer, let request) = exchanged, let store else {
             // The head of a response with a truncated body may have been processed.
             if let store, case .ended(let outcome) = exchanged, outcome.error != nil,
-                mayBe("the head counted \(course.order.label)")
+                choose("the head counted \(course.order.label)")
             {
                 let reached = (course.place.text, trust(course.order.session, scheme: course.place.scheme))
                 caches[store, default: []].removeAll { $0.url == reached.0 && ($0.trust == reached.1 || reached.1 == .shared) }
@@ -168,16 +168,16 @@ extension Model {
         let policy = course.isMain ? course.order.policy : .useProtocol
         let trust = trust(course.order.session, scheme: course.place.scheme)
         let url = course.place.text
-        func isReach(_ entry: Entry) -> Bool { entry.url == url && (entry.trust == trust || trust == .shared) }
+        func isAffected(_ entry: Entry) -> Bool { entry.url == url && (entry.trust == trust || trust == .shared) }
 
         if !course.isSafe {
             // Section 4.4.
             // This process may keep the response in memory if another process sent the request.
-            if (200...399).contains(answer.status), !course.order.isInChild || mayBe("removed \(course.order.label)") {
-                caches[store, default: []].removeAll(where: isReach)
-                if let name = answer.field("location")?.split(separator: "/").last, mayBe("where it leads") {
+            if (200...399).contains(answer.status), !course.order.isInChild || choose("removed \(course.order.label)") {
+                caches[store, default: []].removeAll(where: isAffected)
+                if let name = answer.field("location")?.split(separator: "/").last, choose("where it leads") {
                     // "MAY also invalidate other URIs when they have the same origin".
-                    let url = Place(scheme: course.place.scheme, host: course.place.host, name: String(name)).text
+                    let url = Location(scheme: course.place.scheme, host: course.place.host, name: String(name)).text
                     caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
                 }
             }
@@ -185,12 +185,12 @@ extension Model {
         }
         if answer.status == 304 {
             // If the policy ignores the app's own condition before the request, it may also do so after it.
-            let mayCount = course.order.message != .condition || policy == .returnElseLoad && mayBe("the condition counts")
+            let mayCount = course.order.message != .condition || policy == .returnElseLoad && choose("the condition counts")
             guard let tag = request.fields["if-none-match"], mayCount,
                 let index = caches[store, default: []].lastIndex(where: { $0.tag == tag && $0.url == url && mayRead($0, course) })
             else { return exchanged }
             var entry = caches[store, default: []][index]
-            if entry.trust == trust || trust == .shared, !course.order.isInChild || mayBe("renewed in memory") {
+            if entry.trust == trust || trust == .shared, !course.order.isInChild || choose("renewed in memory") {
                 entry.isFresh = !isStale(answer)
                 if !entry.isPublic { entry.credential = entry.credential ?? request.fields["authorization"] }
                 caches[store, default: []][index] = entry
@@ -203,7 +203,7 @@ extension Model {
         if isOtherPart(answer, request) {
             var whole = fields
             (whole["range"], whole["if-range"]) = (nil, nil)
-            return sendAndKeep(&course, whole, store)
+            return sendAndStore(&course, whole, store)
         }
         if answer.status == 206, request.fields["if-range"] != nil {
             // The stored part and the received one form the whole.
@@ -228,7 +228,7 @@ extension Model {
         else {
             let isKnown = caches[store, default: []].contains { $0.url == url }
             // A response that is not stored may invalidate the stored one or not; so may a response to HEAD.
-            if isKnown, answer.status != 401, mayBe("made outdated \(course.order.label) \(url)") {
+            if isKnown, answer.status != 401, choose("made outdated \(course.order.label) \(url)") {
                 caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
             }
             return
@@ -247,12 +247,12 @@ extension Model {
             // A part that does not continue another one may be stored or not.
             guard request.fields["range"] == "bytes=0-9", course.order.phase == .seed else {
                 let reach = caches[store, default: []].lastIndex { $0.isPart && $0.url == url && $0.tag == entry.tag }
-                if let reach, request.fields["range"] == "bytes=5-14", mayBe("joined") {
+                if let reach, request.fields["range"] == "bytes=5-14", choose("joined") {
                     caches[store, default: []][reach].partLength = 15
                     return
                 }
                 if caches[store, default: []].contains(where: { $0.url == url }),
-                    mayBe("made outdated \(course.order.label) \(url)")
+                    choose("made outdated \(course.order.label) \(url)")
                 {
                     caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
                 }
@@ -264,11 +264,11 @@ extension Model {
                 "v\(origin.version) doc for \(request.fields["authorization"].flatMap(user) ?? cookieUser(request) ?? "all")"
         }
         // This process may keep a response in memory when another process has stored a newer one.
-        if course.order.isInChild, caches[store, default: []].contains(where: { $0.url == url }), mayBe("kept in memory") {
+        if course.order.isInChild, caches[store, default: []].contains(where: { $0.url == url }), choose("kept in memory") {
             return
         }
         // Responses for different credentials may be stored side by side.
-        let mayStay = mayBe("side by side")
+        let mayStay = choose("side by side")
         caches[store, default: []].removeAll {
             $0.url == url && $0.trust == trust && $0.varied == entry.varied
                 && ($0.credential == entry.credential
@@ -276,11 +276,11 @@ extension Model {
                 && $0.varied.keys == entry.varied.keys
         }
         // A response with another `Vary` may be removed, such as a redirect that the server no longer sends.
-        func variesOtherwise(_ other: Entry) -> Bool {
+        func isOtherVariant(_ other: Entry) -> Bool {
             other.url == url && other.trust == trust && other.varied.keys != entry.varied.keys
         }
-        if caches[store, default: []].contains(where: variesOtherwise), mayBe("takes its place") {
-            caches[store, default: []].removeAll(where: variesOtherwise)
+        if caches[store, default: []].contains(where: isOtherVariant), choose("takes its place") {
+            caches[store, default: []].removeAll(where: isOtherVariant)
         }
         caches[store, default: []].append(entry)
     }

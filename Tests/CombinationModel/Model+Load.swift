@@ -11,19 +11,19 @@ import Foundation
 
 /// One load: redirects, challenges, and exchanges with the server.
 extension Model {
-    struct Place: Equatable {
+    struct Location: Equatable {
         var scheme: String
         var host = "www"
         var name: String
         var text: String { "\(scheme)://\(host)/\(name)" }
-        func isOrigin(of other: Place) -> Bool { scheme == other.scheme && host == other.host }
+        func isOrigin(of other: Location) -> Bool { scheme == other.scheme && host == other.host }
     }
 
     /// The state of a load in progress.
     struct Course {
         let order: LoadOrder
-        let start: Place
-        var place: Place
+        let start: Location
+        var place: Location
         var method: String
         var bodyLength: Int
         /// Whether it has been redirected to another origin.
@@ -37,7 +37,7 @@ extension Model {
         init(_ order: LoadOrder, from rest: Rest? = nil) {
             self.order = order
             self.rest = rest
-            start = Place(scheme: order.scheme, name: order.name)
+            start = Location(scheme: order.scheme, name: order.name)
             place = start
             method = order.method
             bodyLength = order.bodyLength
@@ -54,7 +54,7 @@ extension Model {
         /// Whether a connection that carried it has ended.
         var wasLost = false
         /// Whether the connection was usable nevertheless; nil until it matters.
-        var standsAfterLoss: Bool?
+        var isUsableAfterLoss: Bool?
 
         var isMain: Bool { order.phase == .main }
         /// Whether it asks the server to switch protocols.
@@ -74,7 +74,7 @@ extension Model {
         /// An upload of which the server has a part.
         case interrupted
         /// The daemon was killed, or has stopped the transfer.
-        case begunAnew(Rest?)
+        case restarted(Rest?)
     }
 
     mutating func load(_ order: LoadOrder) -> Outcome {
@@ -89,8 +89,8 @@ extension Model {
             switch exchanged {
             case .ended(let outcome): return outcome
             case .interrupted: return .failed(Outcome.anyError)
-            case .begunAnew(let rest):
-                if mayBe() { accepted[order.session.name] = nil }
+            case .restarted(let rest):
+                if choose() { accepted[order.session.name] = nil }
                 course = Course(order, from: rest)
                 continue
             case .answer(let given, _):
@@ -104,9 +104,9 @@ extension Model {
             }
             course.redirects += 1
             // 16 are documented, 20 were measured.
-            if course.redirects > 20 || (course.redirects == 17 && mayBe("16 redirects")) {
+            if course.redirects > 20 || (course.redirects == 17 && choose("16 redirects")) {
                 // Responses of a redirect loop are removed.
-                if let store = cache(order.session), mayBe() {
+                if let store = cache(order.session), choose() {
                     caches[store, default: []].removeAll { $0.url == course.place.text }
                 }
                 return .failed(-1007)
@@ -168,21 +168,21 @@ extension Model {
         fields["cookie"] = cookieField(course)
         fields["x-language"] = course.order.language
         if course.order.message == .range { fields["range"] = course.order.phase == .seed ? "bytes=0-9" : "bytes=5-14" }
-        if course.order.message == .condition { fields["if-none-match"] = conditionOfTheApp }
+        if course.order.message == .condition { fields["if-none-match"] = appCondition }
         // The app did not choose the server that a redirect leads to.
         if course.switches, course.order.way == .webSocket || !course.hasLeft { fields["upgrade"] = course.order.way.upgrade }
         if let rest = course.rest { (fields["range"], fields["if-range"]) = ("bytes=\(rest.offset)-", rest.tag) }
         return fields.merging(uploadFields(course)) { $1 }
     }
 
-    package var conditionOfTheApp: String { "\"doc-v1-\(row.principal == .nobody ? "all" : "ali")\"" }
+    package var appCondition: String { "\"doc-v1-\(row.principal == .anonymous ? "all" : "ali")\"" }
 
     // MARK: The exchange
 
     /// One request with its response from the store or a server, including challenges.
     mutating func hop(_ course: inout Course) -> Exchanged {
         // The daemon does not keep the engine of a session between transfers.
-        if course.order.session.kind == .background, mayBe("forgotten \(course.order.label)") {
+        if course.order.session.kind == .background, choose("forgotten \(course.order.label)") {
             accepted[course.order.session.name] = nil
         }
         var tried: Set<String> = []
@@ -191,10 +191,10 @@ extension Model {
             let exchanged = throughCache(&course)
             guard case .answer(let answer, let request) = exchanged else {
                 // The head may have been received before the end.
-                if let sent, course.answered != nil, course.place.host == "www", mayBe() {
+                if let sent, course.answered != nil, course.place.host == "www", choose() {
                     accepted[course.order.session.name] = sent
                 }
-                if sent != nil, course.answered == nil, row.answer == .unauthorized, course.isMain, mayBe() {
+                if sent != nil, course.answered == nil, row.answer == .unauthorized, course.isMain, choose() {
                     accepted[course.order.session.name] = nil
                 }
                 return exchanged
@@ -210,12 +210,12 @@ extension Model {
             let wasKnown = sent != nil && course.answered == nil
             if wasKnown { accepted[course.order.session.name] = nil }
             guard let user = answerToChallenge(course), !tried.contains(user), course.answered == nil,
-                !(wasKnown && sent == user && mayBe())
+                !(wasKnown && sent == user && choose())
             else { return exchanged }
             tried.insert(user)
             if course.bodyLength > 0, course.order.message == .streamOnce {
                 // The 401 is delivered, or the load fails because there is no new stream.
-                return mayBe() ? exchanged : .ended(.failed(Outcome.anyError))
+                return choose() ? exchanged : .ended(.failed(Outcome.anyError))
             }
             course.answered = user
         }
@@ -229,7 +229,7 @@ extension Model {
         switch order.login {
         case .userInfo: return order.user
         case .storage: return credentialPlace(order.session).flatMap { stored[$0] }
-        case .nobody, .requestField, .configurationField, .cookie, .delegateAnswer: return nil
+        case .anonymous, .requestField, .configurationField, .cookie, .delegateAnswer: return nil
         }
     }
 
@@ -243,17 +243,19 @@ extension Model {
         var request = SeenRequest(
             scheme: course.place.scheme, host: course.place.host, method: course.method, name: course.place.name, fields: fields,
             bodyLength: course.bodyLength)
-        course.isConnect = goesByConnect(&course)
+        course.isConnect = usesExtendedConnect(&course)
         if course.isConnect { request.method = "CONNECT" }
         // The length of a stream is unknown; that of a body whose response comes early is not recorded.
         let isStream = order.message == .streamAgain || order.message == .streamOnce
         if isStream || (row.answer.comesEarly && course.isMain) { request.bodyLength = 0 }
         seen.append(request)
-        if [.http2, .http2Clear].contains(row.version), request.fields["upgrade"] == nil { standing.insert(connection(course)) }
-        if row.end == .closedWhileIdle, order.phase != .seed, mayBe("over a connection that is being closed \(order.label)") {
+        if [.http2, .http2Clear].contains(row.version), request.fields["upgrade"] == nil {
+            openHTTP2Connections.insert(connection(course))
+        }
+        if row.end == .closedWhileIdle, order.phase != .seed, choose("over a connection that is being closed \(order.label)") {
             // RFC 9110, section 9.2.2: requests that are not idempotent are not retried.
             let isLost = course.method == "POST" || order.message == .streamOnce
-            if isLost, mayBe() { seen.removeLast() }
+            if isLost, choose() { seen.removeLast() }
             if isLost { return .ended(.failed(-1005)) }
             _ = Origin.answer(request, &origin, folder: folder)
             seen.append(request)
@@ -263,14 +265,14 @@ extension Model {
         // A switch is requested over HTTP/1.1, or with CONNECT.
         let isOfHTTP2 = [.goAwayCovering, .goAwayNotCovering, .refusedStream].contains(answer.ending)
         if isOfHTTP2, request.fields["upgrade"] != nil, !course.isConnect { answer.ending = .stays }
-        if answer.gate != nil, course.isMain, order.command == .killDaemon { return .begunAnew(nil) }
+        if answer.gate != nil, course.isMain, order.command == .killDaemon { return .restarted(nil) }
         // The daemon stops a suspended transfer. An upload is sent again; a download resumes from the last recorded position.
         let isStopped = order.session.kind == .background && order.command == .suspend
-        if let gate = answer.gate, isStopped, course.isMain, mayBe() {
+        if let gate = answer.gate, isStopped, course.isMain, choose() {
             guard gate == .withinBody, order.way == .download, answer.status == 200, answer.coding == .none,
                 let tag = answer.field("etag"), let offset = [nil, answer.body.count / 2, answer.body.count][pick(3)]
-            else { return .begunAnew(nil) }
-            return .begunAnew(Rest(offset: offset, tag: tag))
+            else { return .restarted(nil) }
+            return .restarted(Rest(offset: offset, tag: tag))
         }
         if let gate = answer.gate, course.isMain, endsByCommand(order) {
             let isSwitch = answer.status == 101
@@ -279,37 +281,37 @@ extension Model {
             let hasHead = ![.cutInHead, .reset, .silence, .goAwayNotCovering, .refusedStream].contains(answer.ending)
             if gate == .withinBody, hasBody, hasHead {
                 // A response other than the switch ends the load, whatever its body.
-                if course.switches, !isSwitch, mayBe("refused before the command") {
-                    takeCookies(of: answer, course)
+                if course.switches, !isSwitch, choose("refused before the command") {
+                    storeCookies(of: answer, course)
                     return .answer(answer, request)
                 }
                 // The server has sent the head when the command is given; the load may or may not have received it.
-                guard mayBe("the head has come") else { return .ended(.failed(-999)) }
-                takeCookies(of: answer, course)
+                guard choose("the head has come") else { return .ended(.failed(-999)) }
+                storeCookies(of: answer, course)
                 // The whole response may be requested before the command arrives.
-                if isOtherPart(answer, request), mayBe() {
+                if isOtherPart(answer, request), choose() {
                     (request.fields["range"], request.fields["if-range"]) = (nil, nil)
                     seen.append(request)
                 }
-                return .ended(.failed(answer.coding == .lying && mayBe() ? -1016 : -999))
+                return .ended(.failed(answer.coding == .lying && choose() ? -1016 : -999))
             }
         }
         return disturbed(&answer, request, &course)
     }
 
     /// Whether a WebSocket is opened as a stream of an existing HTTP/2 connection (RFC 8441).
-    private mutating func goesByConnect(_ course: inout Course) -> Bool {
+    private mutating func usesExtendedConnect(_ course: inout Course) -> Bool {
         let order = course.order
-        guard course.isMain, order.way == .webSocket, standing.contains(connection(course)) else { return false }
+        guard course.isMain, order.way == .webSocket, openHTTP2Connections.contains(connection(course)) else { return false }
         let isPlain =
-            [.nobody, .cookie, .requestField, .configurationField].contains(order.login) && order.session.route != .proxyAsks
+            [.anonymous, .cookie, .requestField, .configurationField].contains(order.login) && order.session.route != .proxyAsks
         // The connection may be bound to a user.
-        guard isPlain else { return mayBe() }
+        guard isPlain else { return choose() }
         guard course.wasLost else { return true }
         // It may have ended together with the lost request; then it is gone for all later requests.
-        let stands = course.standsAfterLoss ?? mayBe()
-        course.standsAfterLoss = stands
-        return stands
+        let isUsable = course.isUsableAfterLoss ?? choose()
+        course.isUsableAfterLoss = isUsable
+        return isUsable
     }
 
     private func connection(_ course: Course) -> String {
@@ -324,11 +326,11 @@ extension Model {
         let ending = answer.ending
         answer.ending = .stays
         // The next request may or may not find the connection open.
-        if ending != .stays { (course.wasLost, course.standsAfterLoss) = (true, nil) }
+        if ending != .stays { (course.wasLost, course.isUsableAfterLoss) = (true, nil) }
         switch ending {
         case .cutInHead where course.isAnnounced, .reset where course.isAnnounced: return .interrupted
         case .cutInHead, .reset:
-            if isIdempotent, course.order.message != .streamOnce, mayBe() { return send(&course, request.fields) }
+            if isIdempotent, course.order.message != .streamOnce, choose() { return send(&course, request.fields) }
             return .ended(.failed(-1005))
         case .goAwayNotCovering, .refusedStream:
             if course.bodyLength > 0, course.order.message == .streamOnce { return .ended(.failed(Outcome.anyError)) }
@@ -336,7 +338,7 @@ extension Model {
         case .silence: return .ended(.failed(-1001))
         case .stays, .closes, .closedWhileIdle, .goAwayCovering, .cutInBody, .cutBeforeLastChunk: break
         }
-        takeCookies(of: answer, course)
+        storeCookies(of: answer, course)
         if hasBody, answer.coding == .lying, !course.switches { return .ended(.failed(-1016)) }
         let isCut = hasBody && [.cutInBody, .cutBeforeLastChunk].contains(ending)
         if isSwitch, isCut {
@@ -346,7 +348,7 @@ extension Model {
         } else if isCut, !course.switches {
             // A redirect or a challenge is processed even if its body is incomplete.
             let reply = answer.status == 401 ? answerToChallenge(course) : nil
-            let isAnswered = reply != nil && !(knownUser(course) == reply && mayBe())
+            let isAnswered = reply != nil && !(knownUser(course) == reply && choose())
             if !isAnswered, ![301, 302, 307].contains(answer.status), !isOtherPart(answer, request) {
                 return .ended(.failed(-1005))
             }
@@ -363,7 +365,7 @@ extension Model {
 
     // MARK: Cookies
 
-    mutating func takeCookies(of answer: Answer, _ course: Course) {
+    mutating func storeCookies(of answer: Answer, _ course: Course) {
         guard let place = jar(course.order.session) else { return }
         for (name, value) in answer.fields where name == "Set-Cookie" {
             let parts = value.components(separatedBy: "; ")

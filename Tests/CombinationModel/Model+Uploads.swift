@@ -63,7 +63,7 @@ extension Model {
         let total = first.bodyLength
         course.place.name = "upload"
         var offset: Int?
-        let login = first.answered != nil && mayBe("carries the login") ? first.answered : nil
+        let login = first.answered != nil && choose("carries the login") ? first.answered : nil
         for _ in 0..<20 {
             course.answered = login
             guard let start = offset else {
@@ -93,7 +93,7 @@ extension Model {
             }
             guard case .answer(let answer, _) = exchanged else {
                 // The head of a response whose body cannot be read may have been processed.
-                if isLast, mayBe("the head counted \(course.order.label)") { makeOutdated(first) }
+                if isLast, choose("the head counted \(course.order.label)") { makeOutdated(first) }
                 return exchanged
             }
             guard isLast || answer.status != 204 else {
@@ -112,7 +112,7 @@ extension Model {
 
     /// Responses that the app's request invalidates are removed (RFC 9111, section 4.4).
     private mutating func makeOutdated(_ course: Course) {
-        guard let store = cache(course.order.session), !course.order.isInChild || mayBe("removed \(course.order.label)") else {
+        guard let store = cache(course.order.session), !course.order.isInChild || choose("removed \(course.order.label)") else {
             return
         }
         let trust = trust(course.order.session, scheme: course.place.scheme)

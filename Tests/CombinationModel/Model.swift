@@ -117,7 +117,7 @@ package struct Model {
     var accepted: [String: String] = [:]
     var seen: [SeenRequest] = []
     /// The open HTTP/2 connections of sessions.
-    var standing: Set<String> = []
+    var openHTTP2Connections: Set<String> = []
     private var choices: [Int]
     private var taken: [(value: Int, count: Int)] = []
     /// The choices for named questions, which have one answer per run.
@@ -153,12 +153,12 @@ package struct Model {
         return value
     }
 
-    mutating func mayBe() -> Bool { pick(2) == 1 }
+    mutating func choose() -> Bool { pick(2) == 1 }
 
     /// Returns the same answer for the same question throughout a run.
-    mutating func mayBe(_ question: String) -> Bool {
+    mutating func choose(_ question: String) -> Bool {
         if let answer = known[question] { return answer }
-        let answer = mayBe()
+        let answer = choose()
         known[question] = answer
         return answer
     }
@@ -230,14 +230,14 @@ package struct Model {
         let own = Trust.own(session.name)
         let good = isSubstituted(session) ? own : .shared
         if scheme == "http" { return good }
-        let isStrange = session.isIntercepted || [.sessionRoots, .delegateAnswer, .refused].contains(row.security)
+        let hasUnknownRoot = session.isIntercepted || [.sessionRoots, .delegateAnswer, .refused].contains(row.security)
         let untrusted = Trust.refused(Outcome.anyError)
         switch session.trust {
-        case .clear, .system, .refused, .pinnedRight: return isStrange ? .refused(Outcome.untrusted) : good
+        case .clear, .system, .refused, .pinnedRight: return hasUnknownRoot ? .refused(Outcome.untrusted) : good
         case .pinnedWrong: return .refused(Outcome.untrusted)
-        case .sessionRoots: return isStrange ? own : untrusted
-        case .delegateAnswer: return isStrange ? own : good
-        case .clientCertificate: return isStrange ? untrusted : own
+        case .sessionRoots: return hasUnknownRoot ? own : untrusted
+        case .delegateAnswer: return hasUnknownRoot ? own : good
+        case .clientCertificate: return hasUnknownRoot ? untrusted : own
         }
     }
 }

@@ -58,7 +58,7 @@ package struct LoadOrder: Hashable, Sendable, Codable {
     package var isInChild = false
 
     package init(
-        label: String, session: SessionOrder, phase: Phase, scheme: String, user: String? = nil, login: Login = .nobody
+        label: String, session: SessionOrder, phase: Phase, scheme: String, user: String? = nil, login: Login = .anonymous
     ) {
         self.label = label
         self.session = session
@@ -104,14 +104,14 @@ package enum Story {
             hasDelegate: row.way != .data && row.way != .executor || needsDelegate(row))
         session.oneConnection = row.moment == .inLine
         session.isShort = row.end == .silence
-        let user: String? = row.principal == .nobody ? nil : "ali"
+        let user: String? = row.principal == .anonymous ? nil : "ali"
         session.fieldUser = row.principal == .configurationField ? user : nil
         var steps: [Step] = []
 
         func load(_ label: String, _ session: SessionOrder, _ phase: Phase, as user: String?) -> LoadOrder {
             var order = LoadOrder(
                 label: label, session: session, phase: phase, scheme: scheme, user: user,
-                login: user == nil ? .nobody : row.principal)
+                login: user == nil ? .anonymous : row.principal)
             if session.kind == .background { order.way = .download }
             return order
         }
@@ -167,7 +167,7 @@ package enum Story {
         var again = load("again", isOver ? another("next", as: user) : session, .probe, as: user)
         if row.stored == .varyField { again.language = "de" }
         steps.append(.load(again))
-        if row.principal != .nobody {
+        if row.principal != .anonymous {
             let other = another("bob's later", as: "bob")
             steps += [.signIn(other, row.principal, "bob"), .load(load("other", other, .probe, as: "bob"))]
         }

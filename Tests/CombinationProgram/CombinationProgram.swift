@@ -28,9 +28,9 @@ enum CombinationProgram {
         var (pairs, triples, tenth, lists, impossible) = (false, false, false, false, false)
         var seed: UInt64 = 1
         var seconds: Double?
-        var atOnce = 4
+        var concurrency = 4
         var rows: [String] = []
-        var most = 12
+        var maxFindings = 12
         /// Which lists are run: HTTP loads, and stream tasks with FTP.
         var (loads, wire) = (true, true)
         /// The values that rows may have; a list without the dimension has no such rows.
@@ -40,7 +40,7 @@ enum CombinationProgram {
     }
 
     static func main() async throws {
-        if CommandLine.arguments.dropFirst().first == "--errand" { return try await Errand.run() }
+        if CommandLine.arguments.dropFirst().first == "--errand" { return try await ChildLoad.run() }
         guard let options = try read(CommandLine.arguments.dropFirst()) else {
             FileHandle.standardError.write(Data(usage.utf8))
             exit(64)
@@ -58,7 +58,7 @@ enum CombinationProgram {
             return
         }
         let home = URL(fileURLWithPath: "/tmp/combination-\(UUID().uuidString.prefix(8))")
-        try Home.settle(home)
+        try Home.setUp(home)
         let isFine = try await run(options, home)
         Home.killDaemon()
         try? FileManager.default.removeItem(at: home)
@@ -77,7 +77,7 @@ enum CombinationProgram {
             case "--wire": options.loads = false
             case "--list": options.lists = true
             case "--list-impossible": options.impossible = true
-            case "--keep-going": options.most = .max
+            case "--keep-going": options.maxFindings = .max
             case "--seed":
                 guard let seed = rest.popFirst().flatMap({ UInt64($0) }) else { return nil }
                 options.seed = seed
@@ -91,7 +91,7 @@ enum CombinationProgram {
             case "--brief": options.isBrief = true
             case "--at-once":
                 guard let count = rest.popFirst().flatMap({ Int($0) }), count > 0 else { return nil }
-                options.atOnce = count
+                options.concurrency = count
             case "--row":
                 guard let spec = rest.popFirst() else { return nil }
                 options.rows.append(spec)
@@ -182,15 +182,16 @@ enum CombinationProgram {
         repeat {
             let rows = try rows(of: Runner.List.self, options, seed: seed)
             say("seed \(seed): \(rows.count) rows")
-            let (loud, quiet) = (rows.filter(runner.isLoud), rows.filter { !runner.isLoud($0) })
+            let (alone, concurrent) = (rows.filter(runner.mustRunAlone), rows.filter { !runner.mustRunAlone($0) })
             let findings =
-                await run(quiet, runner, options.atOnce, options, until: end) + run(loud, runner, 1, options, until: end)
+                await run(concurrent, runner, options.concurrency, options, until: end)
+                + run(alone, runner, 1, options, until: end)
             tally.count += findings.count
             let bad = findings.filter { !$0.problems.isEmpty }.count
             say("\(findings.count) rows were run, \(bad) failed, after \(start.duration(to: .now) / .seconds(1)) s")
             for finding in findings where !finding.problems.isEmpty {
                 failed += 1
-                if failed > options.most { continue }
+                if failed > options.maxFindings { continue }
                 if options.isBrief {
                     say("✘ \(finding.row)")
                     for problem in finding.problems { say("    \(problem)") }

@@ -20,7 +20,7 @@ struct Loader {
     struct Result: Sendable {
         var outcome: Outcome
         /// The delegate calls; nil without a delegate.
-        var letters: String?
+        var callLog: String?
     }
 
     let program: Program
@@ -84,10 +84,10 @@ struct Loader {
             case .none, .suspend, .cancelForResuming, .prioritize, .killProgram, .killDaemon: break
             }
         }
-        let isStanding = await stand(recorder, session, until: { _ = try? await ended.value { $0 } })
-        if isStanding { act() }
-        if isStanding, order.command == .cancel || order.command == .invalidate { _ = try await ended.value { $0 } }
-        await letGo(recorder, blocker)
+        let hasReachedMoment = await waitForMoment(recorder, session, until: { _ = try? await ended.value { $0 } })
+        if hasReachedMoment { act() }
+        if hasReachedMoment, order.command == .cancel || order.command == .invalidate { _ = try await ended.value { $0 } }
+        await release(recorder, blocker)
         let outcome = try await ended.value { $0 }
         if moment == .atEnd, command != .none { act() }
         return Result(outcome: outcome)
@@ -142,15 +142,15 @@ struct Loader {
             if order.command == .suspend { task.resume() }
         }
         task.resume()
-        let isStanding = await stand(recorder, session, until: { _ = try? await wait() })
-        if isStanding {
+        let hasReachedMoment = await waitForMoment(recorder, session, until: { _ = try? await wait() })
+        if hasReachedMoment {
             if order.command == .suspend { current().suspend() }
             await act(current(), session)
             // The command has taken effect once the task, or a later load, has ended.
             switch order.command {
             case .cancel, .cancelForResuming, .invalidate: _ = try await wait()
             case .suspend where order.moment == .inLine:
-                _ = try? await session.data(for: Loader.passer(order, program, host: "img.shop.localhost"))
+                _ = try? await session.data(for: Loader.laterRequest(order, program, host: "img.shop.localhost"))
             case .none, .suspend, .prioritize, .killProgram, .killDaemon: break
             }
         }
@@ -158,17 +158,17 @@ struct Loader {
             // The queue continues without the suspended task: another load gets the connection.
             pass()
             _ = await blocker.value
-            let passer = Loader.passer(order, program)
-            _ = try await session.data(for: passer)
+            let laterRequest = Loader.laterRequest(order, program)
+            _ = try await session.data(for: laterRequest)
         }
-        await letGo(recorder, blocker)
-        if isStanding, order.command == .suspend {
+        await release(recorder, blocker)
+        if hasReachedMoment, order.command == .suspend {
             task.resume()
             current().resume()
         }
         let outcome = try await wait()
         if order.moment == .atEnd { await act(current(), session) }
-        return Result(outcome: outcome, letters: isTold ? recorder.notes(id).letters : nil)
+        return Result(outcome: outcome, callLog: isTold ? recorder.notes(id).callLog : nil)
     }
 
     /// The bytes of all messages until the connection ends.
@@ -200,15 +200,16 @@ struct Loader {
     // MARK: Moments
 
     /// Waits for the command's moment; false if the load ended first.
-    private func stand(_ recorder: Recorder, _ session: URLSession, until end: @escaping @Sendable () async -> Void) async -> Bool
-    {
+    private func waitForMoment(
+        _ recorder: Recorder, _ session: URLSession, until end: @escaping @Sendable () async -> Void
+    ) async -> Bool {
         guard order.command != .none else { return false }
         let (moment, reach) = (order.moment, reach)
         switch moment {
         case .made, .atEnd: return false
         case .inLine:
             // The event loop has queued the load once a later load to another host has completed.
-            _ = try? await session.data(for: Loader.passer(order, program, host: "img.shop.localhost"))
+            _ = try? await session.data(for: Loader.laterRequest(order, program, host: "img.shop.localhost"))
             return true
         case .challenge, .sending, .beforeHead, .withinBody:
             return await withTaskGroup(of: Bool.self) { group in
@@ -230,27 +231,27 @@ struct Loader {
         }
     }
 
-    private func letGo(_ recorder: Recorder, _ blocker: Task<Void, Never>?) async {
-        if order.moment == .challenge { recorder.letGo() }
+    private func release(_ recorder: Recorder, _ blocker: Task<Void, Never>?) async {
+        if order.moment == .challenge { recorder.release() }
         pass()
         await blocker?.value
     }
 
     /// Occupies the session's only connection until the gate is opened.
     private func block(_ session: URLSession) async throws -> Task<Void, Never> {
-        let request = Loader.passer(order, program, name: "blocker")
+        let request = Loader.laterRequest(order, program, name: "blocker")
         let reach = reach
         let task = Task { _ = try? await session.data(for: request) }
         try await reach()
         return task
     }
 
-    private static func passer(
+    private static func laterRequest(
         _ order: LoadOrder, _ program: Program, name: String = "passer", host: String = "www.shop.localhost"
     ) -> URLRequest {
         var other = order
         other.name = name
-        other.login = .nobody
+        other.login = .anonymous
         var request = URLRequest(url: program.url(other, host: host))
         request.cachePolicy = .reloadIgnoringLocalCacheData
         return request

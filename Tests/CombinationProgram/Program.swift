@@ -104,7 +104,7 @@ final class Program {
             configuration.connectionProxyDictionary = TownMap.proxies(http: map.forward, https: map.intercepting)
             return
         }
-        map.lead(configuration, by: order.route)
+        map.setRoute(configuration, by: order.route)
         if order.route == .unixSocket { configuration.connectionOptions.unixSocketPath = map.socket(row) }
     }
 
@@ -168,7 +168,7 @@ final class Program {
             request.setValue(Origin.authorization(user), forHTTPHeaderField: "Authorization")
         }
         if order.session.route == .proxyTold {
-            request.setValue(TunnelMaker.authorization, forHTTPHeaderField: "Proxy-Authorization")
+            request.setValue(TestProxy.authorization, forHTTPHeaderField: "Proxy-Authorization")
         }
         request.setValue(order.language, forHTTPHeaderField: "X-Language")
         // A WebSocket task sets this field itself.
@@ -191,7 +191,7 @@ final class Program {
         case .get, .head, .file: break
         case .range: request.setValue(order.phase == .seed ? "bytes=0-9" : "bytes=5-14", forHTTPHeaderField: "Range")
         case .condition:
-            let user = row.principal == .nobody ? "all" : "ali"
+            let user = row.principal == .anonymous ? "all" : "ali"
             request.setValue("\"doc-v1-\(user)\"", forHTTPHeaderField: "If-None-Match")
         case .postSmall, .postLarge, .putSmall, .putLarge: if order.way != .upload { request.httpBody = data }
         case .streamAgain, .streamOnce:

@@ -14,7 +14,7 @@ import LoadingTestKit
 /// A proxy that opens tunnels with CONNECT or SOCKS 5.
 ///
 /// It uses a thread for each connection, and shares no code with the library.
-final class TunnelMaker: Sendable {
+final class TestProxy: Sendable {
     enum Kind: Sendable { case connect, asking, socks }
 
     static let user = "passer", password = "by"

@@ -17,7 +17,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     struct Notes: Sendable {
         /// A letter for each call, in order: c created, t trust, i identity, p password, n stream, s sent, h informational, r
         /// redirect, R response, D data, W written, F file, q resumed, B became a stream, o open, x closed, M metrics, E end.
-        var letters = ""
+        var callLog = ""
         var body: [UInt8] = []
         var status: Int?
         var error: Outcome?
@@ -64,7 +64,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
 
     func waitUntilHeld() async throws { try await state.value { $0.held.isEmpty ? nil : () } }
 
-    func letGo() {
+    func release() {
         let held = state.change { state in
             defer { state.held = [] }
             state.isHolding = false
@@ -78,7 +78,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         state.change { state in
             var notes = state.notes[id] ?? Notes()
             if notes.isOver { state.faults.append("'\(letter)' after the end of task \(id)") }
-            notes.letters.append(letter)
+            notes.callLog.append(letter)
             change(&notes)
             state.notes[id] = notes
         }
@@ -131,7 +131,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        let count = notes(task.taskIdentifier).letters.filter { $0 == "n" }.count
+        let count = notes(task.taskIdentifier).callLog.filter { $0 == "n" }.count
         note(task, "n")
         completionHandler(count < streams ? InputStream(data: Data(Body.content(LoadOrder.small))) : nil)
     }

@@ -29,7 +29,7 @@ protocol RowRunner: Sendable {
     func run(_ row: Choice<List>) async -> Finding<List>
 
     /// Whether the row must run without others.
-    func isLoud(_ row: Choice<List>) -> Bool
+    func mustRunAlone(_ row: Choice<List>) -> Bool
 
     /// A readable description of a failing row and its reduction.
     func text(_ finding: Finding<List>, _ reduced: Finding<List>, seed: UInt64) -> String

@@ -25,7 +25,7 @@ final class Runner: RowRunner {
     }
 
     /// All rows share the daemon.
-    func isLoud(_ row: Row) -> Bool { row.command == .killDaemon }
+    func mustRunAlone(_ row: Row) -> Bool { row.command == .killDaemon }
 
     func text(_ finding: LoadFinding, _ reduced: LoadFinding, seed: UInt64) -> String {
         Printing.text(finding, reduced, seed: seed)
@@ -65,10 +65,10 @@ final class Runner: RowRunner {
                     tell(order.label)
                     let result = try await load(order, program, scene, after: before, place)
                     let seen = scene.takeSeen()
-                    if order.phase == .main, let letters = result.letters {
-                        finding.seen.append("the delegate was told of main: \(letters)")
+                    if order.phase == .main, let callLog = result.callLog {
+                        finding.seen.append("the delegate was told of main: \(callLog)")
                     }
-                    if order.phase == .main { finding.problems += Self.disorder(row, order, result, seen) }
+                    if order.phase == .main { finding.problems += Self.orderProblems(row, order, result, seen) }
                     if scene.cancellations > 0, result.outcome.error != -999, order.phase == .main {
                         finding.problems.append("an upload was canceled at the server although the task was not")
                     }
@@ -105,9 +105,10 @@ final class Runner: RowRunner {
     }
 
     /// Problems with the order of delegate calls, and of requests.
-    private static func disorder(_ row: Row, _ order: LoadOrder, _ result: Loader.Result, _ seen: [SeenRequest]) -> [String] {
+    private static func orderProblems(_ row: Row, _ order: LoadOrder, _ result: Loader.Result, _ seen: [SeenRequest]) -> [String]
+    {
         var problems: [String] = []
-        if let letters = result.letters {
+        if let callLog = result.callLog {
             // For a background upload, the delegate is not asked how to handle the response.
             let response = order.session.kind == .background ? "[sD]*" : "(R[sD]*)?"
             let grammar =
@@ -117,8 +118,8 @@ final class Runner: RowRunner {
                 case .becomesStream: "c[pnshr]*(Rs*B?)?ME"
                 default: "c[pnshr]*\(response)ME"
                 }
-            let isKept = (try? Regex("^(?:\(grammar))$").wholeMatch(in: letters)) != nil
-            if !isKept { problems.append("the delegate calls '\(letters)' do not match '\(grammar)'") }
+            let isKept = (try? Regex("^(?:\(grammar))$").wholeMatch(in: callLog)) != nil
+            if !isKept { problems.append("the delegate calls '\(callLog)' do not match '\(grammar)'") }
         }
         if order.command == .suspend, order.moment == .inLine,
             let passer = seen.firstIndex(where: { $0.name == "passer" && $0.host == "www" }),
@@ -146,10 +147,10 @@ final class Runner: RowRunner {
         _ order: LoadOrder, _ program: Program, _ scene: Scene, after steps: [Step], _ place: URL
     ) async throws -> Loader.Result {
         let row = program.row
-        let errand = Errand(row: row.description, folder: scene.folder, map: town.map, steps: steps, order: order)
+        let childLoad = ChildLoad(row: row.description, folder: scene.folder, map: town.map, steps: steps, order: order)
         let input = place.appending(path: "errand")
         let output = place.appending(path: "answer-\(order.label)")
-        try JSONEncoder().encode(errand).write(to: input)
+        try JSONEncoder().encode(childLoad).write(to: input)
         let environment = ProcessInfo.processInfo.environment.merging(Home.variables(home)) { $1 }
         let process = try ServerProcess.start(
             ServerProcess.Command(
@@ -178,7 +179,7 @@ final class Runner: RowRunner {
 }
 
 /// The loads for another instance of this program.
-struct Errand: Codable {
+struct ChildLoad: Codable {
     var row: String
     var folder: String
     var map: TownMap
@@ -187,18 +188,18 @@ struct Errand: Codable {
 
     /// Executes the order from standard input, and writes the result to standard output.
     static func run() async throws {
-        let errand = try JSONDecoder().decode(Errand.self, from: FileHandle.standardInput.readDataToEndOfFile())
+        let childLoad = try JSONDecoder().decode(ChildLoad.self, from: FileHandle.standardInput.readDataToEndOfFile())
         let place = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-        let program = Program(try Row(errand.row), folder: errand.folder, map: errand.map, place: place)
-        for step in errand.steps {
+        let program = Program(try Row(childLoad.row), folder: childLoad.folder, map: childLoad.map, place: place)
+        for step in childLoad.steps {
             switch step {
             case .signIn(let session, let login, let user): program.signIn(session, login, user)
             case .setCookie(let session, let name, let value): program.setCookie(session, name: name, value: value)
             case .deploy, .enter, .load: break
             }
         }
-        var order = errand.order
+        var order = childLoad.order
         if order.command == .killProgram { order.command = .none }
         let result = try await Loader(program: program, order: order, reach: {}, pass: {}).run()
         let told = Report(label: order.label, outcome: result.outcome, seen: [], cookies: program.cookies(order.session))
@@ -231,7 +232,7 @@ enum Home {
     }
 
     /// Sets the home of this process; must be called before the library is used.
-    static func settle(_ home: URL) throws {
+    static func setUp(_ home: URL) throws {
         for name in ["data", "cache", "state", "tmp", "run", "bin"] {
             try FileManager.default.createDirectory(
                 at: home.appending(path: name), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -53,8 +53,8 @@ struct TownMap: Codable, Sendable {
     }
 
     func socket(_ row: Row) -> String {
-        let isStrange = [.sessionRoots, .delegateAnswer, .refused].contains(row.security)
-        return "\(sockets)/\(row.security == .clear ? "clear" : isStrange ? "strange" : "good")"
+        let hasUnknownRoot = [.sessionRoots, .delegateAnswer, .refused].contains(row.security)
+        return "\(sockets)/\(row.security == .clear ? "clear" : hasUnknownRoot ? "strange" : "good")"
     }
 }
 
@@ -109,8 +109,8 @@ final class Town: Sendable {
         _ = try await serve(path: folder.path + "/clear", port: map.clear)
         _ = try await serve(path: folder.path + "/good", certificates.shop, port: map.good)
         _ = try await serve(path: folder.path + "/strange", certificates.untrustedShop, port: map.strange)
-        map.forward = try TunnelMaker(.connect, forward: try await serve(proxy: false)).port
-        map.askingForward = try TunnelMaker(.asking, forward: try await serve(proxy: true)).port
+        map.forward = try TestProxy(.connect, forward: try await serve(proxy: false)).port
+        map.askingForward = try TestProxy(.asking, forward: try await serve(proxy: true)).port
 
         var http2Servers: [HTTP2ScriptedServer] = []
         for (identity, isRequiring) in [
@@ -136,14 +136,14 @@ final class Town: Sendable {
         (map.clearHTTP2, map.goodHTTP2, map.strangeHTTP2) = (http2Servers[0].port, http2Servers[1].port, http2Servers[2].port)
         (map.goodRequired, map.strangeRequired) = (http2Servers[3].port, http2Servers[4].port)
 
-        map.connect = try TunnelMaker(.connect).port
-        map.askingConnect = try TunnelMaker(.asking).port
-        map.socks = try TunnelMaker(.socks).port
+        map.connect = try TestProxy(.connect).port
+        map.askingConnect = try TestProxy(.asking).port
+        map.socks = try TestProxy(.socks).port
         let detours = [
             map.good: map.strange, map.client: map.strange, map.goodHTTP2: map.strangeHTTP2,
             map.goodRequired: map.strangeRequired,
         ]
-        map.intercepting = try TunnelMaker(.connect, detours: detours).port
+        map.intercepting = try TestProxy(.connect, detours: detours).port
         self.map = map
         self.servers = servers
         self.http2Servers = http2Servers
@@ -200,7 +200,7 @@ final class Town: Sendable {
     ) -> ScriptedReply? {
         var request = request
         if isAsking == true {
-            guard request.header("Proxy-Authorization") == TunnelMaker.authorization else {
+            guard request.header("Proxy-Authorization") == TestProxy.authorization else {
                 return isEarly
                     ? nil : .status(407, [("Proxy-Authenticate", "Basic realm=\"gate\"")], body: "who passes?")
             }

@@ -35,7 +35,7 @@ extension TownMap {
     }
 
     /// Sets the route of a session's connections; Unix sockets are set by the row.
-    func lead(_ configuration: URLSessionConfiguration, by route: Route) {
+    func setRoute(_ configuration: URLSessionConfiguration, by route: Route) {
         configuration.connectionProxyDictionary = [:]
         switch route {
         case .direct, .unixSocket: break
@@ -43,8 +43,8 @@ extension TownMap {
         case .proxyAsks, .proxyTold:
             var dictionary = Self.proxies(http: askingForward, https: askingConnect)
             if route == .proxyAsks {
-                dictionary["kCFProxyUsernameKey"] = TunnelMaker.user
-                dictionary["kCFProxyPasswordKey"] = TunnelMaker.password
+                dictionary["kCFProxyUsernameKey"] = TestProxy.user
+                dictionary["kCFProxyPasswordKey"] = TestProxy.password
             }
             configuration.connectionProxyDictionary = dictionary
         case .deadThenAlive:

@@ -17,7 +17,7 @@ final class WireRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDe
     struct Notes: Sendable {
         /// A letter for each call, in order: c created, p password, s sent, r reading side closed, w writing side closed, R
         /// response, D data, W written, F file, M metrics, E end, I invalid.
-        var letters = ""
+        var callLog = ""
         var body: [UInt8] = []
         var error: Outcome?
         var isOver = false
@@ -40,7 +40,7 @@ final class WireRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDe
 
     private func note(_ letter: Character, _ change: (inout Notes) -> Void = { _ in }) {
         notes.change { notes in
-            notes.letters.append(letter)
+            notes.callLog.append(letter)
             change(&notes)
         }
     }
@@ -55,7 +55,7 @@ final class WireRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDe
         if !isHeld { answer() }
     }
 
-    func letGo() {
+    func release() {
         let held = notes.change { notes in
             defer { (notes.isHolding, notes.held) = (false, nil) }
             return notes.held

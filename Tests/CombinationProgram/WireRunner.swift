@@ -26,7 +26,7 @@ final class WireRunner: RowRunner {
 
     func stop() { peer.stop() }
 
-    func isLoud(_ row: WireRow) -> Bool { false }
+    func mustRunAlone(_ row: WireRow) -> Bool { false }
 
     func run(_ row: WireRow) async -> Finding<WireDimension> {
         await Limited.finding(row) { tell in await self.perform(row, tell) }
@@ -46,15 +46,15 @@ final class WireRunner: RowRunner {
             let sight = try await peer.ask(.on(port, "ended"))
             tell("the end of the session")
             load.session.finishTasksAndInvalidate()
-            let notes = try await recorder.notes.value { $0.letters.hasSuffix("I") ? $0 : nil }
+            let notes = try await recorder.notes.value { $0.callLog.hasSuffix("I") ? $0 : nil }
             var seen = WireReport(outcome: outcome, logins: sight.told, stored: sight.stored.map { Body.label(of: Array($0)) })
             seen.leaks = sight.leaks
-            finding.seen = [seen.description, "the delegate was told \(notes.letters)"]
+            finding.seen = [seen.description, "the delegate was told \(notes.callLog)"]
             let expected = WireModel.report(of: row)
             if !expected.matches(seen) { finding.problems.append("seen     \(seen)\n    expected \(expected)") }
             let grammar = WireRecorder.grammar(row.kind)
-            if (try? Regex("^(?:\(grammar))$").wholeMatch(in: notes.letters)) == nil {
-                finding.problems.append("the delegate calls '\(notes.letters)' do not match '\(grammar)'")
+            if (try? Regex("^(?:\(grammar))$").wholeMatch(in: notes.callLog)) == nil {
+                finding.problems.append("the delegate calls '\(notes.callLog)' do not match '\(grammar)'")
             }
             if notes.calls.made != notes.calls.answered {
                 finding.problems.append("\(notes.calls.answered) of \(notes.calls.made) calls completed")
@@ -101,7 +101,7 @@ struct WireLoad {
         configuration.timeoutIntervalForRequest = row.end == .silence ? 1.6 : 20
         if row.trust == .sessionRoots { configuration.tlsTrustRoots = [map.strangeRoot] }
         configuration.requiresSecureFTP = row.tls == .later
-        if let route = Route(rawValue: row.route.rawValue) { map.lead(configuration, by: route) }
+        if let route = Route(rawValue: row.route.rawValue) { map.setRoute(configuration, by: route) }
         session = URLSession(configuration: configuration, delegate: recorder, delegateQueue: nil)
     }
 
@@ -140,13 +140,13 @@ struct WireLoad {
         task.resume()
         if row.session == .finishing { session.finishTasksAndInvalidate() }
         tell("the moment \(row.moment)")
-        let isStanding = await stand(peer)
-        if isStanding { act(task) }
+        let hasReachedMoment = await waitForMoment(peer)
+        if hasReachedMoment { act(task) }
         tell("the end of the task")
-        if isStanding, row.command != .suspend { _ = try await end() }
-        recorder.letGo()
+        if hasReachedMoment, row.command != .suspend { _ = try await end() }
+        recorder.release()
         _ = try await peer.ask(.on(port, "pass"))
-        if isStanding, row.command == .suspend { task.resume() }
+        if hasReachedMoment, row.command == .suspend { task.resume() }
         let outcome = try await end()
         if row.moment == .atEnd { act(task) }
         return outcome
@@ -162,7 +162,7 @@ struct WireLoad {
     }
 
     /// Waits for the command's moment; false if the task ended first.
-    private func stand(_ peer: WirePeer) async -> Bool {
+    private func waitForMoment(_ peer: WirePeer) async -> Bool {
         let (row, port, recorder) = (row, port, recorder)
         guard row.command != .none, row.moment != .made, row.moment != .atEnd else { return false }
         return await withTaskGroup(of: Bool.self) { group in

@@ -12,7 +12,7 @@ import Testing
 
 @Suite struct AdjustedClockTests {
     /// Two clocks that only move when the test moves them.
-    private final class Hands: Sendable {
+    private final class ManualClocks: Sendable {
         let monotonic = Atomic<Int64>(5_000_000_000)
         let wall = Mutex(1000.0)
 
@@ -20,7 +20,7 @@ import Testing
             AdjustedClock(monotonic: { self.monotonic.load(ordering: .relaxed) }, wall: { self.wall.withLock { $0 } })
         }
 
-        func pass(_ seconds: Double, slept: Double = 0) {
+        func advance(_ seconds: Double, slept: Double = 0) {
             monotonic.add(Int64(seconds * 1e9), ordering: .relaxed)
             wall.withLock { $0 += seconds + slept }
         }
@@ -29,31 +29,31 @@ import Testing
     }
 
     @Test func `the clock runs with the monotonic clock`() {
-        let hands = Hands()
-        let clock = hands.clock
-        #expect(clock.seconds(hands.now) == 1000)
-        hands.pass(0.25)
-        #expect(clock.seconds(hands.now) == 1000.25)
-        #expect(clock.seconds(hands.now - 250_000_000) == 1000)
-        hands.pass(60, slept: 0.5)
+        let clocks = ManualClocks()
+        let clock = clocks.clock
+        #expect(clock.seconds(clocks.now) == 1000)
+        clocks.advance(0.25)
+        #expect(clock.seconds(clocks.now) == 1000.25)
+        #expect(clock.seconds(clocks.now - 250_000_000) == 1000)
+        clocks.advance(60, slept: 0.5)
         // Clocks are constantly corrected by up to half a second.
-        #expect(clock.seconds(hands.now) == 1060.25)
+        #expect(clock.seconds(clocks.now) == 1060.25)
     }
 
     @Test func `sleep and changes of the wall clock are detected`() {
-        let hands = Hands()
-        let clock = hands.clock
-        hands.pass(2, slept: 28_800)
-        #expect(clock.seconds(hands.now) == 29_802)
-        hands.pass(2, slept: -28_800)
-        #expect(clock.seconds(hands.now) == 1004)
+        let clocks = ManualClocks()
+        let clock = clocks.clock
+        clocks.advance(2, slept: 28_800)
+        #expect(clock.seconds(clocks.now) == 29_802)
+        clocks.advance(2, slept: -28_800)
+        #expect(clock.seconds(clocks.now) == 1004)
     }
 
     @Test func `a time in the past does not change the clock`() {
-        let hands = Hands()
-        let clock = hands.clock
-        hands.pass(100)
-        #expect(clock.seconds(hands.now - 60_000_000_000) == 1040)
-        #expect(clock.seconds(hands.now) == 1100)
+        let clocks = ManualClocks()
+        let clock = clocks.clock
+        clocks.advance(100)
+        #expect(clock.seconds(clocks.now - 60_000_000_000) == 1040)
+        #expect(clock.seconds(clocks.now) == 1100)
     }
 }

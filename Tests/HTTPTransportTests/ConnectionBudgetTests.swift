@@ -18,20 +18,20 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ConnectionBudgetTests {
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
     /// Notifications of the pools: `+a` that `a` has capacity, `-a` that `a` should close an idle connection.
-    private let told = Watched<[String]>([])
+    private let events = Watched<[String]>([])
 
     /// Six connections, of which one pool may have five.
     private let six = ConnectionBudget(descriptorLimit: { 16 })
 
     private func pool(_ name: String, _ budget: ConnectionBudget, takes: Bool = true) async throws -> ConnectionBudget.Share {
-        try await loop.submit { [loop, told] in
+        try await loop.submit { [loop, events] in
             budget.join(
                 loop,
                 made: {
-                    told.change { $0.append("+\(name)") }
+                    events.change { $0.append("+\(name)") }
                     return takes
                 },
-                needed: { told.change { $0.append("-\(name)") } })
+                needed: { events.change { $0.append("-\(name)") } })
         }
         .get()
     }
@@ -45,7 +45,7 @@ import Testing
         get async throws {
             try await loop.submit {}.get()
             var news: [String] = []
-            told.change { swap(&$0, &news) }
+            events.change { swap(&$0, &news) }
             return news
         }
     }
@@ -132,7 +132,7 @@ import Testing
         #expect(!gone.ask())
         #expect(!c.ask())
         a.giveBack()
-        try await told.value { $0 == ["+gone", "+c"] ? () : nil }
+        try await events.value { $0 == ["+gone", "+c"] ? () : nil }
         #expect(six.usage.used == 6)
     }
 
@@ -151,13 +151,13 @@ import Testing
         let budget = ConnectionBudget(descriptorLimit: { 16 }, moment: .milliseconds(1))
         let (a, b) = (try await pool("a", budget), try await pool("b", budget))
         occupy(2, a)
-        try await loop.submit { [told] in
+        try await loop.submit { [events] in
             a.descriptorsRanOut()
             a.giveBack()
-            if b.ask() { told.change { $0.append("too early") } }
+            if b.ask() { events.change { $0.append("too early") } }
         }
         .get()
-        #expect(try await told.value { $0.first } == "+b")
+        #expect(try await events.value { $0.first } == "+b")
         #expect(budget.usage.limit == 6)
     }
 
@@ -191,7 +191,7 @@ import Testing
         .get()
         for (waiting, name) in [(c, "+c"), (d, "+d")] {
             #expect(!waiting.ask())
-            try await told.value { $0.contains(name) ? () : nil }
+            try await events.value { $0.contains(name) ? () : nil }
         }
         try await loop.submit { made.value.pool.shutDown() }.get()
         try await listener.close()

@@ -93,7 +93,7 @@ import Testing
     @Test func `a handler added in the completion receives the server's first bytes`() async throws {
         let listener = try await LoopbackListener { try $0.pipeline.syncOperations.addHandler(Greeter("hello")) }
         for _ in 0..<20 {
-            #expect(await firstWords(from: "127.0.0.1", port: listener.port, count: 5, isSecure: false) == "hello")
+            #expect(await receivedText(from: "127.0.0.1", port: listener.port, count: 5, isSecure: false) == "hello")
         }
         try await listener.close()
     }

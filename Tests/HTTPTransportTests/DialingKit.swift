@@ -113,7 +113,7 @@ func dial(
 }
 
 /// Dials, and collects received bytes from the completion on.
-func firstWords(
+func receivedText(
     from host: String, port: Int, count: Int, isSecure: Bool, policy: TLSPolicy = TLSPolicy()
 ) async -> String {
     let loop = MultiThreadedEventLoopGroup.singleton.next()

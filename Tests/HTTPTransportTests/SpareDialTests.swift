@@ -23,7 +23,7 @@ import Testing
     init() throws { certificates = try TestCertificates.shared.get() }
 
     private func failure(
-        for standing: PassingAdviser.Standing, verification: CertificateVerification = .none
+        for scenario: PassingAdviser.Scenario, verification: CertificateVerification = .none
     ) async throws -> LoadError? {
         var configuration = try certificates.valid.serverConfiguration(versions: .v1_2 ... .v1_3)
         configuration.certificateVerification = verification
@@ -36,66 +36,66 @@ import Testing
         )
         let result = await withCheckedContinuation { continuation in
             loop.execute {
-                let line = PassingAdviser.Line(standing)
+                let queue = PassingAdviser.Queue(scenario)
                 let dialer = Dialer(
                     loop: loop, tls: TLSSession(policy: policy), resolver: SystemResolver(), now: TickingClock().tick)
                 let route = Route(isSecure: true, host: "localhost", port: port)
-                line.dial = dialer.dial(route, adviser: { line.first }) { result in
+                queue.dial = dialer.dial(route, adviser: { queue.first }) { result in
                     continuation.resume(returning: result.map { $0.channel.close(promise: nil) })
                 }
-                if standing.goes == .atOnce { line.first = nil }
+                if scenario.leaves == .atOnce { queue.first = nil }
             }
         }
         try await listener.close()
         return result.fault
     }
 
-    @Test(arguments: [.atOnce, .whenAsked] as [PassingAdviser.Standing.Departure])
+    @Test(arguments: [.atOnce, .whenAsked] as [PassingAdviser.Scenario.Departure])
     func `a server is not accepted if the load that would have judged it has left`(
-        goes: PassingAdviser.Standing.Departure
+        leaves: PassingAdviser.Scenario.Departure
     ) async throws {
-        #expect(try await failure(for: .init(goes: goes, judges: true))?.kind == .cancelled)
+        #expect(try await failure(for: .init(leaves: leaves, judges: true))?.kind == .cancelled)
         // For a load without a delegate the roots decide.
-        #expect(try await failure(for: .init(goes: goes, judges: false)) == nil)
+        #expect(try await failure(for: .init(leaves: leaves, judges: false)) == nil)
     }
 
     @Test func `a dial does not continue without a client certificate for a load that has left`() async throws {
         for judges in [true, false] {
-            let standing = PassingAdviser.Standing(goes: .whenJudged, judges: judges)
-            #expect(try await failure(for: standing) == nil, "the server does not request a certificate")
-            #expect(try await failure(for: standing, verification: .optionalVerification)?.kind == .cancelled)
+            let scenario = PassingAdviser.Scenario(leaves: .whenJudged, judges: judges)
+            #expect(try await failure(for: scenario) == nil, "the server does not request a certificate")
+            #expect(try await failure(for: scenario, verification: .optionalVerification)?.kind == .cancelled)
         }
     }
 }
 
 /// A load that stops waiting for a connection while it is made.
 final class PassingAdviser: HandshakeAdviser {
-    struct Standing: Sendable {
+    struct Scenario: Sendable {
         enum Departure: Sendable { case atOnce, whenAsked, whenJudged }
-        var goes: Departure
+        var leaves: Departure
         var judges: Bool
     }
 
-    final class Line {
+    final class Queue {
         var first: PassingAdviser?
         var dial: Dialer.Dial?
 
-        init(_ standing: Standing) { first = PassingAdviser(standing, in: self) }
+        init(_ scenario: Scenario) { first = PassingAdviser(scenario, in: self) }
     }
 
-    private let standing: Standing
-    private unowned let line: Line
+    private let scenario: Scenario
+    private unowned let queue: Queue
 
-    fileprivate init(_ standing: Standing, in line: Line) {
-        self.standing = standing
-        self.line = line
+    fileprivate init(_ scenario: Scenario, in queue: Queue) {
+        self.scenario = scenario
+        self.queue = queue
     }
 
-    var judgesServers: Bool { standing.judges }
+    var judgesServers: Bool { scenario.judges }
 
     func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void) {
-        line.first = nil
-        if standing.goes == .whenAsked { line.dial?.left(self) }
+        queue.first = nil
+        if scenario.leaves == .whenAsked { queue.dial?.left(self) }
         reply(.checked)
     }
 

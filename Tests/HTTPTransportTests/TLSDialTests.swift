@@ -80,7 +80,7 @@ enum BadCertificate {
     @Test func `a handler added in the completion receives the first bytes of a TLS server`() async throws {
         let listener = try await server(certificates.valid, greeting: "hello")
         for _ in 0..<10 {
-            let text = await firstWords(from: "localhost", port: listener.port, count: 5, isSecure: true, policy: policy)
+            let text = await receivedText(from: "localhost", port: listener.port, count: 5, isSecure: true, policy: policy)
             #expect(text == "hello")
         }
         try await listener.close()

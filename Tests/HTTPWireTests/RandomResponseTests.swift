@@ -18,7 +18,7 @@ import Testing
         "HTTP/1.1 100 Continue\r\n\r\n\r\nHTTP/1.0 404 Not Found\nContent-Length: 3, 3\n\nabc",
         "HTTP/1.1 304 \r\nETag: \"x\"\r\nContent-Length: 9999\r\n\r\nHTTP/1.1 200 OK\r\n\r\nuntil the end",
     ]
-    private static let morsels = [
+    private static let fragments = [
         "\r", "\n", "\0", "\r\n", "\r\n\r\n", " ", "\t", ":", ",", ";", "-", "0", "9", "f", "FFFFFFFFFFFFFFFF",
         "9223372036854775807",
         "Content-Length: ", "Transfer-Encoding: chunked\r\n", "HTTP/1.1 ", "101", "\u{E9}", "Connection: close\r\n",
@@ -36,7 +36,7 @@ import Testing
                 if place < bytes.count {
                     bytes.removeSubrange(place..<min(bytes.count, place + Int.random(in: 1...9, using: &numbers)))
                 }
-            case 3: bytes.insert(contentsOf: Array((Self.morsels.randomElement(using: &numbers) ?? "").utf8), at: place)
+            case 3: bytes.insert(contentsOf: Array((Self.fragments.randomElement(using: &numbers) ?? "").utf8), at: place)
             default: bytes.append(contentsOf: bytes[place...])
             }
         }

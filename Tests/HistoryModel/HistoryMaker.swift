@@ -142,10 +142,10 @@ package struct HistoryMaker {
         if wantsPrincipal {
             load.principal = any([.ali, .ali, .bob, .bob, .mallory])
             let fields: [Proof] = [.basicField, .bearerField]
-            load.proof = any(kind.principal == .nobody ? fields + [.userInfo, .challenge, .challengeForSession] : fields)
+            load.proof = any(kind.principal == .anonymous ? fields + [.userInfo, .challenge, .challengeForSession] : fields)
             if !kind.hasDelegate, load.proof == .challenge || load.proof == .challengeForSession { load.proof = .userInfo }
         }
-        if load.page == .varyCookie, !isOne(of: 3) { load.login = any([.ali, .bob, .nobody]) }
+        if load.page == .varyCookie, !isOne(of: 3) { load.login = any([.ali, .bob, .anonymous]) }
         if load.way == .stream { makeStream(&load) }
         let mayHaveOwnTrust = !kind.hasDelegate && [.data, .webSocket, .stream].contains(load.way)
         if mayHaveOwnTrust, load.origin == .secure, isOne(of: 5) { load.hasOwnTrust = true }
@@ -159,7 +159,7 @@ package struct HistoryMaker {
 
     private mutating func makeStream(_ load: inout LoadStep) {
         // The app sends no credential, and follows no redirect.
-        (load.principal, load.proof) = (.nobody, .none)
+        (load.principal, load.proof) = (.anonymous, .none)
         if load.page == .away { load.page = .open }
         load.startsInClear = isOne(of: 2)
     }
@@ -228,7 +228,7 @@ package struct HistoryMaker {
             load.principal = any([.ali, .ali, .bob, .mallory])
             load.proof = any([.challenge, .challenge, .userInfo, .basicField, .bearerField])
         }
-        if page == .varyCookie, isOne(of: 2) { load.login = any([.ali, .bob, .nobody]) }
+        if page == .varyCookie, isOne(of: 2) { load.login = any([.ali, .bob, .anonymous]) }
         var step = ToolStep(load)
         step.isInsecure = isOne(of: 4)
         step.isSubstituted = isOne(of: 8)

@@ -279,7 +279,7 @@ package struct HistoryRules {
         guard let login = load.step.login, isWhole, let text = report.body, let head = PageText.head(of: text),
             head.load == load.number
         else { return faults }
-        let isThere = login == .nobody ? now == nil : now?.hasSuffix("-\(load.number)") == true
+        let isThere = login == .anonymous ? now == nil : now?.hasSuffix("-\(load.number)") == true
         if !isThere {
             faults.append(fault(.cookie, "told of the response that sets a cookie when the store had \(now ?? "none")"))
         }
@@ -298,8 +298,8 @@ package struct HistoryRules {
     /// Messages of a WebSocket arrive in order, and completely if the task succeeds; so does the content of an FTP upload.
     private func messages() -> [Fault] {
         guard load.step.way == .webSocket || stores && report.error == nil else { return [] }
-        guard load.sent.starts(with: load.heard), report.error != nil || load.heard == load.sent else {
-            return [fault(.messages, "the server got \(load.heard) of \(load.sent)")]
+        guard load.sent.starts(with: load.received), report.error != nil || load.received == load.sent else {
+            return [fault(.messages, "the server got \(load.received) of \(load.sent)")]
         }
         return []
     }

@@ -9,7 +9,7 @@
 
 /// Who sends a request.
 package enum Principal: String, Codable, Sendable, CaseIterable {
-    case nobody, ali, bob
+    case anonymous, ali, bob
     /// Has a name and a password that no server accepts.
     case mallory
 
@@ -28,7 +28,7 @@ package enum Proof: String, Codable, Sendable, CaseIterable {
 
     /// The credential as recorded by the server; two loads have the same principal if these are equal.
     package func credential(of principal: Principal) -> String? {
-        guard principal != .nobody, self != .none else { return nil }
+        guard principal != .anonymous, self != .none else { return nil }
         return (self == .bearerField ? "bearer:" : "basic:") + principal.rawValue
     }
 }
@@ -113,7 +113,7 @@ package struct SessionKind: Codable, Sendable, Hashable {
     /// Whether its connections lead to other servers than its URLs name.
     package var isSubstituted = false
     /// The principal in the configuration's `Authorization` field.
-    package var principal = Principal.nobody
+    package var principal = Principal.anonymous
     package var hasDelegate = true
     /// Whether `ftp` URLs require TLS for control and data connections.
     package var requiresSecureFTP = false
@@ -133,7 +133,7 @@ package struct LoadStep: Codable, Sendable, Hashable {
     package var session: Int
     package var origin: Origin
     package var page: Page
-    package var principal = Principal.nobody
+    package var principal = Principal.anonymous
     package var proof = Proof.none
     package var way = Way.data
     package var policy = Policy.usual
@@ -146,7 +146,7 @@ package struct LoadStep: Codable, Sendable, Hashable {
     package var hasOwnTrust = false
     /// Whether the URL has `localhost` instead of the address.
     package var isByName = false
-    /// The principal that it logs in with a cookie; nobody logs out.
+    /// The principal that it logs in with a cookie; `anonymous` logs out.
     package var login: Principal?
 
     package init(session: Int, origin: Origin, page: Page) {

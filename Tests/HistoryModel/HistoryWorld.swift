@@ -104,7 +104,7 @@ package struct LoadFacts: Sendable {
     package var mayLackAnswer = false
     /// The messages that the app sent, and those that the server received.
     package var sent: [String] = []
-    package var heard: [String] = []
+    package var received: [String] = []
 
     package init(
         number: Int, step: LoadStep, kind: SessionKind, session: Int, identities: Set<Identity> = [.valid],

@@ -17,7 +17,7 @@ struct HistoryPages: Sendable {
     var origin: Origin
     var content: HistoryServers.Content
 
-    struct Asked {
+    struct ParsedRequest {
         var load: Int
         var page: Page
         var identity: Identity?
@@ -28,21 +28,21 @@ struct HistoryPages: Sendable {
     }
 
     func reply(to request: RecordedRequest) -> ScriptedReply {
-        guard let asked = look(at: request) else { return .status(404) }
-        if let reply = replyToUpload(asked.load, request) { return reply }
-        let reply = answer(asked)
-        if let switched = switched(reply, request, asked.load) { return switched }
-        let held = held(reply, request, asked.load)
+        guard let parsed = look(at: request) else { return .status(404) }
+        if let reply = replyToUpload(parsed.load, request) { return reply }
+        let reply = answer(parsed)
+        if let switched = switched(reply, request, parsed.load) { return switched }
+        let held = held(reply, request, parsed.load)
         return request.header("Connection") == "close" ? held.then(.close) : held
     }
 
     /// Records a request; nil if there is no such page.
-    func look(at request: RecordedRequest) -> Asked? {
+    func look(at request: RecordedRequest) -> ParsedRequest? {
         let path = request.path.split(separator: "/").map(String.init)
         guard let page = path.first.flatMap(Page.init(rawValue:)), let load = request.header("X-Load").flatMap({ Int($0) }) else {
             return nil
         }
-        let asked = Asked(
+        let parsed = ParsedRequest(
             load: load, page: page,
             identity: origin == .clear
                 ? nil : name == "secure" ? content.state.withLock { $0.shown[request.connection] } : .valid,
@@ -52,13 +52,13 @@ struct HistoryPages: Sendable {
             version: content.version(of: page, at: origin), request: request)
         var seen = SeenRequest(load: load, server: name, page: page, method: request.method)
         seen.path = request.path
-        seen.identity = asked.identity
-        seen.credential = asked.credential
-        seen.cookie = asked.cookie
+        seen.identity = parsed.identity
+        seen.credential = parsed.credential
+        seen.cookie = parsed.cookie
         seen.isConditional = request.header("If-None-Match") != nil
         // A request refused for its version or offset is not recorded.
         if !refusesUpload(load, request) { content.state.withLock { [seen] in $0.requests.append(seen) } }
-        return asked
+        return parsed
     }
 
     /// The response after the head of a request, for an upload whose connection ends early.
@@ -106,55 +106,56 @@ struct HistoryPages: Sendable {
         return "unknown:\(field)"
     }
 
-    private func answer(_ asked: Asked) -> ScriptedReply {
-        let isKnown = asked.credential.map { credential in
+    private func answer(_ parsed: ParsedRequest) -> ScriptedReply {
+        let isKnown = parsed.credential.map { credential in
             Principal.allCases.contains { $0.isKnown && credential.hasSuffix(":\($0)") }
         }
-        if asked.page.isGuarded, isKnown != true {
+        if parsed.page.isGuarded, isKnown != true {
             return .status(401, [("WWW-Authenticate", "Basic realm=\"history\"")], body: "refused")
         }
-        switch asked.page {
-        case .send: return answerToPost(asked)
+        switch parsed.page {
+        case .send: return answerToPost(parsed)
         case .away:
             let port = content.state.withLock { $0.ports[origin.other] } ?? 0
-            let location = "\(origin == .clear ? "https" : "http")://127.0.0.1:\(port)/landing?via=\(asked.load)"
+            let location = "\(origin == .clear ? "https" : "http")://127.0.0.1:\(port)/landing?via=\(parsed.load)"
             return .redirect(302, to: location, [("Cache-Control", "max-age=3600")])
-        case .long: return answerInRanges(asked)
-        default: return answerWithPage(asked)
+        case .long: return answerInRanges(parsed)
+        default: return answerWithPage(parsed)
         }
     }
 
-    private func head(_ asked: Asked, lines: Int) -> PageHead {
+    private func head(_ parsed: ParsedRequest, lines: Int) -> PageHead {
         var head = PageHead(
-            load: asked.load, server: name, identity: asked.identity, page: asked.page, version: asked.version, lines: lines)
-        head.credential = asked.credential
-        if asked.page == .varyCookie { head.cookie = asked.cookie.map { String($0.dropFirst(4)) } }
-        if asked.page == .varyField { head.field = asked.request.header("X-Field") }
-        if let via = asked.request.target.split(separator: "=").last, asked.page == .landing { head.via = Int(via) }
-        if asked.page == .noStore || asked.request.header("X-Traceless") != nil { head.mark = PageText.mark }
+            load: parsed.load, server: name, identity: parsed.identity, page: parsed.page, version: parsed.version, lines: lines)
+        head.credential = parsed.credential
+        if parsed.page == .varyCookie { head.cookie = parsed.cookie.map { String($0.dropFirst(4)) } }
+        if parsed.page == .varyField { head.field = parsed.request.header("X-Field") }
+        if let via = parsed.request.target.split(separator: "=").last, parsed.page == .landing { head.via = Int(via) }
+        if parsed.page == .noStore || parsed.request.header("X-Traceless") != nil { head.mark = PageText.mark }
         return head
     }
 
-    private func answerWithPage(_ asked: Asked) -> ScriptedReply {
-        let head = head(asked, lines: 10 + asked.load % 7 * 40)
-        var fields = fields(asked.page)
+    private func answerWithPage(_ parsed: ParsedRequest) -> ScriptedReply {
+        let head = head(parsed, lines: 10 + parsed.load % 7 * 40)
+        var fields = fields(parsed.page)
         // The same for every certificate, because a forger may choose it.
-        let who = [asked.credential, head.cookie, head.field].map { $0 ?? "-" }.joined(separator: ".")
-        let tag = "\"\(asked.version).\(who.utf8.reduce(5381) { ($0 &* 33 &+ Int($1)) & 0xFFFFFF })\""
-        if asked.page.isStored { fields.append(("ETag", tag)) }
+        let who = [parsed.credential, head.cookie, head.field].map { $0 ?? "-" }.joined(separator: ".")
+        let tag = "\"\(parsed.version).\(who.utf8.reduce(5381) { ($0 &* 33 &+ Int($1)) & 0xFFFFFF })\""
+        if parsed.page.isStored { fields.append(("ETag", tag)) }
         // If the system's roots vouched for the server, the policy would apply to all sessions.
-        if asked.page == .strict, name != "secure" || asked.identity != .valid {
+        if parsed.page == .strict, name != "secure" || parsed.identity != .valid {
             fields.append(("Strict-Transport-Security", "max-age=36000"))
         }
-        if let login = asked.request.header("X-Login") {
-            let mark = asked.request.header("X-Traceless") == "all" ? PageText.mark : "login"
+        if let login = parsed.request.header("X-Login") {
+            let mark = parsed.request.header("X-Traceless") == "all" ? PageText.mark : "login"
             fields.append(
                 (
                     "Set-Cookie",
-                    login == "nobody" ? "sid=; Max-Age=0; Path=/" : "sid=\(mark)-\(login)-\(asked.load); Max-Age=36000; Path=/"
+                    login == "anonymous"
+                        ? "sid=; Max-Age=0; Path=/" : "sid=\(mark)-\(login)-\(parsed.load); Max-Age=36000; Path=/"
                 ))
         }
-        if asked.page.isStored, asked.request.header("If-None-Match") == tag {
+        if parsed.page.isStored, parsed.request.header("If-None-Match") == tag {
             return [.write(ScriptedReply.head(304, fields))]
         }
         return .ok(PageText.text(head), fields)
@@ -173,32 +174,32 @@ struct HistoryPages: Sendable {
         }
     }
 
-    private func answerToPost(_ asked: Asked) -> ScriptedReply {
-        let answer = ScriptedReply.ok(PageText.text(head(asked, lines: 3)), [("Cache-Control", "no-store")])
-        switch asked.request.header("X-Failure") {
+    private func answerToPost(_ parsed: ParsedRequest) -> ScriptedReply {
+        let answer = ScriptedReply.ok(PageText.text(head(parsed, lines: 3)), [("Cache-Control", "no-store")])
+        switch parsed.request.header("X-Failure") {
         case "reset": return [.reset]
         case "closeAfterwards": return answer.then(.closeAbruptly)
-        case "redirect" where asked.request.path == "/send": return .redirect(307, to: "/send/again")
+        case "redirect" where parsed.request.path == "/send": return .redirect(307, to: "/send/again")
         default: return answer
         }
     }
 
     /// The same bytes for all, available in ranges.
-    private func answerInRanges(_ asked: Asked) -> ScriptedReply {
+    private func answerInRanges(_ parsed: ParsedRequest) -> ScriptedReply {
         let head = PageHead(
-            load: 0, server: name, identity: asked.identity, page: .long, version: asked.version, lines: 1500)
+            load: 0, server: name, identity: parsed.identity, page: .long, version: parsed.version, lines: 1500)
         let bytes = Array(PageText.text(head).utf8)
-        let tag = "\"\(asked.version)\""
+        let tag = "\"\(parsed.version)\""
         let fields = [("Cache-Control", "no-cache"), ("ETag", tag), ("Accept-Ranges", "bytes")]
-        if asked.request.header("If-None-Match") == tag { return [.write(ScriptedReply.head(304, fields))] }
-        guard let range = asked.request.header("Range"), range.hasPrefix("bytes="), range.hasSuffix("-"),
+        if parsed.request.header("If-None-Match") == tag { return [.write(ScriptedReply.head(304, fields))] }
+        guard let range = parsed.request.header("Range"), range.hasPrefix("bytes="), range.hasSuffix("-"),
             let start = Int(range.dropFirst(6).dropLast()), start <= bytes.count,
-            asked.request.header("If-Range").map({ $0 == tag }) ?? true
+            parsed.request.header("If-Range").map({ $0 == tag }) ?? true
         else { return .ok(bytes, fields) }
         guard start < bytes.count else {
             // Half of the servers send the validator, too.
             return .status(
-                416, [("Content-Range", "bytes */\(bytes.count)")] + (asked.load % 2 == 0 ? fields : []), body: "range")
+                416, [("Content-Range", "bytes */\(bytes.count)")] + (parsed.load % 2 == 0 ? fields : []), body: "range")
         }
         return .status(
             206, fields + [("Content-Range", "bytes \(start)-\(bytes.count - 1)/\(bytes.count)")], body: Array(bytes[start...]))

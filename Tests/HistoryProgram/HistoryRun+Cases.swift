@@ -15,7 +15,7 @@ import LoadingTestKit
 extension HistoryRun {
     // MARK: Queued tasks
 
-    func standInLine(_ slot: Int) async throws {
+    func waitInQueue(_ slot: Int) async throws {
         let name = -1
         var kind = SessionKind()
         kind.connections = 1
@@ -23,14 +23,14 @@ extension HistoryRun {
         defer { sessions[name] = nil }
         var step = LoadStep(session: name, origin: .clear, page: .noStore)
         step.way = .delegate
-        guard let worker = workers[slot], let first = begin(step, { $0.fields["X-Hold"] = "head" }) else { return passOver() }
+        guard let worker = workers[slot], let first = begin(step, { $0.fields["X-Hold"] = "head" }) else { return skip() }
         let servers = servers
         defer { servers.open(first) }
         try await within(Self.limit) { try await servers.held(first, at: "clear") }
         guard let suspended = begin(step) else { return }
-        _ = try await hearing(worker, "load \(suspended) does not begin") { $0.kind == .begun && $0.load == suspended }
+        _ = try await waitForReport(worker, "load \(suspended) does not begin") { $0.kind == .begun && $0.load == suspended }
         worker.tell(.suspend(suspended))
-        _ = try await hearing(worker, "load \(suspended) is not suspended") { $0.kind == .did && $0.load == suspended }
+        _ = try await waitForReport(worker, "load \(suspended) is not suspended") { $0.kind == .did && $0.load == suspended }
         let last = begin(step)
         servers.open(first)
         try await finish(first, by: worker)

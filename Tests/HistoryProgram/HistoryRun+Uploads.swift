@@ -13,7 +13,7 @@ import LoadingTestKit
 /// Resumable uploads.
 extension HistoryRun {
     func upload(_ step: LoadStep, _ plan: UploadPlan) async throws {
-        guard let session = sessions[step.session], let worker = workers[session.worker] else { return passOver() }
+        guard let session = sessions[step.session], let worker = workers[session.worker] else { return skip() }
         var (step, plan) = (step, plan)
         let resuming = sessions[plan.resumesIn].flatMap { other in
             other.worker == session.worker && !(other.knowsStrictHost && step.isByName && step.origin == .clear) ? other : nil
@@ -25,7 +25,7 @@ extension HistoryRun {
             (order.method, order.uploadLength) = ("POST", plan.length)
             order.fields["X-Upload"] = plan.field
         }
-        guard let number, let load = world.loads[number] else { return passOver() }
+        guard let number, let load = world.loads[number] else { return skip() }
         world.loads[number]?.mayMeetClosed = hasClosed
         world.loads[number]?.mayLackAnswer = plan.losesAnswer
         guard plan.stop != nil, let resuming else {
@@ -34,12 +34,12 @@ extension HistoryRun {
         }
         defer { servers.open(number) }
         let (servers, server) = (servers, load.server(at: step.origin))
-        try await Self.either(
+        try await Self.firstOf(
             { try await servers.held(number, at: server) },
             { _ = try await worker.report { $0.kind == .end && $0.load == number } })
         world.loads[number]?.isDisturbed = true
         worker.tell(.cancelUpload(number))
-        let report = try await hearing(worker, "upload \(number) is not cancelled", rule: .end) {
+        let report = try await waitForReport(worker, "upload \(number) is not cancelled", rule: .end) {
             $0.kind == .did && $0.load == number
         }
         try await finish(number, by: worker)

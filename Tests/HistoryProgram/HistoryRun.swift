@@ -96,12 +96,12 @@ final class HistoryRun {
     private func attempt(_ body: () async throws -> Void) async {
         do {
             try await body()
-            look()
+            inspect()
         } catch let fault as Fault {
-            look()
+            inspect()
             add([fault])
         } catch {
-            look()
+            inspect()
             add([Fault(.machine, "\(error)")])
         }
     }
@@ -111,11 +111,11 @@ final class HistoryRun {
     // MARK: After each step
 
     /// Examines the new requests and reports, and the disk.
-    private func look() {
+    private func inspect() {
         noteRequests()
         for (slot, worker) in workers.sorted(by: { $0.key < $1.key }) {
             let said = worker.reports.read { $0 }
-            for report in said.reports.dropFirst(handled[worker.life] ?? 0) { hear(report) }
+            for report in said.reports.dropFirst(handled[worker.life] ?? 0) { record(report) }
             handled[worker.life] = said.reports.count
             if said.isOver {
                 add([Fault(.machine, "worker \(slot) exited unexpectedly: \(place.errors(of: worker.life))")])
@@ -133,7 +133,7 @@ final class HistoryRun {
         add(servers.takeUploadFaults())
     }
 
-    private func hear(_ report: WorkerReport) {
+    private func record(_ report: WorkerReport) {
         if report.kind == .stray {
             add([Fault(.end, "told again: load \(report.load ?? 0), session \(report.session ?? 0) \(report.calls)")])
         }
@@ -155,13 +155,13 @@ final class HistoryRun {
         lives += 1
         let worker = try place.startWorker(lives)
         workers[slot] = worker
-        let isReady = try await hearing(worker, "worker \(slot) does not start") { $0.kind == .ready }
+        let isReady = try await waitForReport(worker, "worker \(slot) does not start") { $0.kind == .ready }
         guard isReady != nil else { throw Fault(.machine, "worker \(slot) does not start: \(place.errors(of: worker.life))") }
         return worker
     }
 
     /// Waits for a report with a time limit; nil if the worker has exited.
-    func hearing(
+    func waitForReport(
         _ worker: WorkerHandle, _ what: String, rule: Fault.Rule = .machine, limit: Duration = HistoryRun.limit,
         _ pick: @escaping @Sendable (WorkerReport) -> Bool
     ) async throws -> WorkerReport? {
@@ -176,7 +176,7 @@ final class HistoryRun {
         guard let worker = workers[slot] else { return }
         try await worker.kill()
         // Its earlier reports still count.
-        for report in worker.reports.read({ $0.reports }).dropFirst(handled[worker.life] ?? 0) { hear(report) }
+        for report in worker.reports.read({ $0.reports }).dropFirst(handled[worker.life] ?? 0) { record(report) }
         mayLeaveDownloads = true
         forget(slot)
     }
@@ -189,11 +189,11 @@ final class HistoryRun {
         case .makeSession(let name, let slot, let kind): try await makeSession(name, slot, kind)
         case .invalidate(let name, let finishes):
             guard let session = sessions.removeValue(forKey: name), let worker = workers[session.worker] else {
-                return passOver()
+                return skip()
             }
             worker.tell(.invalidate(session.identity, finishes: finishes))
             guard session.kind.hasDelegate else { return }
-            _ = try await hearing(worker, "session \(name) is not told that it is invalid", rule: .end) {
+            _ = try await waitForReport(worker, "session \(name) is not told that it is invalid", rule: .end) {
                 $0.kind == .invalid && $0.session == session.identity
             }
         case .load(let load): try await finish(begin(load))
@@ -205,7 +205,7 @@ final class HistoryRun {
         case .certificate(let identity): show(identity)
         case .interrupted(let load, let interruption): try await interrupt(load, interruption)
         case .kill(let slot): try await kill(slot)
-        case .line(let slot): try await standInLine(slot)
+        case .line(let slot): try await waitInQueue(slot)
         case .post(let load, let failure): try await post(load, failure)
         case .cutDownload(let load, let deploys, let identity, let other):
             try await cutDownload(load, deploys: deploys, identity, other)
@@ -213,11 +213,11 @@ final class HistoryRun {
         case .byProtocol(let slot, let stores): try await answerByProtocol(slot, stores: stores)
         case .orderInBackground(let slot, let load, let uploads): try await order(slot, load, uploads: uploads)
         case .tool(let tool): try await use(tool)
-        case .killDaemon: if !place.signalDaemon(SIGKILL) { passOver() }
+        case .killDaemon: if !place.signalDaemon(SIGKILL) { skip() }
         }
     }
 
-    func passOver() { done -= 1 }
+    func skip() { done -= 1 }
 
     /// Changes the certificate for new connections, including those of loads in progress.
     private func show(_ identity: Identity) {
@@ -232,7 +232,7 @@ final class HistoryRun {
         sessionCount += 1
         let identity = sessionCount
         worker.tell(.makeSession(identity, kind, ports: servers.substitutions, roots: place.roots))
-        _ = try await hearing(worker, "session \(name) is not made") { $0.kind == .session && $0.session == identity }
+        _ = try await waitForReport(worker, "session \(name) is not made") { $0.kind == .session && $0.session == identity }
         sessions[name] = LiveSession(worker: slot, life: worker.life, identity: identity, kind: kind)
     }
 
@@ -315,12 +315,12 @@ final class HistoryRun {
         _ number: Int?, by given: WorkerHandle? = nil, limit: Duration = HistoryRun.limit
     ) async throws -> WorkerReport? {
         guard let number, let worker = given ?? worker(of: number) else {
-            passOver()
+            skip()
             return nil
         }
         let what = "load \(number) has not ended"
         guard
-            let report = try await hearing(worker, what, rule: .end, limit: limit, { $0.kind == .end && $0.load == number })
+            let report = try await waitForReport(worker, what, rule: .end, limit: limit, { $0.kind == .end && $0.load == number })
         else { return nil }
         judge(number, report)
         return report
@@ -333,7 +333,8 @@ final class HistoryRun {
         let page = load.step.page == .away ? Page.landing : load.step.page
         let origin = load.step.page == .away ? load.step.origin.other : load.step.origin
         load.versions = load.versions.lowerBound...servers.content.version(of: page, at: origin)
-        load.heard = load.step.service == .ftp ? [servers.files.stored(at: load.server(at: origin)) ?? ""] : servers.heard(number)
+        load.received =
+            load.step.service == .ftp ? [servers.files.stored(at: load.server(at: origin)) ?? ""] : servers.received(number)
         world.loads[number] = load
         add(HistoryRules.faults(of: load, report, in: world))
     }
@@ -344,14 +345,14 @@ final class HistoryRun {
         let slot = sessions[step.session]?.worker
         guard let number = begin(step, { $0.fields["X-Hold"] = interruption == .deploy ? "head" : "body" }),
             let slot, let worker = workers[slot], let load = world.loads[number]
-        else { return passOver() }
+        else { return skip() }
         defer { servers.open(number) }
         if interruption == .killWhileSending {
-            _ = try await hearing(worker, "load \(number) does not begin") { $0.kind == .begun && $0.load == number }
+            _ = try await waitForReport(worker, "load \(number) does not begin") { $0.kind == .begun && $0.load == number }
             return try await kill(slot)
         }
         let (servers, server) = (servers, load.server(at: step.origin))
-        try await Self.either(
+        try await Self.firstOf(
             { try await servers.held(number, at: server) },
             { _ = try await worker.report { $0.kind == .end && $0.load == number } })
         switch interruption {
@@ -376,7 +377,7 @@ final class HistoryRun {
     }
 
     /// Waits for the first of two events.
-    static func either(
+    static func firstOf(
         _ one: @escaping @Sendable () async throws -> Void, _ other: @escaping @Sendable () async throws -> Void
     ) async throws {
         do {
@@ -411,7 +412,7 @@ final class HistoryRun {
         guard let session = sessions[step.session], let resuming = sessions[other], resuming.worker == session.worker,
             !(resuming.knowsStrictHost && step.isByName && step.origin == .clear), let worker = workers[session.worker],
             let number = begin(step, { $0.fields["X-Hold"] = "cut" })
-        else { return passOver() }
+        else { return skip() }
         world.loads[number]?.isDisturbed = true
         guard let report = try await finish(number), report.hasResumeData else { return }
         if deploys { servers.deploy(step.origin, step.page) }
@@ -422,7 +423,7 @@ final class HistoryRun {
         next.session = other
         // Resume data contains the URL and the request's fields, but not the delegate's answers.
         let isInURL = step.service == .ftp && step.proof == .userInfo
-        if !isInURL, step.proof != .basicField, step.proof != .bearerField { (next.principal, next.proof) = (.nobody, .none) }
+        if !isInURL, step.proof != .basicField, step.proof != .bearerField { (next.principal, next.proof) = (.anonymous, .none) }
         world.loads[second] = facts(second, next, resuming)
         world.loads[second]?.isAlone = false
         // The earlier part may be delivered with the rest if both are of one version.
@@ -443,7 +444,9 @@ final class HistoryRun {
         let number = Worker.backgroundSession
         if !worker.reports.read({ $0.reports.contains { $0.kind == .session && $0.session == number } }) {
             worker.tell(.makeBackgroundSession("history-\(slot)"))
-            _ = try await hearing(worker, "the background session is not made") { $0.kind == .session && $0.session == number }
+            _ = try await waitForReport(worker, "the background session is not made") {
+                $0.kind == .session && $0.session == number
+            }
         }
         return worker
     }
@@ -473,7 +476,7 @@ final class HistoryRun {
         }
         background[number] = BackgroundLoad(worker: slot, number: number)
         worker.tell(.load(order))
-        _ = try await hearing(worker, "load \(number) is not taken") { $0.kind == .begun && $0.load == number }
+        _ = try await waitForReport(worker, "load \(number) is not taken") { $0.kind == .begun && $0.load == number }
     }
 
     // MARK: The end
@@ -482,17 +485,19 @@ final class HistoryRun {
         show(.valid)
         for (number, load) in background.sorted(by: { $0.key < $1.key }) where load.ends == 0 {
             let worker = try await backgroundWorker(load.worker)
-            _ = try await hearing(worker, "background load \(number) has not ended", rule: .end, limit: .seconds(40)) {
+            _ = try await waitForReport(worker, "background load \(number) has not ended", rule: .end, limit: .seconds(40)) {
                 $0.kind == .end && $0.load == number
             }
         }
-        look()
+        inspect()
         for load in background.values where load.ends > 1 + load.kills {
             throw Fault(.end, "the end of background load \(load.number) was told \(load.ends) times, with \(load.kills) kills")
         }
         for (slot, worker) in workers.sorted(by: { $0.key < $1.key }) {
             worker.tell(.leave)
-            let report = try await hearing(worker, "the sessions of worker \(slot) do not end", rule: .end) { $0.kind == .left }
+            let report = try await waitForReport(worker, "the sessions of worker \(slot) do not end", rule: .end) {
+                $0.kind == .left
+            }
             if let open = report?.open, !open.isEmpty { throw Fault(.left, "worker \(slot) has open \(open)") }
         }
         place.signalDaemon(SIGTERM)

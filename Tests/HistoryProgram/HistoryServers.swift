@@ -141,7 +141,7 @@ final class HistoryServers: Sendable {
     }
 
     /// The messages that a server received from a load.
-    func heard(_ load: Int) -> [String] {
+    func received(_ load: Int) -> [String] {
         guard let (server, connection) = content.state.withLock({ $0.sockets[load] }) else { return [] }
         let frames = servers[server]?.frames(on: connection) ?? []
         return frames.filter { $0.opcode == 1 }.map { String(decoding: $0.payload, as: UTF8.self) }

@@ -143,7 +143,7 @@ final class Worker: Sendable {
                 .init(of: .init(port: $0.key), with: .init(port: $0.value))
             }
         }
-        if kind.principal != .nobody {
+        if kind.principal != .anonymous {
             configuration.httpAdditionalHeaders = ["Authorization": Self.basic(kind.principal.rawValue, kind.principal.password)]
         }
         if kind.hasProtocol { configuration.protocolClasses = [HistoryProtocol.self] }

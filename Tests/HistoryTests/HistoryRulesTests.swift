@@ -307,11 +307,11 @@ struct HistoryRulesTests {
     }
 
     @Test func `messages arrive in order and completely`() {
-        let messages: ([String]) -> [Fault.Rule] = { heard in
+        let messages: ([String]) -> [Fault.Rule] = { received in
             rules {
                 ($0.load.step.way, $0.load.kind.hasDelegate) = (.webSocket, false)
                 ($0.head.load, $0.report.status) = (Self.own, 101)
-                ($0.load.sent, $0.load.heard) = (["one", "two"], heard)
+                ($0.load.sent, $0.load.received) = (["one", "two"], received)
             }
         }
         #expect(messages(["one", "two"]) == [])
@@ -430,10 +430,10 @@ struct HistoryRulesTests {
     }
 
     @Test func `an uploaded file is stored as it was sent`() {
-        let stored: (String) -> [Fault.Rule] = { heard in
+        let stored: (String) -> [Fault.Rule] = { received in
             file {
                 $0.page = .send
-                ($0.load.sent, $0.load.heard, $0.report.body) = (["posted"], [heard], "")
+                ($0.load.sent, $0.load.received, $0.report.body) = (["posted"], [received], "")
             }
         }
         #expect(stored("posted") == [])

@@ -217,7 +217,7 @@ struct SpanTests {
         try Data("x".utf8).write(to: path)
         try await withSession {
             $0.tracer = tracer
-            $0.protocolClasses = [OwnProtocol.self]
+            $0.protocolClasses = [CustomProtocol.self]
         } test: { session in
             _ = try await session.data(from: try #require(URL(string: "data:,x")))
             _ = try await session.data(from: path)
@@ -260,7 +260,7 @@ struct SpanTests {
 }
 
 /// Loads URLs of its own scheme.
-private final class OwnProtocol: URLProtocol, @unchecked Sendable {
+private final class CustomProtocol: URLProtocol, @unchecked Sendable {
     // Sendable because it has no state.
     override class func canInit(with request: URLRequest) -> Bool { request.url?.scheme == "own" }
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }

@@ -30,13 +30,13 @@ struct PartsTests {
         var headers: [(String, String)] = []
         var cuts: Int?
         /// Ignores If-Range.
-        var isHeedless = false
+        var ignoresIfRange = false
 
         func reply(_ request: RecordedRequest) -> ScriptedReply {
             let tag = tag(request)
             let fields = (tag.map { [("ETag", $0)] } ?? []) + headers
             let range = request.header("Range")?.dropFirst("bytes=".count).split(separator: "-").compactMap { Int($0) }
-            guard let range, range.count == 2, isHeedless || request.header("If-Range") ?? tag == tag else {
+            guard let range, range.count == 2, ignoresIfRange || request.header("If-Range") ?? tag == tag else {
                 return .ok(content, fields)
             }
             let (first, last) = (range[0], min(range[1], content.count - 1))
@@ -80,7 +80,7 @@ struct PartsTests {
 
     @Test func `a server that does not keep to one version is asked over one connection`() async throws {
         let changing = Parts(tag: { $0.header("Range") == "bytes=0-0" ? "\"v1\"" : "\"v2\"" })
-        let mixed = Parts(tag: { $0.header("Range")?.hasSuffix("-374999") == true ? "\"v2\"" : "\"v1\"" }, isHeedless: true)
+        let mixed = Parts(tag: { $0.header("Range")?.hasSuffix("-374999") == true ? "\"v2\"" : "\"v1\"" }, ignoresIfRange: true)
         let changesOnce = Parts(tag: { $0.header("Range")?.hasSuffix("-374999") == true ? "\"v2\"" : "\"v1\"" })
         for (name, parts) in [
             ("weak", Parts(tag: { _ in "W/\"v1\"" })), ("none", Parts(tag: { _ in nil })), ("changing", changing),

@@ -42,15 +42,15 @@ import TransportMachines
             ].merging(answers) { $1 }
         }
 
-        mutating func tell(_ event: FTPMachine.Event) {
+        mutating func handle(_ event: FTPMachine.Event) {
             for action in machine.handle(event) { perform(action) }
         }
 
         mutating func reply(_ name: String) {
-            guard let text = answers[name] else { return tell(.controlEnded) }
+            guard let text = answers[name] else { return handle(.controlEnded) }
             var reader = FTPReplyReader()
             reader.append(Array((text + "\r\n").utf8))
-            while let reply = try? reader.next() { tell(.replied(reply)) }
+            while let reply = try? reader.next() { handle(.replied(reply)) }
         }
 
         mutating func perform(_ action: FTPMachine.Action) {
@@ -60,17 +60,17 @@ import TransportMachines
                 reply(command.verb)
             case .secure:
                 log.append("[tls]")
-                tell(.secured)
+                handle(.secured)
             case .findLogin(let refusal):
                 if refusal != nil { log.append("[refused]") }
-                tell(.login(user: Array(login.0.utf8), password: Array(login.1.utf8)))
+                handle(.login(user: Array(login.0.utf8), password: Array(login.1.utf8)))
             case .loggedIn: log.append("[in]")
             case .connect(let port):
                 log.append("[connect \(port)]")
-                tell(.connected)
+                handle(.connected)
             case .secureData:
                 log.append("[data tls]")
-                tell(.dataSecured)
+                handle(.dataSecured)
             case .begin(let beginning): log.append("[begin \(beginning.size ?? -1) \(beginning.offset)]")
             case .expectEnd: log.append("[expect]")
             case .end: log.append("[end]")
@@ -79,10 +79,10 @@ import TransportMachines
         }
 
         mutating func run(count: Int64 = 100) -> [String] {
-            tell(.opened(isIPv6: false))
+            handle(.opened(isIPv6: false))
             if !machine.isOver, log.last != "[tls]" || true { reply("greeting") }
             if log.last?.hasPrefix("[begin") == true {
-                tell(.dataEnded(count))
+                handle(.dataEnded(count))
                 if !machine.isOver { reply("end") }
             }
             return log
@@ -136,7 +136,7 @@ import TransportMachines
     @Test func `PASV is used if EPSV is unknown, and its address is ignored`() {
         #expect(run(Self.plan(), ["EPSV": "500 what"]).contains("[connect 258]"))
         var play = Play(Self.plan(), ["EPSV": "500 what"])
-        play.tell(.opened(isIPv6: true))
+        play.handle(.opened(isIPv6: true))
         play.reply("greeting")
         #expect(play.log.suffix(2) == ["EPSV", "[refused]"])
     }
@@ -171,7 +171,7 @@ import TransportMachines
     @Test func `a missing final reply counts as a lost connection`() {
         var play = Play(Self.plan(), ["end": "150 still"])
         #expect(play.run().last == "[begin 100 0]")
-        play.tell(.controlEnded)
+        play.handle(.controlEnded)
         #expect(play.log.last == "[lost]")
     }
 
@@ -179,13 +179,13 @@ import TransportMachines
     func `data in flight is delivered before a lost connection is reported`(_ event: FTPMachine.Event) {
         for loss in [FTPMachine.Event.replied(FTPReply(code: 426, text: "cut")), .controlEnded] {
             var play = Play(Self.plan())
-            play.tell(.opened(isIPv6: false))
+            play.handle(.opened(isIPv6: false))
             play.reply("greeting")
-            play.tell(loss)
+            play.handle(loss)
             #expect(play.log.last == "[expect]")
-            play.tell(event)
+            play.handle(event)
             #expect(play.log.last == "[lost]" || event == .dataFailed)
-            play.tell(.waitTimedOut)
+            play.handle(.waitTimedOut)
             #expect(play.log.last == "[lost]")
         }
     }
@@ -202,7 +202,7 @@ import TransportMachines
 
     @Test func `endless final replies fail the load`() {
         var play = Play(Self.plan())
-        play.tell(.opened(isIPv6: false))
+        play.handle(.opened(isIPv6: false))
         play.reply("greeting")
         play.reply("end")
         #expect(play.log.last == "[begin 100 0]")
@@ -212,10 +212,10 @@ import TransportMachines
 
     @Test func `the control connection may close after the final reply`() {
         var play = Play(Self.plan(), ["RETR": "150 here\r\n226 done"])
-        play.tell(.opened(isIPv6: false))
+        play.handle(.opened(isIPv6: false))
         play.reply("greeting")
-        play.tell(.controlEnded)
-        play.tell(.dataEnded(100))
+        play.handle(.controlEnded)
+        play.handle(.dataEnded(100))
         #expect(play.log.last == "[end]")
     }
 

@@ -143,7 +143,7 @@ import TransportMachines
         var file = FileSinkMachine(written: 0)
         if numbers.next(below: 2) == 0 { file.keepWhenFull() }
         var (threads, hasPump, closings, isAborted, isDue) = (0, false, 0, false, false)
-        func happens(_ event: Event) -> Step {
+        func send(_ event: Event) -> Step {
             let step = file.handle(event)
             if step == .start {
                 threads += 1
@@ -151,19 +151,19 @@ import TransportMachines
             }
             return step
         }
-        func threadLooks() {
-            let step = happens(.threadIsFree)
+        func runThread() {
+            let step = send(.threadIsFree)
             switch step {
             case .write:
                 #expect(!hasPump && closings == 0 && file.outstanding > 0)
                 let size = file.outstanding
                 let isCut = numbers.next(below: 8) == 0
-                if isCut { _ = happens(.failed(isFull: numbers.next(below: 2) == 0)) }
-                _ = happens(.wrote(isCut ? 1 : Int64(size), of: size))
+                if isCut { _ = send(.failed(isFull: numbers.next(below: 2) == 0)) }
+                _ = send(.wrote(isCut ? 1 : Int64(size), of: size))
             case .close:
                 #expect(!hasPump)
                 (closings, isDue) = (closings + 1, false)
-                if numbers.next(below: 8) == 0 { _ = happens(.failed(isFull: false)) }
+                if numbers.next(below: 8) == 0 { _ = send(.failed(isFull: false)) }
             case .discard(let isOpen):
                 #expect(!hasPump)
                 if isOpen { closings += 1 }
@@ -175,33 +175,33 @@ import TransportMachines
         }
         for _ in 0..<60 {
             switch numbers.next(below: 10) {
-            case 0, 1, 2: _ = happens(.queued(numbers.next(below: 2 * Self.batch)))
-            case 3: _ = happens(.flush)
+            case 0, 1, 2: _ = send(.queued(numbers.next(below: 2 * Self.batch)))
+            case 3: _ = send(.flush)
             case 4 where numbers.next(below: 3) == 0:
                 isDue = true
-                _ = happens(.end(numbers.next(below: 2) == 0 ? .close : .keep))
+                _ = send(.end(numbers.next(below: 2) == 0 ? .close : .keep))
             case 5 where numbers.next(below: 8) == 0:
                 isAborted = true
-                _ = happens(.abort)
+                _ = send(.abort)
             // As callers do: a flush, without the end of the file.
             case 6 where !hasPump && !isDue && file.isOpen && !isAborted:
                 hasPump = true
-                _ = happens(.pumpEntered)
+                _ = send(.pumpEntered)
             case 7 where hasPump:
                 hasPump = false
-                _ = happens(.pumpLeft)
-            default: if threads > 0 { threadLooks() }
+                _ = send(.pumpLeft)
+            default: if threads > 0 { runThread() }
             }
         }
         if hasPump {
             hasPump = false
-            _ = happens(.pumpLeft)
+            _ = send(.pumpLeft)
         }
-        while threads > 0 { threadLooks() }
+        while threads > 0 { runThread() }
         #expect(!isDue)
         #expect(file.isGone || !isAborted)
-        _ = happens(.abort)
-        while threads > 0 { threadLooks() }
+        _ = send(.abort)
+        while threads > 0 { runThread() }
         #expect(closings == 1 && file.isGone && !file.isOpen)
     }
 }

@@ -16,7 +16,7 @@ private let second: Int64 = 1_000_000_000
 @Suite struct LivenessMachineTests {
     private typealias Action = LivenessMachine.Action
 
-    private enum Happening {
+    private enum Input {
         case event(LivenessMachine.Event)
         case read
         case sent
@@ -26,7 +26,7 @@ private let second: Int64 = 1_000_000_000
     private static let rest = Action.startTimer(1, after: 4 * second)
 
     /// Events with their time in seconds, and the expected actions; the connection began at 100 s.
-    private static let rows: [(name: String, history: [(at: Int64, Happening, [Action])])] = [
+    private static let rows: [(name: String, history: [(at: Int64, Input, [Action])])] = [
         ("a request after a short silence sends no ping", [(110, .event(.requestBegan), [])]),
         (
             "a request after a long silence sends a ping, and later ones do not",
@@ -91,14 +91,14 @@ private let second: Int64 = 1_000_000_000
     @Test(arguments: rows.indices) func `a silent connection is pinged, doubted and closed`(index: Int) {
         let (name, history) = Self.rows[index]
         var liveness = LivenessMachine(now: 100 * second)
-        for (at, happening, actions) in history {
+        for (at, input, actions) in history {
             var found: [Action] = []
-            switch happening {
+            switch input {
             case .event(let event): found = liveness.handle(event, now: at * second)
             case .read: found = liveness.read(now: at * second)
             case .sent: liveness.sentContent(now: at * second)
             }
-            #expect(found == actions, "\(name): \(happening) at \(at)")
+            #expect(found == actions, "\(name): \(input) at \(at)")
         }
     }
 

@@ -180,18 +180,18 @@ private let second: Int64 = 1_000_000_000
             var machine = machine(threads: Int.random(in: 1...6, using: &random), line: 12, memory: 3)
             var waiting: Set<Int> = []
             var running: [Machine.Question] = []
-            var heldUp: Set<Int> = []
+            var heldCallers: Set<Int> = []
             func perform(_ actions: [Machine.Action], _ step: Int) {
                 for action in actions {
                     switch action {
                     case .lookUp(let question):
                         #expect(!running.contains(question), "seed \(seed), step \(step)")
                         running.append(question)
-                    case .waits(let caller): #expect(heldUp.insert(caller).inserted, "seed \(seed), step \(step)")
+                    case .waits(let caller): #expect(heldCallers.insert(caller).inserted, "seed \(seed), step \(step)")
                     case .began(let callers):
-                        for caller in callers { #expect(heldUp.remove(caller) != nil, "seed \(seed), step \(step)") }
+                        for caller in callers { #expect(heldCallers.remove(caller) != nil, "seed \(seed), step \(step)") }
                     case .answer(let callers, _):
-                        #expect(heldUp.isDisjoint(with: callers), "seed \(seed), step \(step)")
+                        #expect(heldCallers.isDisjoint(with: callers), "seed \(seed), step \(step)")
                         for caller in callers { #expect(waiting.remove(caller) != nil, "seed \(seed), step \(step)") }
                     case .refuse(let caller): #expect(waiting.remove(caller) != nil, "seed \(seed), step \(step)")
                     }
@@ -210,7 +210,7 @@ private let second: Int64 = 1_000_000_000
                 case 3:
                     guard let caller = waiting.sorted().randomElement(using: &random) else { break }
                     waiting.remove(caller)
-                    heldUp.remove(caller)
+                    heldCallers.remove(caller)
                     perform(machine.handle(.left(caller), now: now), step)
                 default:
                     guard !running.isEmpty else { break }

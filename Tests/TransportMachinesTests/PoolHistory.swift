@@ -16,7 +16,7 @@ struct PoolHistory {
         var origin: OriginID
         var stage: Stage
     }
-    private struct Wish {
+    private struct WaitingLease {
         var lease: LeaseID
         var origin: OriginID
         var priority: Float
@@ -31,7 +31,7 @@ struct PoolHistory {
     private let limit: Int
     private var pool: PoolMachine
     private var sockets: [Int: Socket] = [:]
-    private var wishes: [Wish] = []
+    private var waitingLeases: [WaitingLease] = []
     private var answered: Set<Int> = []
     private var timerDue: Int64?
     private var now: Int64 = 0
@@ -64,7 +64,7 @@ struct PoolHistory {
             if pool.handle(.capacityGranted) != [.returnCapacity] { faults.append("kept room after the end") }
         }
         if !sockets.isEmpty { faults.append("sockets leaked: \(sockets)") }
-        if !wishes.isEmpty { faults.append("leases neither granted nor refused: \(wishes)") }
+        if !waitingLeases.isEmpty { faults.append("leases neither granted nor refused: \(waitingLeases)") }
         if answered.count != leaseCount { faults.append("\(leaseCount) leases, \(answered.count) answers") }
         if timerDue != nil { faults.append("the timer still runs") }
         if !pool.isEmpty { faults.append("the pool is not empty") }
@@ -81,10 +81,10 @@ struct PoolHistory {
             return send(.capacityGranted)
         }
         switch Int.random(in: 0..<20, using: &random) {
-        case 0..<6: want()
+        case 0..<6: requestLease()
         case 6: withdraw()
         case 7:
-            guard let index = wishes.indices.randomElement(using: &random) else { return }
+            guard let index = waitingLeases.indices.randomElement(using: &random) else { return }
             reprioritize(index, to: [0.1, 0.5, 0.9].randomElement(using: &random) ?? 0.5)
         case 8..<12:
             guard let number = anySocket(.dialing) else { return }
@@ -132,36 +132,36 @@ struct PoolHistory {
 
     /// A question is asked for a waiting lease; it ends with the last one.
     private mutating func endQuestions() {
-        for origin in [OriginID(0), OriginID(1)] where !wishes.contains(where: { $0.origin == origin }) {
+        for origin in [OriginID(0), OriginID(1)] where !waitingLeases.contains(where: { $0.origin == origin }) {
             while questions[origin, default: 0] > 0 { answerQuestion(origin) }
         }
     }
 
-    private mutating func want() {
+    private mutating func requestLease() {
         let lease = LeaseID(leaseCount)
         let origin = OriginID(Int.random(in: 0..<2, using: &random))
         let priority: Float = [0.1, 0.5, 0.5, 0.9].randomElement(using: &random) ?? 0.5
         leaseCount += 1
         turn += 1
         let onlyNew = Int.random(in: 0..<8, using: &random) == 0
-        wishes.append(Wish(lease: lease, origin: origin, priority: priority, onlyNew: onlyNew, turn: turn))
+        waitingLeases.append(WaitingLease(lease: lease, origin: origin, priority: priority, onlyNew: onlyNew, turn: turn))
         send(.wanted(lease, origin, priority: priority, onlyNew: onlyNew))
     }
 
     private mutating func withdraw() {
-        guard let index = wishes.indices.randomElement(using: &random) else { return }
-        let lease = wishes.remove(at: index).lease
+        guard let index = waitingLeases.indices.randomElement(using: &random) else { return }
+        let lease = waitingLeases.remove(at: index).lease
         answered.insert(lease.number)
         send(.withdrawn(lease))
     }
 
     private mutating func reprioritize(_ index: Int, to priority: Float) {
-        if wishes[index].priority != priority {
+        if waitingLeases[index].priority != priority {
             turn += 1
-            wishes[index].priority = priority
-            wishes[index].turn = turn
+            waitingLeases[index].priority = priority
+            waitingLeases[index].turn = turn
         }
-        send(.reprioritized(wishes[index].lease, priority))
+        send(.reprioritized(waitingLeases[index].lease, priority))
     }
 
     /// Events for connections and leases that are gone must have no effect.
@@ -198,11 +198,11 @@ struct PoolHistory {
             sockets[connection.number] = Socket(origin: origin, stage: .dialing)
         case .grant(let lease, let connection, let reused): grant(lease, connection, reused: reused)
         case .refuse(let lease, _):
-            guard let index = wishes.firstIndex(where: { $0.lease == lease }) else {
+            guard let index = waitingLeases.firstIndex(where: { $0.lease == lease }) else {
                 faults.append("refused a lease that does not wait")
                 return
             }
-            served(wishes.remove(at: index))
+            served(waitingLeases.remove(at: index))
             if !answered.insert(lease.number).inserted { faults.append("answered twice") }
         case .cancelDial(let connection):
             if sockets.removeValue(forKey: connection.number)?.stage != .dialing { faults.append("cancelled an open one") }
@@ -226,32 +226,34 @@ struct PoolHistory {
         }
     }
 
-    private mutating func served(_ wish: Wish) {
-        let others = wishes.filter { $0.origin == wish.origin }
-        let isHighest = !others.contains { $0.priority > wish.priority }
-        runs[wish.origin] = isHighest && others.contains { $0.priority < wish.priority } ? runs[wish.origin, default: 0] + 1 : 0
+    private mutating func served(_ waitingLease: WaitingLease) {
+        let others = waitingLeases.filter { $0.origin == waitingLease.origin }
+        let isHighest = !others.contains { $0.priority > waitingLease.priority }
+        runs[waitingLease.origin] =
+            isHighest && others.contains { $0.priority < waitingLease.priority } ? runs[waitingLease.origin, default: 0] + 1 : 0
     }
 
     private mutating func grant(_ lease: LeaseID, _ connection: ConnectionID, reused: Bool) {
-        guard let index = wishes.firstIndex(where: { $0.lease == lease }) else {
+        guard let index = waitingLeases.firstIndex(where: { $0.lease == lease }) else {
             faults.append("granted to a lease that does not wait")
             return
         }
-        let wish = wishes.remove(at: index)
+        let waitingLease = waitingLeases.remove(at: index)
         if !answered.insert(lease.number).inserted { faults.append("answered twice") }
-        let others = wishes.filter { $0.origin == wish.origin }
+        let others = waitingLeases.filter { $0.origin == waitingLease.origin }
         // The first lease behind those of the highest priority has its turn after seven of them.
         let highest = others.map(\.priority).max() ?? 0
         let isPatient =
-            runs[wish.origin, default: 0] >= 7 && wish.priority < highest
-            && !others.contains { $0.priority < highest && $0.turn < wish.turn }
+            runs[waitingLease.origin, default: 0] >= 7 && waitingLease.priority < highest
+            && !others.contains { $0.priority < highest && $0.turn < waitingLease.turn }
         let isOvertaking = others.contains {
-            $0.priority > wish.priority && !isPatient || $0.priority == wish.priority && $0.turn < wish.turn
+            $0.priority > waitingLease.priority && !isPatient
+                || $0.priority == waitingLease.priority && $0.turn < waitingLease.turn
         }
-        served(wish)
-        if reused, wish.onlyNew { faults.append("granted an old connection for a new one") }
+        served(waitingLease)
+        if reused, waitingLease.onlyNew { faults.append("granted an old connection for a new one") }
         if isOvertaking { faults.append("\(lease) was not first in the queue") }
-        if sockets[connection.number]?.stage != .idle || sockets[connection.number]?.origin != wish.origin {
+        if sockets[connection.number]?.stage != .idle || sockets[connection.number]?.origin != waitingLease.origin {
             faults.append("granted a connection that is not free for it")
         }
         sockets[connection.number]?.stage = .leased
@@ -260,11 +262,11 @@ struct PoolHistory {
     private mutating func checkRules() {
         for origin in [OriginID(0), OriginID(1)] {
             let own = sockets.values.filter { $0.origin == origin }
-            let waiting = wishes.count { $0.origin == origin }
+            let waiting = waitingLeases.count { $0.origin == origin }
             let dials = own.count { $0.stage == .dialing }
             if own.count > limit { faults.append("above the limit") }
             if waiting > 0, own.contains(where: { $0.stage == .idle }) { faults.append("a lease waits beside an idle one") }
-            let standing = connecting.count { lease in wishes.contains { $0.lease == lease && $0.origin == origin } }
+            let standing = connecting.count { lease in waitingLeases.contains { $0.lease == lease && $0.origin == origin } }
             if standing != (questions[origin, default: 0] > 0 ? 0 : min(dials, waiting)) {
                 faults.append("\(standing) of \(waiting) are connecting by \(dials) dials")
             }

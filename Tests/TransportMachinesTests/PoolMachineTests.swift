@@ -16,10 +16,10 @@ private let otherOrigin = OriginID(2)
 @Suite struct PoolMachineTests {
     @Test func `a connection is dialled, granted when open, and granted again when released`() {
         var pool = PoolMachine(maximumPerHost: 2)
-        #expect(pool.want(1) == [.dial(ConnectionID(0), origin)])
+        #expect(pool.requestLease(1) == [.dial(ConnectionID(0), origin)])
         #expect(pool.send(.opened(ConnectionID(0))) == [.grant(LeaseID(1), ConnectionID(0), reused: false)])
         #expect(pool.release(0) == [.startTimer(after: 60 * second)])
-        #expect(pool.want(2) == [.grant(LeaseID(2), ConnectionID(0), reused: true)])
+        #expect(pool.requestLease(2) == [.grant(LeaseID(2), ConnectionID(0), reused: true)])
         #expect(pool.release(0, now: 5) == [])
     }
 
@@ -40,15 +40,15 @@ private let otherOrigin = OriginID(2)
         pool.lease(1, 2)
         _ = pool.release(1)
         _ = pool.release(0)
-        #expect(pool.want(3) == [.grant(LeaseID(3), ConnectionID(0), reused: true)])
-        #expect(pool.want(4) == [.grant(LeaseID(4), ConnectionID(1), reused: true)])
+        #expect(pool.requestLease(3) == [.grant(LeaseID(3), ConnectionID(0), reused: true)])
+        #expect(pool.requestLease(4) == [.grant(LeaseID(4), ConnectionID(1), reused: true)])
     }
 
     @Test func `above the limit leases wait by priority, then in order`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         for (lease, priority) in [(2, 0.5), (3, 0.5), (4, 1.0), (5, 0.1)] as [(Int, Float)] {
-            #expect(pool.want(lease, priority: priority) == [])
+            #expect(pool.requestLease(lease, priority: priority) == [])
         }
         #expect(pool.send(.reprioritized(LeaseID(5), 0.75)) == [])
         for lease in [4, 5, 2, 3] {
@@ -59,8 +59,8 @@ private let otherOrigin = OriginID(2)
     @Test func `a priority that is not a number counts as the default`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
-        _ = pool.want(2, priority: 0.4)
-        _ = pool.want(3, priority: .nan)
+        _ = pool.requestLease(2, priority: 0.4)
+        _ = pool.requestLease(3, priority: .nan)
         #expect(pool.release(0) == [.grant(LeaseID(3), ConnectionID(0), reused: true)])
     }
 
@@ -74,7 +74,7 @@ private let otherOrigin = OriginID(2)
     @Test func `a connection that is not reusable is closed, and another dialled for the next lease`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
-        _ = pool.want(2)
+        _ = pool.requestLease(2)
         #expect(pool.release(0, reusable: false) == [.close(ConnectionID(0)), .dial(ConnectionID(1), origin)])
         #expect(pool.send(.closed(ConnectionID(0))) == [])
     }
@@ -82,14 +82,14 @@ private let otherOrigin = OriginID(2)
     @Test func `a dial replaces a leased connection that closes`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
-        _ = pool.want(2)
+        _ = pool.requestLease(2)
         #expect(pool.send(.closed(ConnectionID(0))) == [.dial(ConnectionID(1), origin)])
         #expect(pool.release(0) == [])
     }
 
     @Test func `a failed dial refuses one lease, and the others keep their dials`() {
         var pool = PoolMachine(maximumPerHost: 2)
-        for lease in 1...3 { _ = pool.want(lease) }
+        for lease in 1...3 { _ = pool.requestLease(lease) }
         #expect(
             pool.send(.dialFailed(ConnectionID(0)))
                 == [.refuse(LeaseID(1), failedDial: ConnectionID(0)), .dial(ConnectionID(2), origin)]
@@ -100,14 +100,14 @@ private let otherOrigin = OriginID(2)
 
     @Test func `a dial that is reported closed counts as failed`() {
         var pool = PoolMachine(maximumPerHost: 1)
-        _ = pool.want(1)
+        _ = pool.requestLease(1)
         #expect(pool.send(.closed(ConnectionID(0))) == [.refuse(LeaseID(1), failedDial: ConnectionID(0))])
     }
 
     @Test func `requesting a lease twice has no further effect`() {
         var pool = PoolMachine(maximumPerHost: 2)
-        _ = pool.want(1)
-        #expect(pool.want(1) == [])
+        _ = pool.requestLease(1)
+        #expect(pool.requestLease(1) == [])
         #expect(pool.send(.reprioritized(LeaseID(1), 0.5)) == [])
         #expect(pool.send(.reprioritized(LeaseID(2), 0.5)) == [])
         #expect(pool.send(.withdrawn(LeaseID(1))) == [.cancelDial(ConnectionID(0))])
@@ -116,23 +116,23 @@ private let otherOrigin = OriginID(2)
     @Test func `the dial of a lease served otherwise continues for the next`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1)
-        #expect(pool.want(2) == [.dial(ConnectionID(1), origin)])
+        #expect(pool.requestLease(2) == [.dial(ConnectionID(1), origin)])
         #expect(pool.release(0) == [.grant(LeaseID(2), ConnectionID(0), reused: true)])
         #expect(pool.send(.opened(ConnectionID(1))) == [.startTimer(after: 60 * second)])
-        #expect(pool.want(3) == [.grant(LeaseID(3), ConnectionID(1), reused: true)])
+        #expect(pool.requestLease(3) == [.grant(LeaseID(3), ConnectionID(1), reused: true)])
     }
 
     @Test func `a dial that fails after its lease was served refuses no lease`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1)
-        _ = pool.want(2)
+        _ = pool.requestLease(2)
         _ = pool.release(0)
         #expect(pool.send(.dialFailed(ConnectionID(1))) == [])
     }
 
     @Test func `withdrawing cancels the newest dial unless a lease needs it`() {
         var pool = PoolMachine(maximumPerHost: 2)
-        for lease in 1...3 { _ = pool.want(lease) }
+        for lease in 1...3 { _ = pool.requestLease(lease) }
         #expect(pool.send(.withdrawn(LeaseID(1))) == [])
         #expect(pool.send(.withdrawn(LeaseID(2))) == [.cancelDial(ConnectionID(1))])
         #expect(pool.send(.withdrawn(LeaseID(2))) == [])
@@ -149,14 +149,14 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(2, now: 60 * second - 1) == [])
         #expect(pool.send(.timer(now: 60 * second)) == [.close(ConnectionID(0)), .startTimer(after: 20 * second)])
         #expect(pool.send(.timer(now: 80 * second)) == [.close(ConnectionID(1)), .startTimer(after: 40 * second - 1)])
-        #expect(pool.want(4) == [.grant(LeaseID(4), ConnectionID(2), reused: true)])
+        #expect(pool.requestLease(4) == [.grant(LeaseID(4), ConnectionID(2), reused: true)])
         #expect(pool.send(.timer(now: 130 * second)) == [])
     }
 
     @Test func `a connection opened without a lease is idle from the next sweep`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1)
-        _ = pool.want(2)
+        _ = pool.requestLease(2)
         _ = pool.release(0)
         _ = pool.send(.opened(ConnectionID(1)))
         #expect(pool.send(.timer(now: 100 * second)) == [.startTimer(after: 60 * second)])
@@ -168,11 +168,11 @@ private let otherOrigin = OriginID(2)
         pool.lease(1, 2)
         #expect(pool.release(0, now: 0, keepAlive: 600 * second) == [.startTimer(after: 60 * second)])
         #expect(pool.release(1, now: second, keepAlive: 5 * second) == [.startTimer(after: 5 * second)])
-        #expect(pool.want(3) == [.grant(LeaseID(3), ConnectionID(1), reused: true)])
+        #expect(pool.requestLease(3) == [.grant(LeaseID(3), ConnectionID(1), reused: true)])
         #expect(pool.release(1, now: 2 * second, keepAlive: 5 * second) == [])
         #expect(pool.send(.timer(now: 6 * second)) == [.startTimer(after: second)])
         #expect(pool.send(.timer(now: 7 * second)) == [.close(ConnectionID(1)), .startTimer(after: 53 * second)])
-        #expect(pool.want(4) == [.grant(LeaseID(4), ConnectionID(0), reused: true)])
+        #expect(pool.requestLease(4) == [.grant(LeaseID(4), ConnectionID(0), reused: true)])
         #expect(pool.release(0, now: 8 * second, keepAlive: 0) == [.close(ConnectionID(0))])
     }
 
@@ -180,7 +180,7 @@ private let otherOrigin = OriginID(2)
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         #expect(pool.release(0, now: 0, keepAlive: second / 2) == [.startTimer(after: second)])
-        _ = pool.want(2)
+        _ = pool.requestLease(2)
         #expect(pool.release(0, now: 100, keepAlive: second / 2) == [])
     }
 
@@ -190,21 +190,21 @@ private let otherOrigin = OriginID(2)
         _ = pool.release(0)
         _ = pool.release(1)
         #expect(
-            pool.want(4, onlyNew: true)
+            pool.requestLease(4, onlyNew: true)
                 == [.close(ConnectionID(0)), .close(ConnectionID(1)), .dial(ConnectionID(3), origin)]
         )
         #expect(pool.release(2) == [.close(ConnectionID(2))])
         #expect(pool.send(.opened(ConnectionID(3))) == [.grant(LeaseID(4), ConnectionID(3), reused: false)])
         #expect(pool.release(3) == [])
-        #expect(pool.want(5) == [.grant(LeaseID(5), ConnectionID(3), reused: true)])
+        #expect(pool.requestLease(5) == [.grant(LeaseID(5), ConnectionID(3), reused: true)])
     }
 
     @Test func `at the limit a released connection is replaced by a new one`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
-        #expect(pool.want(2) == [])
-        #expect(pool.want(3, onlyNew: true) == [])
-        #expect(pool.want(4) == [])
+        #expect(pool.requestLease(2) == [])
+        #expect(pool.requestLease(3, onlyNew: true) == [])
+        #expect(pool.requestLease(4) == [])
         #expect(pool.send(.reprioritized(LeaseID(3), 0.75)) == [])
         #expect(pool.release(0) == [.close(ConnectionID(0)), .dial(ConnectionID(1), origin)])
         #expect(pool.send(.opened(ConnectionID(1))) == [.grant(LeaseID(3), ConnectionID(1), reused: false)])
@@ -233,7 +233,7 @@ private let otherOrigin = OriginID(2)
         var pool = PoolMachine(maximumPerHost: 3)
         pool.lease(1, 2)
         _ = pool.release(0)
-        _ = pool.want(3)
+        _ = pool.requestLease(3)
         _ = pool.release(0)
         #expect(pool.send(.closeIdle) == [.close(ConnectionID(0)), .stopTimer])
         #expect(pool.release(1) == [.close(ConnectionID(1))])
@@ -250,7 +250,7 @@ private let otherOrigin = OriginID(2)
                 == [.refuse(LeaseID(3), failedDial: nil), .cancelDial(ConnectionID(2)), .close(ConnectionID(0)), .stopTimer]
         )
         #expect(pool.send(.shutdown) == [])
-        #expect(pool.want(4) == [.refuse(LeaseID(4), failedDial: nil)])
+        #expect(pool.requestLease(4) == [.refuse(LeaseID(4), failedDial: nil)])
         #expect(pool.send(.opened(ConnectionID(2))) == [])
         #expect(pool.send(.dialFailed(ConnectionID(2))) == [])
         #expect(pool.send(.withdrawn(LeaseID(3))) == [])
@@ -263,12 +263,12 @@ private let otherOrigin = OriginID(2)
     @Test func `low priority is served despite a steady flow of higher ones`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(0)
-        _ = pool.want(1000, priority: 0.25)
-        _ = pool.want(1001, priority: 0)
-        for lease in 1...2 { _ = pool.want(lease, priority: 0.75) }
+        _ = pool.requestLease(1000, priority: 0.25)
+        _ = pool.requestLease(1001, priority: 0)
+        for lease in 1...2 { _ = pool.requestLease(lease, priority: 0.75) }
         var served: [Int] = []
         for lease in 3...20 {
-            _ = pool.want(lease, priority: 0.75)
+            _ = pool.requestLease(lease, priority: 0.75)
             for case .grant(let lease, _, _) in pool.release(0) { served.append(lease.number) }
         }
         #expect(served == [1, 2, 3, 4, 5, 6, 7, 1000, 8, 9, 10, 11, 12, 13, 14, 1001, 15, 16])
@@ -292,7 +292,7 @@ private let otherOrigin = OriginID(2)
 
     @Test func `the next lease in the queue connects instead of a suspended one`() {
         var pool = PoolMachine(maximumPerHost: 1)
-        for lease in 1...3 { _ = pool.want(lease) }
+        for lease in 1...3 { _ = pool.requestLease(lease) }
         #expect(pool.connecting(.suspended(LeaseID(1), true)) == [.paused(LeaseID(1)), .connecting(LeaseID(2))])
         #expect(pool.connecting(.suspended(LeaseID(1), true)) == [])
         #expect(pool.connecting(.suspended(LeaseID(9), true)) == [])
@@ -320,13 +320,13 @@ private let otherOrigin = OriginID(2)
 
     @Test func `a dial starts when there is capacity, and origins take turns`() {
         var pool = PoolMachine(maximumPerHost: 6, requestsCapacity: true)
-        #expect(pool.want(1) == [.requestCapacity])
-        #expect(pool.want(2) == [])
+        #expect(pool.requestLease(1) == [.requestCapacity])
+        #expect(pool.requestLease(2) == [])
         #expect(pool.send(.wanted(LeaseID(3), otherOrigin, priority: 0.5)) == [])
         #expect(pool.send(.capacityGranted) == [.dial(ConnectionID(0), origin), .requestCapacity])
         #expect(pool.send(.capacityGranted) == [.dial(ConnectionID(1), otherOrigin), .requestCapacity])
         #expect(pool.send(.capacityGranted) == [.dial(ConnectionID(2), origin)])
-        #expect(pool.want(4) == [.requestCapacity])
+        #expect(pool.requestLease(4) == [.requestCapacity])
         #expect(pool.send(.withdrawn(LeaseID(4))) == [])
         #expect(pool.send(.capacityGranted) == [.returnCapacity])
     }
@@ -347,7 +347,7 @@ private let otherOrigin = OriginID(2)
 
     @Test func `a dial that found no capacity is requested again`() {
         var pool = PoolMachine(maximumPerHost: 1, requestsCapacity: true)
-        _ = pool.want(1)
+        _ = pool.requestLease(1)
         _ = pool.send(.capacityGranted)
         #expect(pool.send(.dialHadNoDescriptor(ConnectionID(0))) == [.requestCapacity])
         #expect(pool.send(.capacityGranted) == [.dial(ConnectionID(1), origin)])
@@ -363,7 +363,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.idleSince == second)
         #expect(pool.send(.capacityNeeded) == [.close(ConnectionID(1))])
         #expect(pool.idleSince == 2 * second)
-        _ = pool.want(4)
+        _ = pool.requestLease(4)
         #expect(pool.send(.capacityNeeded) == [.close(ConnectionID(0))])
         #expect(pool.idleSince == nil)
         #expect(pool.send(.capacityNeeded) == [])
@@ -372,7 +372,7 @@ private let otherOrigin = OriginID(2)
     @Test func `ten thousand leases wait and are served in order`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(0)
-        for lease in 1...10_000 { _ = pool.want(lease) }
+        for lease in 1...10_000 { _ = pool.requestLease(lease) }
         for lease in 1...10_000 where lease % 3 != 0 { _ = pool.send(.withdrawn(LeaseID(lease))) }
         for lease in 1...10_000 where lease % 3 == 0 {
             #expect(pool.release(0) == [.grant(LeaseID(lease), ConnectionID(0), reused: true)])
@@ -414,7 +414,7 @@ extension PoolMachine {
         }
     }
 
-    fileprivate mutating func want(_ lease: Int, priority: Float = 0.5, onlyNew: Bool = false) -> [Action] {
+    fileprivate mutating func requestLease(_ lease: Int, priority: Float = 0.5, onlyNew: Bool = false) -> [Action] {
         send(.wanted(LeaseID(lease), origin, priority: priority, onlyNew: onlyNew))
     }
 
@@ -427,7 +427,7 @@ extension PoolMachine {
     /// Leases new connections, starting with number 0.
     fileprivate mutating func lease(_ leases: Int...) {
         for lease in leases {
-            for case .dial(let connection, _) in want(lease) { _ = send(.opened(connection)) }
+            for case .dial(let connection, _) in requestLease(lease) { _ = send(.opened(connection)) }
         }
     }
 }

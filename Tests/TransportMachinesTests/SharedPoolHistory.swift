@@ -44,11 +44,11 @@ struct SharedPoolHistory {
     private var pool: PoolMachine
     private var sockets: [Int: Socket] = [:]
     /// The waiting leases and their origins.
-    private var wishes: [LeaseID: OriginID] = [:]
+    private var waitingLeases: [LeaseID: OriginID] = [:]
     private var answered: Set<LeaseID> = []
     /// The origins whose queues are watched, and those that may have had a reason for a second connection.
     private var watched: Set<OriginID> = []
-    private var excused: Set<OriginID> = []
+    private var exemptOrigins: Set<OriginID> = []
     private(set) var seconds = 0
     private var leaseCount = 0
     private var timerDue: Int64?
@@ -68,7 +68,7 @@ struct SharedPoolHistory {
             while let socket = sockets[number], socket.leaseCount > 0 { release(number, reusable: Bool.random(using: &random)) }
         }
         if !sockets.isEmpty { faults.append("sockets leaked: \(sockets)") }
-        if !wishes.isEmpty { faults.append("leases neither granted nor refused: \(wishes)") }
+        if !waitingLeases.isEmpty { faults.append("leases neither granted nor refused: \(waitingLeases)") }
         if answered.count != leaseCount { faults.append("\(leaseCount) leases, \(answered.count) answers") }
         if timerDue != nil { faults.append("the timer still runs") }
         if !pool.isEmpty { faults.append("the pool is not empty") }
@@ -84,14 +84,14 @@ struct SharedPoolHistory {
         case 20:
             guard let origin = watched.min(by: { $0.number < $1.number }) else { return }
             watched.remove(origin)
-            excused.insert(origin)
+            exemptOrigins.insert(origin)
             send(.queueCheckIsDue(origin))
         case 21:
             guard let number = any({ $0.isShared && !$0.isRetired }), let origin = sockets[number]?.origin else { return }
-            excused.insert(origin)
+            exemptOrigins.insert(origin)
             send(.isDoubtful(ConnectionID(number)))
-        case 0..<7: want()
-        case 7: if let lease = wishes.keys.min(by: { $0.number < $1.number }) { withdraw(lease) }
+        case 0..<7: requestLease()
+        case 7: if let lease = waitingLeases.keys.min(by: { $0.number < $1.number }) { withdraw(lease) }
         case 8..<11: if let number = any({ $0.isDial }) { open(number) }
         case 11:
             guard let number = any({ $0.isDial }) else { return }
@@ -123,18 +123,18 @@ struct SharedPoolHistory {
         }
     }
 
-    private mutating func want() {
+    private mutating func requestLease() {
         let lease = LeaseID(leaseCount)
         leaseCount += 1
         let origin = OriginID(Int.random(in: 0..<2, using: &random))
-        wishes[lease] = origin
+        waitingLeases[lease] = origin
         let priority: Float = Bool.random(using: &random) ? 0.5 : 0.9
         let onlyNew = Int.random(in: 0..<8, using: &random) == 0
         send(.wanted(lease, origin, priority: priority, onlyNew: onlyNew, mayBeShared: true))
     }
 
     private mutating func withdraw(_ lease: LeaseID) {
-        wishes[lease] = nil
+        waitingLeases[lease] = nil
         answered.insert(lease)
         send(.withdrawn(lease))
     }
@@ -174,7 +174,9 @@ struct SharedPoolHistory {
         case .queueIsBlocked(let origin): watched.insert(origin)
         case .grant(let lease, let id, _): grant(lease, id)
         case .refuse(let lease, _):
-            if wishes.removeValue(forKey: lease) == nil || !answered.insert(lease).inserted { faults.append("bad refusal") }
+            if waitingLeases.removeValue(forKey: lease) == nil || !answered.insert(lease).inserted {
+                faults.append("bad refusal")
+            }
         case .cancelDial(let id): if sockets.removeValue(forKey: id.number)?.isDial != true { faults.append("bad cancel") }
         case .close(let id): if sockets.removeValue(forKey: id.number)?.leaseCount != 0 { faults.append("closed one in use") }
         case .startTimer(let delay): timerDue = now + delay
@@ -185,7 +187,7 @@ struct SharedPoolHistory {
     }
 
     private mutating func grant(_ lease: LeaseID, _ id: ConnectionID) {
-        guard let origin = wishes.removeValue(forKey: lease), answered.insert(lease).inserted else {
+        guard let origin = waitingLeases.removeValue(forKey: lease), answered.insert(lease).inserted else {
             return faults.append("granted to a lease that does not wait")
         }
         guard let socket = sockets[id.number], socket.origin == origin, !socket.isRetired else {
@@ -203,13 +205,13 @@ struct SharedPoolHistory {
     private mutating func checkRules() {
         for origin in [OriginID(0), OriginID(1)] {
             let own = sockets.values.filter { $0.origin == origin }
-            let isWaitedFor = wishes.values.contains(origin)
+            let isWaitedFor = waitingLeases.values.contains(origin)
             let dials = own.count { $0.isDial }
             let shared = own.filter { $0.isShared && !$0.isRetired }
             // Shared connections that take no more leases do not count toward the limit.
             let takers = own.count { !($0.isShared && $0.isRetired) }
             if takers > limit { faults.append("above the limit") }
-            if !shared.isEmpty, dials > 0, !excused.contains(origin) || own.count > 2 {
+            if !shared.isEmpty, dials > 0, !exemptOrigins.contains(origin) || own.count > 2 {
                 faults.append("a dial beside a shared connection")
             }
             let hasPlace = own.contains { socket in

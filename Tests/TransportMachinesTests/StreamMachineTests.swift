@@ -132,15 +132,15 @@ import TransportMachines
 
     @Test(arguments: 0..<20 as Range<UInt64>) func `no read, write or byte is lost in any history`(seed: UInt64) {
         var history = StreamHistory(seed: seed)
-        for _ in 0..<2_000 { history.live(25) }
-        #expect(history.complaints.isEmpty, "\(history.complaints.prefix(5))")
+        for _ in 0..<2_000 { history.run(25) }
+        #expect(history.faults.isEmpty, "\(history.faults.prefix(5))")
         #expect(history.kinds == StreamHistory.allKinds)
     }
 }
 
 /// Simulates random lives of streams, and records violated rules.
 struct StreamHistory {
-    private(set) var complaints: [String] = []
+    private(set) var faults: [String] = []
     /// The kinds of actions seen.
     private(set) var kinds: Set<String> = []
     static let allKinds: Set<String> = [
@@ -170,16 +170,16 @@ struct StreamHistory {
 
     init(seed: UInt64) { random = SeededNumbers(seed: seed) }
 
-    mutating func live(_ length: Int) {
+    mutating func run(_ length: Int) {
         var life = Life()
         for _ in 0..<length {
             guard let event = event(of: &life) else { continue }
             let actions = life.machine.handle(event)
-            if life.isOver, !actions.isEmpty { complaints.append("\(actions) after the end") }
+            if life.isOver, !actions.isEmpty { faults.append("\(actions) after the end") }
             for action in actions { check(action, &life) }
         }
-        if life.delivered > life.received { complaints.append("more was read than received") }
-        if life.readClosed > 1 || life.writeClosed > 1 { complaints.append("a side was closed twice") }
+        if life.delivered > life.received { faults.append("more was read than received") }
+        if life.readClosed > 1 || life.writeClosed > 1 { faults.append("a side was closed twice") }
     }
 
     private mutating func event(of life: inout Life) -> StreamMachine.Event? {
@@ -232,30 +232,30 @@ struct StreamHistory {
         switch action {
         case .deliver(let number, let count, let isAtEnd):
             guard let first = life.reads.first, first.number == number else {
-                return complaints.append("read \(number) is not next")
+                return faults.append("read \(number) is not next")
             }
             life.reads.removeFirst()
             life.delivered += count
             if count > first.maximum || !isAtEnd && !life.hasEnded && count < max(1, first.minimum) {
-                complaints.append("a read of \(first) got \(count)")
+                faults.append("a read of \(first) got \(count)")
             }
-            if isAtEnd, !life.hasEnded { complaints.append("an end was reported too early") }
-            if life.securing { complaints.append("a read while TLS starts") }
+            if isAtEnd, !life.hasEnded { faults.append("an end was reported too early") }
+            if life.securing { faults.append("a read while TLS starts") }
         case .write(let number):
             if life.writing != nil || life.closing || life.securing || life.writes.first != number || life.writeClosed > 0 {
-                complaints.append("write \(number) is not next")
+                faults.append("write \(number) is not next")
             }
             life.writing = number
         case .refuse(let number, _):
             let count = life.reads.count + life.writes.count
             life.reads.removeAll { $0.number == number }
             life.writes.removeAll { $0 == number }
-            if life.reads.count + life.writes.count != count - 1 { complaints.append("\(number) had a result already") }
+            if life.reads.count + life.writes.count != count - 1 { faults.append("\(number) had a result already") }
         case .closeOutput:
-            if life.writing != nil || life.closing { complaints.append("closed in the middle of a write") }
+            if life.writing != nil || life.closing { faults.append("closed in the middle of a write") }
             life.closing = true
         case .secure:
-            if life.writing != nil || life.closing || life.received != life.delivered { complaints.append("TLS too soon") }
+            if life.writing != nil || life.closing || life.received != life.delivered { faults.append("TLS too soon") }
             life.securing = true
         case .tellReadClosed: life.readClosed += 1
         case .tellWriteClosed: life.writeClosed += 1

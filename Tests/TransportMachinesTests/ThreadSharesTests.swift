@@ -13,10 +13,10 @@ import TransportMachines
 @Suite struct ThreadSharesTests {
     private typealias Shares = ThreadShares<String, String, Int>
 
-    private func begun(_ shares: inout Shares) -> [(work: Int, place: Shares.Owner)] {
-        var begun: [(Int, Shares.Owner)] = []
-        while let next = shares.next() { begun.append(next) }
-        return begun
+    private func startedWork(_ shares: inout Shares) -> [(work: Int, place: Shares.Owner)] {
+        var startedWork: [(Int, Shares.Owner)] = []
+        while let next = shares.next() { startedWork.append(next) }
+        return startedWork
     }
 
     @Test func `work of one member runs in order, and its thread is free afterwards`() {
@@ -32,24 +32,24 @@ import TransportMachines
     @Test func `one member gets a third of the threads, one group half, and later groups half of the rest`() {
         var shares = Shares(threadCount: 64)
         for work in 0..<1_000 { shares.append(work, at: .init("a", "x")) }
-        #expect(begun(&shares).count == 21)
+        #expect(startedWork(&shares).count == 21)
         for work in 0..<1_000 { shares.append(work, at: .init("a", "y\(work)")) }
-        #expect(begun(&shares).count == 11)
+        #expect(startedWork(&shares).count == 11)
         for work in 0..<1_000 { shares.append(work, at: .init("b", "y\(work)")) }
-        #expect(begun(&shares).count == 16)
+        #expect(startedWork(&shares).count == 16)
         for work in 0..<1_000 { shares.append(work, at: .init("c", "y\(work)")) }
-        #expect(begun(&shares).count == 8)
+        #expect(startedWork(&shares).count == 8)
     }
 
     @Test func `a member with much work leaves a thread for the next`() {
         for threads in 1...64 {
             var shares = Shares(threadCount: threads)
             for work in 0..<200 { shares.append(work, at: .init("a", "x\(work)")) }
-            let first = begun(&shares).count
+            let first = startedWork(&shares).count
             #expect(first >= 1, "\(threads)")
             guard threads > 1 else { continue }
             shares.append(-1, at: .init("b", "x"))
-            #expect(begun(&shares).map(\.work) == [-1], "\(threads)")
+            #expect(startedWork(&shares).map(\.work) == [-1], "\(threads)")
         }
     }
 
@@ -124,7 +124,7 @@ import TransportMachines
                     guard !running.isEmpty else { break }
                     shares.ended(at: running.remove(at: Int.random(in: running.indices, using: &random)).place)
                 }
-                for next in begun(&shares) {
+                for next in startedWork(&shares) {
                     #expect(waiting.remove(next.work) != nil, "seed \(seed), step \(step)")
                     running.append(next)
                 }

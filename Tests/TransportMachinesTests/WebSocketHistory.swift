@@ -31,7 +31,7 @@ struct WebSocketHistory {
     /// What the shell of one connection has done.
     private struct Shell {
         var sentClose: WebSocketClose?
-        var heardClose: WebSocketClose?
+        var receivedClose: WebSocketClose?
         var hasFailed = false
         var hasTimer = false
         var hadTimer = false
@@ -75,19 +75,19 @@ struct WebSocketHistory {
     }
 
     /// Simulates one life, and some late events.
-    mutating func liveOnce() {
+    mutating func runLife() {
         lives += 1
         shell = Shell()
         log = []
         var machine = WebSocketMachine()
         // Lives have random lengths.
         let length = 1 + random.next(below: 60)
-        for _ in 0..<length where fault == nil { happen(pick(), to: &machine) }
-        happen(.transportEnded, to: &machine)
-        for _ in 0..<12 where fault == nil { happen(pick(), to: &machine) }
-        demand(shell.end != nil, "the app is not notified of the end")
-        demand(!shell.hasTimer, "the timer still runs after the end")
-        demand(machine.state == .closed, "the connection does not end")
+        for _ in 0..<length where fault == nil { send(pick(), to: &machine) }
+        send(.transportEnded, to: &machine)
+        for _ in 0..<12 where fault == nil { send(pick(), to: &machine) }
+        require(shell.end != nil, "the app is not notified of the end")
+        require(!shell.hasTimer, "the timer still runs after the end")
+        require(machine.state == .closed, "the connection does not end")
     }
 
     /// Events that end a connection are rare, so that others come before them.
@@ -119,34 +119,34 @@ struct WebSocketHistory {
         }
     }
 
-    private mutating func happen(_ kind: Kind, to machine: inout WebSocketMachine) {
+    private mutating func send(_ kind: Kind, to machine: inout WebSocketMachine) {
         // pongWritten follows a sent pong; the timer fires while it runs, or just after it was stopped.
         if kind == .pongWritten, !shell.isWriting, machine.state == .open || machine.state == .closing { return }
         if kind == .closeTimeout, !shell.hasTimer, machine.state == .answered || machine.state == .failed { return }
         let event = event(kind)
         count += 1
         seen[Self.place(machine.state, kind)] = true
-        hear(event, before: machine.state)
+        receive(event, before: machine.state)
         let hadEnded = shell.end != nil
         let before = machine.state
         let actions = machine.handle(event)
         log.append(Entry(before: before, event: event, after: machine.state, actions: actions))
         for action in actions { perform(action, event, hadEnded: hadEnded) }
-        look(at: machine, actions)
+        checkInvariants(at: machine, actions)
     }
 
-    private mutating func demand(_ isTrue: Bool, _ rule: @autoclosure () -> String) {
+    private mutating func require(_ isTrue: Bool, _ rule: @autoclosure () -> String) {
         if !isTrue, fault == nil { fault = rule() }
     }
 
-    private mutating func hear(_ event: WebSocketMachine.Event, before state: WebSocketMachine.State) {
-        let isHeard = shell.end == nil
+    private mutating func receive(_ event: WebSocketMachine.Event, before state: WebSocketMachine.State) {
+        let isReceiving = shell.end == nil
         switch event {
-        case .received(.ping(let payload)) where isHeard: shell.unanswered = payload
-        case .received(.pong(let payload)) where isHeard && payload.count == 8:
+        case .received(.ping(let payload)) where isReceiving: shell.unanswered = payload
+        case .received(.pong(let payload)) where isReceiving && payload.count == 8:
             if let number = payload.last, number <= shell.pings { shell.acknowledged = max(shell.acknowledged, Int(number)) }
-        case .received(.close(let close)) where isHeard: shell.heardClose = close
-        case .failed where isHeard: shell.hasFailed = true
+        case .received(.close(let close)) where isReceiving: shell.receivedClose = close
+        case .failed where isReceiving: shell.hasFailed = true
         case .pongWritten: shell.isWriting = false
         case .closeTimeout: shell.hasTimer = false
         case .transportEnded: shell.isGone = true
@@ -157,51 +157,51 @@ struct WebSocketHistory {
     private mutating func perform(_ action: WebSocketMachine.Action, _ event: WebSocketMachine.Event, hadEnded: Bool) {
         switch action {
         case .sendClose(let close):
-            demand(shell.sentClose == nil && !shell.isGone, "a close frame is sent twice, or after the transport closed")
-            demand(close.code.map { WebSocketClose.isAllowed($0) } ?? close.reason.isEmpty, "a close frame says \(close)")
-            if let heard = shell.heardClose { demand(close.code == heard.code, "the reply has another code") }
+            require(shell.sentClose == nil && !shell.isGone, "a close frame is sent twice, or after the transport closed")
+            require(close.code.map { WebSocketClose.isAllowed($0) } ?? close.reason.isEmpty, "a close frame says \(close)")
+            if let received = shell.receivedClose { require(close.code == received.code, "the reply has another code") }
             shell.sentClose = close
         case .sendPong(let payload):
-            demand(!shell.isWriting, "two pongs are being written")
-            demand(payload == shell.unanswered, "the pong is not for the newest ping")
-            demand(shell.heardClose == nil && !shell.hasFailed && !hadEnded && !shell.isGone, "a pong is sent too late")
+            require(!shell.isWriting, "two pongs are being written")
+            require(payload == shell.unanswered, "the pong is not for the newest ping")
+            require(shell.receivedClose == nil && !shell.hasFailed && !hadEnded && !shell.isGone, "a pong is sent too late")
             (shell.isWriting, shell.unanswered) = (true, nil)
         case .sendPing(let payload):
             shell.pings += 1
-            demand(payload.count == 8 && payload.last == UInt8(truncatingIfNeeded: shell.pings), "a ping has a wrong number")
-            demand(shell.sentClose == nil && !hadEnded, "a ping is sent after our close frame")
+            require(payload.count == 8 && payload.last == UInt8(truncatingIfNeeded: shell.pings), "a ping has a wrong number")
+            require(shell.sentClose == nil && !hadEnded, "a ping is sent after our close frame")
         case .answerPings(let count):
             shell.answered += Int(count)
-            demand(count > 0 && shell.answered <= shell.pings, "pings are answered that were not sent")
-            demand(!hadEnded, "a ping is answered after the end")
+            require(count > 0 && shell.answered <= shell.pings, "pings are answered that were not sent")
+            require(!hadEnded, "a ping is answered after the end")
         case .startCloseTimer:
-            demand(!shell.hadTimer && shell.sentClose != nil, "the timer starts twice, or without a close frame")
+            require(!shell.hadTimer && shell.sentClose != nil, "the timer starts twice, or without a close frame")
             (shell.hasTimer, shell.hadTimer) = (true, true)
         case .stopCloseTimer:
-            demand(shell.hasTimer, "a timer is stopped that does not run")
+            require(shell.hasTimer, "a timer is stopped that does not run")
             shell.hasTimer = false
         case .closeTransport:
-            demand(!shell.isToEnd && !shell.isGone && shell.sentClose != nil, "transport closed twice, or without a close frame")
+            require(!shell.isToEnd && !shell.isGone && shell.sentClose != nil, "transport closed twice, or without a close frame")
             shell.isToEnd = true
         case .dropTransport:
-            demand(!shell.isGone, "a closed transport is dropped")
+            require(!shell.isGone, "a closed transport is dropped")
             (shell.isToEnd, shell.isGone) = (true, true)
         case .ended(let code, let reason, let isClean):
-            demand(shell.end == nil, "the app is notified twice")
+            require(shell.end == nil, "the app is notified twice")
             shell.end = action
-            demand(isClean == (shell.sentClose != nil && shell.heardClose != nil), "clean is that both sent a close frame")
-            demand(code == (shell.heardClose.map { $0.code ?? 1005 } ?? 1006), "the code is \(code)")
-            demand(reason == (shell.heardClose?.code == nil ? nil : shell.heardClose?.reason), "the reason is wrong")
+            require(isClean == (shell.sentClose != nil && shell.receivedClose != nil), "clean is that both sent a close frame")
+            require(code == (shell.receivedClose.map { $0.code ?? 1005 } ?? 1006), "the code is \(code)")
+            require(reason == (shell.receivedClose?.code == nil ? nil : shell.receivedClose?.reason), "the reason is wrong")
         }
     }
 
-    private mutating func look(at machine: WebSocketMachine, _ actions: [WebSocketMachine.Action]) {
-        demand(machine.maySendMessages == (shell.sentClose == nil && shell.end == nil), "whether messages are sent")
-        demand(machine.isReceiving == (shell.end == nil), "whether messages are received")
-        demand((machine.state == .closed) == shell.isGone, "whether the transport is there")
-        demand(shell.answered == shell.acknowledged, "how many pings are answered")
-        demand(!(machine.isReceiving && shell.unanswered != nil && !shell.isWriting), "a ping waits for its pong")
-        demand(machine.state == .open || shell.hasTimer || shell.isGone, "a peer has no time limit to close")
-        demand(!shell.hasFailed || shell.isToEnd || shell.isGone, "a failed connection stays open")
+    private mutating func checkInvariants(at machine: WebSocketMachine, _ actions: [WebSocketMachine.Action]) {
+        require(machine.maySendMessages == (shell.sentClose == nil && shell.end == nil), "whether messages are sent")
+        require(machine.isReceiving == (shell.end == nil), "whether messages are received")
+        require((machine.state == .closed) == shell.isGone, "whether the transport is there")
+        require(shell.answered == shell.acknowledged, "how many pings are answered")
+        require(!(machine.isReceiving && shell.unanswered != nil && !shell.isWriting), "a ping waits for its pong")
+        require(machine.state == .open || shell.hasTimer || shell.isGone, "a peer has no time limit to close")
+        require(!shell.hasFailed || shell.isToEnd || shell.isGone, "a failed connection stays open")
     }
 }

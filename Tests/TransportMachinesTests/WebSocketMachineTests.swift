@@ -29,17 +29,17 @@ import TransportMachines
         }
     }
 
-    private static let goodbye = WebSocketClose(code: 1001, reason: "bye")
+    private static let closeFrame = WebSocketClose(code: 1001, reason: "bye")
     private static let failure = WebSocketFailure.protocolError("it is wrong")
     private static let broken = Action.ended(code: 1006, reason: nil, isClean: false)
 
     /// All transitions; any other event has no effect.
     static let table: [Row] = [
-        Row(.open, .appCloses(goodbye), .closing, .sendClose(goodbye), .startCloseTimer),
+        Row(.open, .appCloses(closeFrame), .closing, .sendClose(closeFrame), .startCloseTimer),
         Row(.open, .appPings, .open, .sendPing([0, 0, 0, 0, 0, 0, 0, 1])),
         Row(.open, .received(.ping([1, 2])), .open, .sendPong([1, 2])),
         Row(
-            .open, .received(.close(goodbye)), .answered, .sendClose(WebSocketClose(code: 1001)), .startCloseTimer,
+            .open, .received(.close(closeFrame)), .answered, .sendClose(WebSocketClose(code: 1001)), .startCloseTimer,
             .ended(code: 1001, reason: "bye", isClean: true)),
         Row(
             .open, .failed(failure), .failed, .sendClose(WebSocketClose(code: 1002, reason: "it is wrong")), .closeTransport,
@@ -47,7 +47,7 @@ import TransportMachines
         Row(.open, .abandoned, .closed, .dropTransport, broken),
         Row(.open, .transportEnded, .closed, broken),
         Row(.closing, .received(.ping([1, 2])), .closing, .sendPong([1, 2])),
-        Row(.closing, .received(.close(goodbye)), .answered, .ended(code: 1001, reason: "bye", isClean: true)),
+        Row(.closing, .received(.close(closeFrame)), .answered, .ended(code: 1001, reason: "bye", isClean: true)),
         Row(.closing, .failed(failure), .failed, .closeTransport, broken),
         Row(.closing, .abandoned, .closed, .stopCloseTimer, .dropTransport, broken),
         Row(.closing, .transportEnded, .closed, .stopCloseTimer, broken),
@@ -62,8 +62,8 @@ import TransportMachines
 
     /// One event of each kind.
     static let events: [Event] = [
-        .appCloses(goodbye), .appPings, .received(.ping([1, 2])), .received(.pong([0, 0, 0, 0, 0, 0, 0, 1])),
-        .received(.close(goodbye)), .pongWritten, .failed(failure), .abandoned, .transportEnded, .closeTimeout,
+        .appCloses(closeFrame), .appPings, .received(.ping([1, 2])), .received(.pong([0, 0, 0, 0, 0, 0, 0, 1])),
+        .received(.close(closeFrame)), .pongWritten, .failed(failure), .abandoned, .transportEnded, .closeTimeout,
     ]
 
     /// Creates a machine in this state.
@@ -72,8 +72,8 @@ import TransportMachines
         let way: [Event] =
             switch state {
             case .open: []
-            case .closing: [.appCloses(goodbye)]
-            case .answered: [.received(.close(goodbye))]
+            case .closing: [.appCloses(closeFrame)]
+            case .answered: [.received(.close(closeFrame))]
             case .failed: [.failed(failure)]
             case .closed: [.transportEnded]
             }
@@ -153,7 +153,7 @@ import TransportMachines
         #expect(machine.handle(Self.pong(1)) == [])
         #expect(machine.handle(Self.pong(4)) == [.answerPings(3)])
         #expect(machine.handle(Self.pong(3)) == [])
-        _ = machine.handle(.appCloses(Self.goodbye))
+        _ = machine.handle(.appCloses(Self.closeFrame))
         #expect(machine.handle(.appPings) == [])
         #expect(machine.handle(Self.pong(5)) == [.answerPings(1)])
         #expect(machine.handle(Self.pong(5)) == [])
@@ -173,10 +173,10 @@ import TransportMachines
     @Test func `a waiting pong is not sent after the peer's close`() {
         var machine = WebSocketMachine()
         for number in 1...2 as ClosedRange<UInt8> { _ = machine.handle(.received(.ping([number]))) }
-        _ = machine.handle(.appCloses(Self.goodbye))
+        _ = machine.handle(.appCloses(Self.closeFrame))
         var other = machine
         #expect(machine.handle(.pongWritten) == [.sendPong([2])])
-        _ = other.handle(.received(.close(Self.goodbye)))
+        _ = other.handle(.received(.close(Self.closeFrame)))
         #expect(other.handle(.pongWritten) == [])
     }
 
@@ -184,7 +184,7 @@ import TransportMachines
 
     @Test func `a million random events keep every rule and cover every transition`() {
         var history = WebSocketHistory(seed: 6455)
-        while history.count < 1_000_000, history.fault == nil { history.liveOnce() }
+        while history.count < 1_000_000, history.fault == nil { history.runLife() }
         #expect(history.fault == nil, "life \(history.lives): \(history.log)")
         #expect(history.lives > 10_000)
         for state in State.allCases {

@@ -45,12 +45,12 @@ struct StubbedLoadTests {
     }
 
     @Test func `the load fails with the error that the closure throws`() async throws {
-        struct Own: Error {}
+        struct CustomError: Error {}
         let late = URLSession(configuration: .stubbed { _ in throw URLError(.timedOut) })
         let error = await #expect(throws: URLError.self) { try await late.data(from: url) }
         #expect(error?.code == .timedOut)
-        let own = URLSession(configuration: .stubbed { _ in throw Own() })
-        await #expect(throws: Own.self) { try await own.data(from: url) }
+        let own = URLSession(configuration: .stubbed { _ in throw CustomError() })
+        await #expect(throws: CustomError.self) { try await own.data(from: url) }
     }
 
     @Test func `sessions have separate closures`() async throws {

@@ -64,7 +64,7 @@ struct TestClockTests {
     }
 
     /// Answers a redirect when the test tells it to.
-    private final class Pondering: NSObject, URLSessionTaskDelegate {
+    private final class SlowDelegate: NSObject, URLSessionTaskDelegate {
         let asked = Watched<(@Sendable () -> Void)?>(nil)
 
         func urlSession(
@@ -80,7 +80,7 @@ struct TestClockTests {
             request.path == "/old" ? .redirect(302, to: "/new") : .ok("body")
         }) { (server) async throws in
             try await withClock { (session) async throws in
-                let delegate = Pondering()
+                let delegate = SlowDelegate()
                 let load = Task { try await session.data(from: server.url("/old"), delegate: delegate).0 }
                 let answer = try await delegate.asked.value(where: { $0 })
                 await clock.advance(by: .seconds(3_600))

@@ -101,7 +101,7 @@ final class CodingStage {
     private func decode(_ decode: @escaping LibraryCoding.Decode, upTo count: Int) -> ByteBuffer {
         let capacity = input.room(upTo: count)
         var output = ByteBufferAllocator().buffer(capacity: capacity)
-        var step = LibraryCoding.Step(read: 0, written: 0, outcome: .goesOn)
+        var step = LibraryCoding.Step(read: 0, written: 0, outcome: .continues)
         output.writeWithUnsafeMutableBytes(minimumWritableBytes: capacity) { room in
             let room = UnsafeMutableRawBufferPointer(rebasing: room.prefix(count))
             input.bytes.readWithUnsafeReadableBytes { source in
@@ -113,7 +113,7 @@ final class CodingStage {
         }
         produced += Int64(output.readableBytes)
         switch step.outcome {
-        case .goesOn: break
+        case .continues: break
         case .isOver:
             input.hasMore = false
             state = .betweenFrames(decode)

@@ -73,7 +73,7 @@ private final class Inflater {
         let status = inflate(stream, Z_NO_FLUSH)
         let outcome: LibraryCoding.Step.Outcome
         switch status {
-        case Z_OK, Z_BUF_ERROR: outcome = .goesOn
+        case Z_OK, Z_BUF_ERROR: outcome = .continues
         case Z_STREAM_END:
             isBetweenMembers = true
             outcome = .isOver

@@ -16,7 +16,7 @@ package struct LibraryCoding: Sendable {
     /// The result of a call.
     package struct Step: Sendable, Hashable {
         package enum Outcome: Sendable, Hashable {
-            case goesOn
+            case continues
             /// The stream, or the frame, has ended.
             case isOver
             case failed(DecodingFailure)

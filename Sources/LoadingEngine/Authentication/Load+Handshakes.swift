@@ -180,8 +180,8 @@ extension Load: HandshakeAdviser {
         case .needsCredential(let context, let authority, let reply):
             let answer: Result<String?, LoadError>
             do throws(LoadError) {
-                let goesOn = try await ChallengeDesk.answer(context, in: self)
-                answer = .success(goesOn ? context.authenticator.field(method: "CONNECT", uri: authority) : nil)
+                let willRetry = try await ChallengeDesk.answer(context, in: self)
+                answer = .success(willRetry ? context.authenticator.field(method: "CONNECT", uri: authority) : nil)
             } catch {
                 answer = .failure(error)
             }

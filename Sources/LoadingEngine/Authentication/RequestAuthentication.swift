@@ -274,8 +274,8 @@ enum RequestAuthentication {
         }
         context.response = answer.response
         context.facts = answer.transaction.exchange?.facts
-        let goesOn = try await ChallengeDesk.answer(context, in: load)
-        guard goesOn, context.authenticator.proof?.digest?.needsBody == true else { return goesOn }
+        let willRetry = try await ChallengeDesk.answer(context, in: load)
+        guard willRetry, context.authenticator.proof?.digest?.needsBody == true else { return willRetry }
         return try await hashBody(of: hop, for: context.authenticator, in: load.control)
     }
 

@@ -22,7 +22,7 @@ struct DoctorReport: Encodable, Sendable {
         case none = "-"
     }
 
-    enum Place: String, Encodable, Sendable {
+    enum Stage: String, Encodable, Sendable {
         case url = "URL"
         case name, route, proxy, connection
         case tls = "TLS"
@@ -34,14 +34,14 @@ struct DoctorReport: Encodable, Sendable {
     }
 
     struct Step: Encodable, Sendable {
-        let step: Place
+        let step: Stage
         var result: Mark
         /// The result as sentences.
         var lines: [String]
         /// The result for programs.
         var facts: [String: [String]]
 
-        init(_ step: Place, _ result: Mark, _ lines: [String], _ facts: [String: [String]] = [:]) {
+        init(_ step: Stage, _ result: Mark, _ lines: [String], _ facts: [String: [String]] = [:]) {
             self.step = step
             self.result = result
             self.lines = lines

@@ -11,9 +11,9 @@ import HTTPRules
 import Testing
 
 @Suite struct AuthenticationScopesTests {
-    private typealias Place = AuthenticationScopes.Peer
+    private typealias Peer = AuthenticationScopes.Peer
 
-    private static let place = Place(Origin(scheme: "http", host: "a.example", port: 80))
+    private static let place = Peer(Origin(scheme: "http", host: "a.example", port: 80))
 
     @Test func `Basic covers the paths at or below the last path element`() {
         // RFC 7617, section 2.2.
@@ -52,17 +52,17 @@ import Testing
         var scopes = AuthenticationScopes()
         let id = scopes.add(Self.place, path: "/", scheme: .basic, realm: "r")
         for other in [
-            Place(Origin(scheme: "https", host: "a.example", port: 80)),
-            Place(Origin(scheme: "http", host: "a.example", port: 81)),
-            Place(Origin(scheme: "http", host: "b.example", port: 80)), Place(proxy: Self.place.origin, isSecure: false),
+            Peer(Origin(scheme: "https", host: "a.example", port: 80)),
+            Peer(Origin(scheme: "http", host: "a.example", port: 81)),
+            Peer(Origin(scheme: "http", host: "b.example", port: 80)), Peer(proxy: Self.place.origin, isSecure: false),
         ] { #expect(scopes.scope(for: other, path: "/") == nil, "\(other)") }
         // A proxy is one space, even if the challenge has a domain.
-        let proxy = Place(proxy: Self.place.origin, isSecure: false)
+        let proxy = Peer(proxy: Self.place.origin, isSecure: false)
         let digest = scopes.add(proxy, path: "", scheme: .digest, realm: "p", domain: ["/a"])
         #expect(scopes.scope(for: proxy, path: "a.example:443") == digest)
         #expect(scopes.scope(for: proxy, path: "/") == digest && scopes.scope(for: Self.place, path: "/") == id)
         // Credentials that were sent over TLS are not sent without it.
-        #expect(scopes.scope(for: Place(proxy: Self.place.origin, isSecure: true), path: "/") == nil)
+        #expect(scopes.scope(for: Peer(proxy: Self.place.origin, isSecure: true), path: "/") == nil)
     }
 
     @Test func `the longest path wins`() {
@@ -84,7 +84,7 @@ import Testing
         var scopes = AuthenticationScopes()
         for number in 0..<1000 { scopes.add(Self.place, path: "/", scheme: .basic, realm: "\(number)") }
         #expect(scopes.count == AuthenticationScopes.maximumSpaces)
-        let last = scopes.add(Place(Origin(scheme: "http", host: "b", port: 80)), path: "/", scheme: .basic, realm: "r")
+        let last = scopes.add(Peer(Origin(scheme: "http", host: "b", port: 80)), path: "/", scheme: .basic, realm: "r")
         #expect(scopes.count == AuthenticationScopes.maximumSpaces)
         for number in 0..<1000 { scopes.add(last.place, path: "/\(number)/", scheme: .basic, realm: "many") }
         // The oldest paths of a space are dropped first; a path within another adds nothing.

@@ -19,7 +19,7 @@ struct ResumableUploadTests {
     private typealias Part = ResumableUpload.Part
 
     private static let origin = URL(string: "https://shop.example/files") ?? URL(filePath: "/")
-    private static let place = URL(string: "https://shop.example/uploads/1") ?? URL(filePath: "/")
+    private static let resource = URL(string: "https://shop.example/uploads/1") ?? URL(filePath: "/")
 
     private static func head(_ status: Int, _ fields: [(String, String)] = []) -> ResponseHead {
         ResponseHead(
@@ -84,7 +84,7 @@ struct ResumableUploadTests {
     @Test func `only the first upload resource counts`() {
         var upload = Self.announced()
         #expect(upload.handleInterim(Self.head(104, [("Location", "/uploads/2")]), from: Self.origin, given: 0, now: 0) == nil)
-        #expect(upload.resource == Self.place)
+        #expect(upload.resource == Self.resource)
         _ = upload.answered(Self.head(200), from: Self.origin, given: 1000, now: 0)
         #expect(upload.handleInterim(Self.head(104, [("Location", "/uploads/3")]), from: Self.origin, given: 0, now: 0) == nil)
         #expect(upload.isOver)
@@ -125,13 +125,13 @@ struct ResumableUploadTests {
         #expect(
             upload.answered(Self.head(500), from: Self.origin, given: 1000, now: 0) == .retrieve(after: 0.25, keepsResponse: true)
         )
-        #expect(upload.answered(Self.offset(1000, "?1"), from: Self.place, given: 0, now: 0) == .deliverKept)
+        #expect(upload.answered(Self.offset(1000, "?1"), from: Self.resource, given: 0, now: 0) == .deliverKept)
         var partial = Self.announced()
         _ = partial.answered(Self.head(503), from: Self.origin, given: 700, now: 0)
-        #expect(partial.answered(Self.offset(400), from: Self.place, given: 0, now: 0) == .append(Part(offset: 400)))
+        #expect(partial.answered(Self.offset(400), from: Self.resource, given: 0, now: 0) == .append(Part(offset: 400)))
         var gone = Self.announced()
         _ = gone.answered(Self.head(503), from: Self.origin, given: 700, now: 0)
-        #expect(gone.answered(Self.head(404), from: Self.place, given: 0, now: 0) == .deliverKept)
+        #expect(gone.answered(Self.head(404), from: Self.resource, given: 0, now: 0) == .deliverKept)
     }
 
     // MARK: Offsets
@@ -139,20 +139,20 @@ struct ResumableUploadTests {
     @Test func `the rest is sent from the offset`() {
         var upload = Self.interrupted()
         #expect(upload.method == "HEAD")
-        #expect(upload.answered(Self.offset(600), from: Self.place, given: 0, now: 2) == .append(Part(offset: 600)))
+        #expect(upload.answered(Self.offset(600), from: Self.resource, given: 0, now: 2) == .append(Part(offset: 600)))
         #expect(upload.method == "PATCH")
         #expect(
             upload.fields.map { "\($0.0): \($0.1)" } == [
                 "Upload-Draft-Interop-Version: 8", "Upload-Complete: ?1", "Upload-Offset: 600",
                 "Content-Type: application/partial-upload",
             ])
-        #expect(upload.answered(Self.head(200, [("Upload-Complete", "?1")]), from: Self.place, given: 400, now: 3) == .deliver)
+        #expect(upload.answered(Self.head(200, [("Upload-Complete", "?1")]), from: Self.resource, given: 400, now: 3) == .deliver)
     }
 
     @Test func `an offset beyond the sent bytes, beyond the end, or before the acknowledged ones fails the upload`() {
         for value: Int64 in [601, 1001, .max] {
             var upload = Self.interrupted()
-            guard case .fail(.contradiction) = upload.answered(Self.offset(value), from: Self.place, given: 0, now: 2) else {
+            guard case .fail(.contradiction) = upload.answered(Self.offset(value), from: Self.resource, given: 0, now: 2) else {
                 Issue.record("\(value)")
                 return
             }
@@ -161,7 +161,7 @@ struct ResumableUploadTests {
         var upload = Self.announced()
         #expect(upload.handleInterim(Self.head(104, [("Upload-Offset", "500")]), from: Self.origin, given: 600, now: 0) == nil)
         _ = upload.lost(given: 600, now: 1)
-        guard case .fail(.contradiction) = upload.answered(Self.offset(499), from: Self.place, given: 0, now: 2) else {
+        guard case .fail(.contradiction) = upload.answered(Self.offset(499), from: Self.resource, given: 0, now: 2) else {
             Issue.record("the offset decreased")
             return
         }
@@ -180,7 +180,8 @@ struct ResumableUploadTests {
             [("Upload-Complete", "?0")], [("Upload-Offset", "-1")], [("Upload-Offset", "5"), ("Upload-Length", "999")],
         ] {
             var upload = Self.interrupted()
-            guard case .fail(.contradiction) = upload.answered(Self.head(204, fields), from: Self.place, given: 0, now: 2) else {
+            guard case .fail(.contradiction) = upload.answered(Self.head(204, fields), from: Self.resource, given: 0, now: 2)
+            else {
                 Issue.record("\(fields)")
                 return
             }
@@ -189,25 +190,25 @@ struct ResumableUploadTests {
 
     @Test func `only a complete upload counts as complete`() {
         var upload = Self.interrupted(given: 1000)
-        #expect(upload.answered(Self.offset(1000, "?1"), from: Self.place, given: 0, now: 2) == .deliver)
+        #expect(upload.answered(Self.offset(1000, "?1"), from: Self.resource, given: 0, now: 2) == .deliver)
         var short = Self.interrupted(given: 1000)
-        guard case .fail(.contradiction) = short.answered(Self.offset(999, "?1"), from: Self.place, given: 0, now: 2) else {
+        guard case .fail(.contradiction) = short.answered(Self.offset(999, "?1"), from: Self.resource, given: 0, now: 2) else {
             Issue.record("complete with 999 of 1000 bytes")
             return
         }
         var open = Self.interrupted(given: 1000)
-        #expect(open.answered(Self.offset(1000), from: Self.place, given: 0, now: 2) == .append(Part(offset: 1000)))
+        #expect(open.answered(Self.offset(1000), from: Self.resource, given: 0, now: 2) == .append(Part(offset: 1000)))
     }
 
     @Test func `an upload that the server has forgotten is not restarted`() {
         var upload = Self.interrupted()
-        #expect(upload.answered(Self.head(404), from: Self.place, given: 0, now: 2) == .fail(.gone(status: 404)))
+        #expect(upload.answered(Self.head(404), from: Self.resource, given: 0, now: 2) == .fail(.gone(status: 404)))
     }
 
     @Test func `attempts without progress are limited, and progress resets the count`() {
         var upload = Self.interrupted()
         var count = 0
-        while case .append? = Optional(upload.answered(Self.offset(600), from: Self.place, given: 0, now: 2)), count < 100 {
+        while case .append? = Optional(upload.answered(Self.offset(600), from: Self.resource, given: 0, now: 2)), count < 100 {
             count += 1
             guard upload.lost(given: 0, now: 3) != nil else { break }
         }
@@ -217,7 +218,7 @@ struct ResumableUploadTests {
         var steady = Self.interrupted(given: 1000)
         for step in 1...50 {
             #expect(
-                steady.answered(Self.offset(Int64(step)), from: Self.place, given: 0, now: 2)
+                steady.answered(Self.offset(Int64(step)), from: Self.resource, given: 0, now: 2)
                     == .append(Part(offset: Int64(step))))
             #expect(steady.lost(given: 10, now: 3) == .retrieve(after: 0, keepsResponse: false))
         }
@@ -229,8 +230,9 @@ struct ResumableUploadTests {
             (400, "https://iana.org/assignments/http-problem-types#completed-upload"),
         ] {
             var upload = Self.interrupted()
-            _ = upload.answered(Self.offset(600), from: Self.place, given: 0, now: 2)
-            guard case .retrieve = upload.answered(Self.head(status), from: Self.place, given: 0, problem: problem, now: 3) else {
+            _ = upload.answered(Self.offset(600), from: Self.resource, given: 0, now: 2)
+            guard case .retrieve = upload.answered(Self.head(status), from: Self.resource, given: 0, problem: problem, now: 3)
+            else {
                 Issue.record("\(status) \(problem ?? "")")
                 return
             }
@@ -239,8 +241,8 @@ struct ResumableUploadTests {
             (400, nil), (403, nil), (400, "https://iana.org/assignments/http-problem-types#inconsistent-upload-length"),
         ] {
             var upload = Self.interrupted()
-            _ = upload.answered(Self.offset(600), from: Self.place, given: 0, now: 2)
-            #expect(upload.answered(Self.head(status), from: Self.place, given: 0, problem: problem, now: 3) == .deliver)
+            _ = upload.answered(Self.offset(600), from: Self.resource, given: 0, now: 2)
+            #expect(upload.answered(Self.head(status), from: Self.resource, given: 0, problem: problem, now: 3) == .deliver)
         }
     }
 
@@ -254,15 +256,15 @@ struct ResumableUploadTests {
             upload.handleInterim(announcement, from: Self.origin, given: 100, now: 0) == .retrieve(after: 0, keepsResponse: false)
         )
         #expect(
-            upload.answered(Self.offset(100), from: Self.place, given: 0, now: 0)
+            upload.answered(Self.offset(100), from: Self.resource, given: 0, now: 0)
                 == .append(Part(offset: 100, count: 400, isLast: false)))
         #expect(
-            upload.answered(Self.head(204, [("Upload-Complete", "?0")]), from: Self.place, given: 400, now: 0)
+            upload.answered(Self.head(204, [("Upload-Complete", "?0")]), from: Self.resource, given: 400, now: 0)
                 == .append(Part(offset: 500, count: 400, isLast: false)))
         #expect(
-            upload.answered(Self.head(204, [("Upload-Complete", "?0")]), from: Self.place, given: 400, now: 0)
+            upload.answered(Self.head(204, [("Upload-Complete", "?0")]), from: Self.resource, given: 400, now: 0)
                 == .append(Part(offset: 900)))
-        #expect(upload.answered(Self.head(200), from: Self.place, given: 100, now: 0) == .deliver)
+        #expect(upload.answered(Self.head(200), from: Self.resource, given: 100, now: 0) == .deliver)
     }
 
     @Test func `an upload refused with 413 and a limit restarts in parts`() {
@@ -316,7 +318,7 @@ struct ResumableUploadTests {
                 let url: URL
                 switch next {
                 case .create(let part), .append(let part):
-                    url = upload.isCreating ? Self.origin : Self.place
+                    url = upload.isCreating ? Self.origin : Self.resource
                     if upload.isCreating { (has, isComplete) = (0, false) }
                     #expect(part.offset >= upload.acknowledged || upload.isCreating)
                     let whole = (part.count ?? (length - part.offset))
@@ -351,9 +353,9 @@ struct ResumableUploadTests {
                     #expect(isKnown)
                     switch Int.random(in: 0..<6, using: &numbers) {
                     case 0: step = upload.lost(given: 0, now: 0)
-                    case 1: step = upload.answered(Self.head(503), from: Self.place, given: 0, now: 0)
+                    case 1: step = upload.answered(Self.head(503), from: Self.resource, given: 0, now: 0)
                     default:
-                        step = upload.answered(Self.offset(has, isComplete ? "?1" : "?0"), from: Self.place, given: 0, now: 0)
+                        step = upload.answered(Self.offset(has, isComplete ? "?1" : "?0"), from: Self.resource, given: 0, now: 0)
                     }
                     if step == nil { ends["lost", default: 0] += 1 }
                 case .discover:
@@ -414,20 +416,20 @@ struct ResumableUploadTests {
         #expect(upload.isCreating)
         #expect(upload.contentExceededLimit(given: 400) == .retrieve(after: 0, keepsResponse: false))
         #expect(
-            upload.answered(Self.offset(400), from: Self.place, given: 0, now: 0)
+            upload.answered(Self.offset(400), from: Self.resource, given: 0, now: 0)
                 == .append(Part(offset: 400, count: 400, isLast: false)))
         #expect(
-            upload.answered(Self.offset(800), from: Self.place, given: 400, now: 0)
+            upload.answered(Self.offset(800), from: Self.resource, given: 400, now: 0)
                 == .append(Part(offset: 800, count: 400, isLast: false)))
         upload.partEnded(after: 50)
-        #expect(upload.answered(Self.offset(850), from: Self.place, given: 50, now: 0) == .append(Part(offset: 850)))
+        #expect(upload.answered(Self.offset(850), from: Self.resource, given: 50, now: 0) == .append(Part(offset: 850)))
         #expect(upload.fields.contains { $0 == ("Upload-Complete", "?1") })
     }
 
     @Test func `a part that is known to be the last is marked as such`() {
         var upload = Self.announced([("Upload-Limit", "max-append-size=400")], length: nil)
         _ = upload.contentExceededLimit(given: 400)
-        _ = upload.answered(Self.offset(300), from: Self.place, given: 0, now: 0)
+        _ = upload.answered(Self.offset(300), from: Self.resource, given: 0, now: 0)
         upload.markPartAsLast(count: 20)
         #expect(upload.length == 320)
         #expect(upload.fields.contains { $0 == ("Upload-Complete", "?1") })
@@ -437,9 +439,9 @@ struct ResumableUploadTests {
         var upload = Self.announced([("Upload-Limit", "max-append-size=400")])
         upload.didSend(upTo: 600)
         let part = Part(offset: 100, count: 400, isLast: false)
-        #expect(upload.answered(Self.offset(100), from: Self.place, given: 0, now: 0) == .append(part))
+        #expect(upload.answered(Self.offset(100), from: Self.resource, given: 0, now: 0) == .append(part))
         let early = Self.head(204, [("Upload-Complete", "?0")])
-        guard case .retrieve = upload.answered(early, from: Self.place, given: 10, now: 0) else {
+        guard case .retrieve = upload.answered(early, from: Self.resource, given: 10, now: 0) else {
             Issue.record("bytes were skipped")
             return
         }

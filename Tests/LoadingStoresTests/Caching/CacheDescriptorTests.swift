@@ -22,10 +22,10 @@ import Testing
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("NoSpareDescriptorScene")), .timeLimit(.minutes(1)))
 struct NoSpareDescriptorScene {
     /// Takes all descriptors that optional users may have.
-    private func takeAll() -> [FileReservation] {
-        var rooms: [FileReservation] = []
-        while let room = FileBudget.shared.take(.half) { rooms.append(room) }
-        return rooms
+    private func exhaustDescriptors() -> [FileReservation] {
+        var reservations: [FileReservation] = []
+        while let reservation = FileBudget.shared.take(.half) { reservations.append(reservation) }
+        return reservations
     }
 
     @Test func `a stored body is found again once a descriptor is free`() throws {
@@ -37,10 +37,10 @@ struct NoSpareDescriptorScene {
         #expect(try cache.body() == body)
         place.settle()
         #expect(FileBudget.shared.usage.used == 0)
-        var rooms = takeAll()
+        var reservations = exhaustDescriptors()
         #expect(cache.get() == nil)
-        rooms = []
-        #expect(rooms.isEmpty)
+        reservations = []
+        #expect(reservations.isEmpty)
         #expect(try cache.body() == body)
     }
 
@@ -48,10 +48,10 @@ struct NoSpareDescriptorScene {
         let place = try CachePlace()
         let cache = place.cache()
         let (large, small) = (Sample.response("http://example.com/large"), Sample.response("http://example.com/small"))
-        let rooms = takeAll()
+        let reservations = exhaustDescriptors()
         cache.put(large, Sample.body(2 << 20))
         cache.put(small, Sample.body(1_000))
         place.settle()
-        withExtendedLifetime(rooms) { #expect(place.files == [place.file("http://example.com/small")]) }
+        withExtendedLifetime(reservations) { #expect(place.files == [place.file("http://example.com/small")]) }
     }
 }

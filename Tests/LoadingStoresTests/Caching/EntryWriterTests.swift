@@ -116,7 +116,7 @@ import Testing
         let writer = try #require(cache.writer(for: Sample.response()))
         writer.append(Sample.body(300_000))
         #expect(writer.isBehind)
-        let box = Told()
+        let box = CallCounter()
         writer.whenCaughtUp { box.count.withLock { $0 += 1 } }
         writer.abandon()
         #expect(box.count.withLock { $0 } == 1)
@@ -130,7 +130,7 @@ import Testing
         let gate = DispatchSemaphore(value: 0)
         let cache = place.cache(disk: 2 << 30)
         place.queue.run { gate.wait() }
-        let box = Told()
+        let box = CallCounter()
         for isDropped in [true, false] {
             var writer = cache.writer(for: Sample.response())
             writer?.append(Sample.body(300_000))
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    private final class Told: Sendable {
+    private final class CallCounter: Sendable {
         let count = Mutex(0)
     }
 

@@ -24,7 +24,7 @@ import Musl
     private let files = ["credentials", "credentials.key", "credentials.lock"]
 
     /// Fails at the `count`-th step of any kind.
-    private final class Ladder: Sendable {
+    private final class FailingStep: Sendable {
         private let left: Mutex<Int>
         private let failure: StoreFailure
         init(_ count: Int, _ failure: StoreFailure) {
@@ -49,8 +49,8 @@ import Musl
             let before = CredentialStore(apart: folder.path("credentials"))
             for index in 0..<5 { before.set(password("old\(index)", large), for: space()) }
             await before.flush()
-            let ladder = Ladder(count, .killed)
-            let dying = CredentialStore(apart: folder.path("credentials"), fault: { ladder($0) })
+            let failingStep = FailingStep(count, .killed)
+            let dying = CredentialStore(apart: folder.path("credentials"), fault: { failingStep($0) })
             dying.set(password("new"), for: space())
             await dying.flush()
             let after = CredentialStore(apart: folder.path("credentials"))
@@ -60,7 +60,7 @@ import Musl
             await after.flush()
             #expect(await CredentialStore(apart: folder.path("credentials")).users().count == users.count + 1)
             #expect(try folder.names == files, "step \(count)")
-            if ladder.isOver { break }
+            if failingStep.isOver { break }
             steps = count
         }
         #expect(steps > 12)
@@ -69,8 +69,8 @@ import Musl
     @Test func `a process that crashes while it writes the first credential does not block later writes`() async throws {
         for count in 1... {
             let folder = try Folder()
-            let ladder = Ladder(count, .killed)
-            let dying = CredentialStore(apart: folder.path("credentials"), fault: { ladder($0) })
+            let failingStep = FailingStep(count, .killed)
+            let dying = CredentialStore(apart: folder.path("credentials"), fault: { failingStep($0) })
             dying.set(password("first"), for: space())
             await dying.flush()
             let after = CredentialStore(apart: folder.path("credentials"))
@@ -81,7 +81,7 @@ import Musl
             #expect(folder.warnings.isEmpty, "step \(count)")
             let names = try folder.names
             #expect(names.allSatisfy(files.contains), "step \(count): \(names)")
-            if ladder.isOver { break }
+            if failingStep.isOver { break }
         }
     }
 
@@ -89,8 +89,8 @@ import Musl
     func `changes of a write that failed at any step are written by the next one`(code: CInt) async throws {
         for count in 1... {
             let folder = try Folder()
-            let ladder = Ladder(count, .system(code, while: "testing"))
-            let store = CredentialStore(apart: folder.path("credentials"), fault: { ladder($0) })
+            let failingStep = FailingStep(count, .system(code, while: "testing"))
+            let store = CredentialStore(apart: folder.path("credentials"), fault: { failingStep($0) })
             store.set(password("a"), for: space())
             await store.flush()
             #expect(await store.users() == ["a"])
@@ -102,8 +102,8 @@ import Musl
             }
             #expect(await CredentialStore(apart: folder.path("credentials")).users() == ["a", "b"])
             #expect(try folder.names == files, "step \(count)")
-            #expect(folder.warnings.count == (ladder.isOver ? 0 : 1))
-            if ladder.isOver { break }
+            #expect(folder.warnings.count == (failingStep.isOver ? 0 : 1))
+            if failingStep.isOver { break }
         }
     }
 

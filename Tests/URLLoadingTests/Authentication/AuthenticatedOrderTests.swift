@@ -16,7 +16,7 @@ import URLLoading
 @Suite(.timeLimit(.minutes(1)))
 struct AuthenticatedOrderTests {
     /// Records a letter for each call.
-    private final class Listener: NSObject, URLSessionDataDelegate, Sendable {
+    private final class RecordingDelegate: NSObject, URLSessionDataDelegate, Sendable {
         let letters = Watched("")
         let statuses = Watched<[Int]>([])
         let metrics = Delivered<URLSessionTaskMetrics>()
@@ -77,13 +77,13 @@ struct AuthenticatedOrderTests {
 
     @Test func `an answered 401 is not delivered as a response, an unanswered one is`() async throws {
         for (credential, letters, status) in [(.ada(), "cARDME", 200), (nil, "cARDME", 401)] as [(URLCredential?, String, Int)] {
-            let listener = Listener(credential)
-            try await withScenario(delegate: listener, reply: BasicScript()()) { (server, session) async throws in
+            let recorder = RecordingDelegate(credential)
+            try await withScenario(delegate: recorder, reply: BasicScript()()) { (server, session) async throws in
                 let task = session.dataTask(with: server.url())
                 task.resume()
-                #expect(try await listener.end.value == nil)
-                #expect(listener.letters.read { $0 } == letters)
-                #expect(listener.statuses.read { $0 } == [status])
+                #expect(try await recorder.end.value == nil)
+                #expect(recorder.letters.read { $0 } == letters)
+                #expect(recorder.statuses.read { $0 } == [status])
                 #expect((task.response as? HTTPURLResponse)?.statusCode == status)
                 #expect(task.originalRequest?.value(forHTTPHeaderField: "Authorization") == nil)
                 #expect(task.countOfBytesReceived == (credential == nil ? 12 : 2))
@@ -92,34 +92,34 @@ struct AuthenticatedOrderTests {
     }
 
     @Test func `redirect, challenge and new body stream are reported in order`() async throws {
-        let listener = Listener(.ada())
+        let recorder = RecordingDelegate(.ada())
         let script = BasicScript()()
         try await withScenario(
-            delegate: listener, reply: { $0.path == "/1" ? .redirect(307, to: "/2") : script($0) }
+            delegate: recorder, reply: { $0.path == "/1" ? .redirect(307, to: "/2") : script($0) }
         ) { (server, session) async throws in
             session.uploadTask(withStreamedRequest: URLRequest(server.url("/1"), method: "POST")).resume()
-            #expect(try await listener.end.value == nil)
-            #expect(listener.letters.read { $0 } == "cnrnAnRDME")
+            #expect(try await recorder.end.value == nil)
+            #expect(recorder.letters.read { $0 } == "cnrnAnRDME")
             #expect(server.requests.map(\.bodyText) == ["streamed", "streamed", "streamed"])
         }
     }
 
     @Test func `a cancelled challenge is followed by metrics and completion only`() async throws {
-        let listener = Listener(nil)
+        let recorder = RecordingDelegate(nil)
         try await withScenario(
-            delegate: TaskCanceller(listener), reply: BasicScript()()
+            delegate: TaskCanceller(recorder), reply: BasicScript()()
         ) { (server, session) async throws in
             session.dataTask(with: server.url()).resume()
-            #expect(try await listener.end.value == .cancelled)
-            #expect(listener.letters.read { $0 } == "ME")
+            #expect(try await recorder.end.value == .cancelled)
+            #expect(recorder.letters.read { $0 } == "ME")
         }
     }
 
     /// Cancels challenges and forwards all other calls to the listener.
     private final class TaskCanceller: NSObject, URLSessionDataDelegate, Sendable {
-        private let listener: Listener
+        private let recorder: RecordingDelegate
 
-        init(_ listener: Listener) { self.listener = listener }
+        init(_ recorder: RecordingDelegate) { self.recorder = recorder }
 
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
@@ -129,23 +129,23 @@ struct AuthenticatedOrderTests {
         }
 
         func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-            listener.urlSession(session, dataTask: dataTask, didReceive: data)
+            recorder.urlSession(session, dataTask: dataTask, didReceive: data)
         }
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
-            listener.urlSession(session, task: task, didFinishCollecting: metrics)
+            recorder.urlSession(session, task: task, didFinishCollecting: metrics)
         }
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-            listener.urlSession(session, task: task, didCompleteWithError: error)
+            recorder.urlSession(session, task: task, didCompleteWithError: error)
         }
     }
 
     @Test func `each attempt is a transaction, and no transaction shows the password`() async throws {
-        let listener = Listener(.ada())
-        try await withScenario(delegate: listener, reply: BasicScript()()) { (server, session) async throws in
+        let recorder = RecordingDelegate(.ada())
+        try await withScenario(delegate: recorder, reply: BasicScript()()) { (server, session) async throws in
             session.dataTask(with: server.url("/x")).resume()
-            let metrics = try await listener.metrics.value
+            let metrics = try await recorder.metrics.value
             let transactions = metrics.transactionMetrics
             #expect(transactions.map { ($0.response as? HTTPURLResponse)?.statusCode } == [401, 200])
             #expect(transactions.map(\.isReusedConnection) == [false, true])
@@ -159,10 +159,10 @@ struct AuthenticatedOrderTests {
     }
 
     @Test func `NTLM records a transaction for each leg`() async throws {
-        let listener = Listener(.ada())
-        try await withScenario(delegate: listener, reply: NTLMScript().script()) { (server, session) async throws in
+        let recorder = RecordingDelegate(.ada())
+        try await withScenario(delegate: recorder, reply: NTLMScript().script()) { (server, session) async throws in
             session.dataTask(with: server.url("/x")).resume()
-            let transactions = try await listener.metrics.value.transactionMetrics
+            let transactions = try await recorder.metrics.value.transactionMetrics
             #expect(transactions.map { ($0.response as? HTTPURLResponse)?.statusCode } == [401, 401, 200])
         }
     }

@@ -132,16 +132,16 @@ struct ChallengeOfferTests {
 
     @Test func `Basic is not used in a known Digest space without asking the app`() async throws {
         let gate = DigestGate()
-        let isTurned = Watched(false)
+        let hasSwitchedToBasic = Watched(false)
         try await withScenario(
             reply: { request in
-                if isTurned.read({ $0 }) { return .unauthorized("Basic realm=\"digest realm\"") }
+                if hasSwitchedToBasic.read({ $0 }) { return .unauthorized("Basic realm=\"digest realm\"") }
                 return gate.script()(request)
             }
         ) { (server, session) async throws in
             let url = server.url("/", user: "Mufasa:Circle%20of%20Life")
             #expect(try await session.text(url) == "in")
-            isTurned.change { $0 = true }
+            hasSwitchedToBasic.change { $0 = true }
             // The space is known for Digest; the server now replies to its proof with a Basic challenge over http.
             #expect(try await session.text(url) == "who are you?")
             #expect(server.requests.suffix(from: 2).allSatisfy { $0.authorization?.hasPrefix("Basic") != true })

@@ -21,7 +21,7 @@ struct ChallengeSilenceTests {
     static let challenges = ["Basic realm=\"tower\"", "Digest realm=\"tower\", nonce=\"abc\", qop=\"auth\"", "NTLM"]
 
     /// Releases the completion handler without calling it.
-    private final class Forgetful: NSObject, URLSessionTaskDelegate, Sendable {
+    private final class UnansweringDelegate: NSObject, URLSessionTaskDelegate, Sendable {
         let asked = Delivered<Bool>()
 
         func urlSession(
@@ -110,7 +110,7 @@ struct ChallengeSilenceTests {
     func `releasing the completion handler counts as no answer`(origin: Origin) async throws {
         for challenge in Self.challenges.prefix(2) {
             try await withGrowingTimes { (scale) async throws in
-                let delegate = Forgetful()
+                let delegate = UnansweringDelegate()
                 try await withScene(
                     origin, challenge, delegate: delegate, configure: { $0.timeoutIntervalForResource = 0.3 * scale }
                 ) { (scene) async throws in

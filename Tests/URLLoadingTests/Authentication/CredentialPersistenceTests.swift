@@ -16,7 +16,7 @@ import URLLoading
 @Suite(.timeLimit(.minutes(1)))
 struct CredentialPersistenceTests {
     /// An app's own storage that records its calls.
-    private final class Ledger: URLCredentialStorage, @unchecked Sendable {
+    private final class RecordingStorage: URLCredentialStorage, @unchecked Sendable {
         // Synchronized by `entries`.
         let entries = Watched<[String]>([])
         let known = Watched<[String: URLCredential]>([:])
@@ -132,15 +132,15 @@ struct CredentialPersistenceTests {
     }
 
     @Test func `an app's own storage is asked by task, for the default credential and then for all`() async throws {
-        for (ledger, gets) in [
-            (Ledger(defaultOne: .ada()), ["default tower /x"]),
-            (Ledger(known: ["ada": .ada()]), ["default tower /x", "get tower /x"]),
+        for (storage, gets) in [
+            (RecordingStorage(defaultOne: .ada()), ["default tower /x"]),
+            (RecordingStorage(known: ["ada": .ada()]), ["default tower /x", "get tower /x"]),
         ] {
-            try await withScenario(configure: { $0.urlCredentialStorage = ledger }, reply: BasicScript()()) {
+            try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
                 (server, session) async throws in
-                #expect(session.configuration.urlCredentialStorage === ledger)
+                #expect(session.configuration.urlCredentialStorage === storage)
                 #expect(try await session.text(server.url("/x")) == "in")
-                #expect(ledger.entries.read { $0 } == gets)
+                #expect(storage.entries.read { $0 } == gets)
             }
         }
     }
@@ -148,25 +148,25 @@ struct CredentialPersistenceTests {
     @Test func `the delegate is asked if an app's own storage has no credential, and the accepted one is stored`()
         async throws
     {
-        let ledger = Ledger()
+        let storage = RecordingStorage()
         let interview = Interview(.ada(.permanent))
         try await withScenario(
-            delegate: TaskInterviewer(interview), configure: { $0.urlCredentialStorage = ledger }, reply: BasicScript()()
+            delegate: TaskInterviewer(interview), configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()
         ) { (server, session) async throws in
             #expect(try await session.text(server.url("/x")) == "in")
-            try await ledger.entries.value { $0.count >= 3 ? () : nil }
-            #expect(ledger.entries.read { $0 } == ["default tower /x", "get tower /x", "set ada tower /x"])
+            try await storage.entries.value { $0.count >= 3 ? () : nil }
+            #expect(storage.entries.read { $0 } == ["default tower /x", "get tower /x", "set ada tower /x"])
         }
     }
 
     @Test func `a credential for the session is not stored in an app's own storage`() async throws {
-        let ledger = Ledger()
+        let storage = RecordingStorage()
         try await withScenario(
-            delegate: TaskInterviewer(Interview(.ada())), configure: { $0.urlCredentialStorage = ledger }, reply: BasicScript()()
+            delegate: TaskInterviewer(Interview(.ada())), configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()
         ) { (server, session) async throws in
             #expect(try await session.text(server.url("/x")) == "in")
             #expect(try await session.text(server.url("/x")) == "in")
-            #expect(ledger.entries.read { $0 } == ["default tower /x", "get tower /x"])
+            #expect(storage.entries.read { $0 } == ["default tower /x", "get tower /x"])
         }
     }
 }

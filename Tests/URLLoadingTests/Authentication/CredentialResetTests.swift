@@ -17,7 +17,7 @@ import URLLoading
 @Suite(.timeLimit(.minutes(1)))
 struct CredentialResetTests {
     /// Stores credentials without calling `super`.
-    private final class Drawer: URLCredentialStorage, @unchecked Sendable {
+    private final class OverridingStorage: URLCredentialStorage, @unchecked Sendable {
         // Synchronized by `kept`.
         private let kept = Watched<[URLProtectionSpace: [String: URLCredential]]>([:])
 
@@ -40,7 +40,7 @@ struct CredentialResetTests {
     }
 
     /// Inherits all methods.
-    private final class Watcher: URLCredentialStorage, @unchecked Sendable {}
+    private final class InheritingStorage: URLCredentialStorage, @unchecked Sendable {}
 
     private static let persistences = [URLCredential.Persistence.forSession, .permanent, .synchronizable]
 
@@ -88,7 +88,7 @@ struct CredentialResetTests {
     }
 
     @Test func `reset empties an app's own storage`() async throws {
-        for storage in [Drawer(), Watcher()] {
+        for storage in [OverridingStorage(), InheritingStorage()] {
             fill(storage)
             #expect(storage.allCredentials.mapValues(\.count) == [space("a.example"): 3, space("b.example"): 3])
             try await reset(storage)
@@ -99,7 +99,7 @@ struct CredentialResetTests {
     @Test func `flush writes what a subclass stores through super`() async throws {
         let folder = try TemporaryDirectory()
         let file = SealedCredentialFile(path: folder.file("credentials").path, usesKeyring: false)
-        let storage = Watcher(store: CredentialStore(permanent: file, queue: DiskQueue()))
+        let storage = InheritingStorage(store: CredentialStore(permanent: file, queue: DiskQueue()))
         try await withSession {
             $0.urlCredentialStorage = storage
         } test: { (session) async throws in
@@ -110,7 +110,7 @@ struct CredentialResetTests {
     }
 
     @Test func `credentials from the storage are not sent after a reset`() async throws {
-        for storage in [URLCredentialStorage(), Drawer(), Watcher()] {
+        for storage in [URLCredentialStorage(), OverridingStorage(), InheritingStorage()] {
             try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
                 (server, session) async throws in
                 // Accepted credentials are stored asynchronously; a reset still takes effect after that.

@@ -171,7 +171,7 @@ struct NTLMAuthenticationTests {
     }
 
     @Test func `a server that authenticates each request gets its answers without asking the app`() async throws {
-        let script = NTLMScript(forgets: true)
+        let script = NTLMScript(authenticatesEachRequest: true)
         try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
             for number in 0..<20 { #expect(try await session.text(server.url("/in/\(number)")) == "in as ada") }
             #expect(interview.failures == [0])

@@ -32,16 +32,17 @@ final class NTLMScript: Sendable {
     private let record = Watched<[Leg]>([])
     let breaksBetweenLegs: Bool
     /// Demands authentication for each request.
-    let forgets: Bool
+    let authenticatesEachRequest: Bool
     /// How many last messages are lost, with their connections.
     private let losses: Watched<Int>
     let isProxy: Bool
 
     init(
-        users: Set<String> = ["ada"], breaksBetweenLegs: Bool = false, isProxy: Bool = false, forgets: Bool = false,
+        users: Set<String> = ["ada"], breaksBetweenLegs: Bool = false, isProxy: Bool = false,
+        authenticatesEachRequest: Bool = false,
         losses: Int = 0
     ) {
-        self.forgets = forgets
+        self.authenticatesEachRequest = authenticatesEachRequest
         self.losses = Watched(losses)
         self.users = users
         self.breaksBetweenLegs = breaksBetweenLegs
@@ -84,7 +85,7 @@ final class NTLMScript: Sendable {
                     set(.fresh, request)
                     return refuse("NTLM")
                 }
-                set(forgets ? .fresh : .open(user: user), request)
+                set(authenticatesEachRequest ? .fresh : .open(user: user), request)
                 return reply(request, user)
             case (0, .open(let user)): return reply(request, user)
             default:

@@ -90,8 +90,8 @@ struct ServersTests {
             let answer = try curl(url, identity[0], identity[1], identity[2], identity[3])
             #expect(answer.status == "200" && answer.client.hasPrefix("CN="))
         }
-        let nobody = try curl(apache.url("/open/page.txt", .optionalCertificate))
-        #expect(nobody.status == "200" && nobody.client.isEmpty)
+        let anonymous = try curl(apache.url("/open/page.txt", .optionalCertificate))
+        #expect(anonymous.status == "200" && anonymous.client.isEmpty)
         #expect(throws: ServerProcess.Failure.self) { try curl(apache.url("/open/page.txt", .requiredCertificate)) }
     }
 

@@ -272,18 +272,20 @@ struct SessionAuthorizationTests {
     @Test func `the server of a proxy script receives neither it nor a session Cookie`() async throws {
         let script = "function FindProxyForURL() { return 'DIRECT' }"
         try await withScriptedServer(reply: { $0.path == "/" ? .redirect(302, to: "/proxy.pac") : .ok(script) }) {
-            (shop) async throws in
+            (scriptServer) async throws in
             try await withScenario(
                 configure: {
                     $0.connectionProxyDictionary = [
-                        "ProxyAutoConfigEnable": 1, "ProxyAutoConfigURLString": shop.url("/").absoluteString,
+                        "ProxyAutoConfigEnable": 1, "ProxyAutoConfigURLString": scriptServer.url("/").absoluteString,
                     ]
                     $0.httpAdditionalHeaders = ["Authorization": Self.mine, "Cookie": "session-secret"]
                 }, reply: { _ in .ok("in") }
             ) { (server, session) async throws in
                 #expect(try await session.text(server.url()) == "in")
                 #expect(server.requests.map(\.authorization) == [Self.mine])
-                #expect(shop.requests.count == 2 && shop.requests.allSatisfy { !$0.headText.contains("session-secret") })
+                #expect(
+                    scriptServer.requests.count == 2
+                        && scriptServer.requests.allSatisfy { !$0.headText.contains("session-secret") })
             }
         }
     }

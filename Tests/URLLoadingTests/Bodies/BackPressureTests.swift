@@ -97,14 +97,14 @@ struct BackPressureTests {
 
     @Test func `a delegate that does not return stops the traffic`() async throws {
         let isBlocked = Watched(false)
-        let mayGoOn = DispatchSemaphore(value: 0)
+        let mayContinue = DispatchSemaphore(value: 0)
         var answers = EventRecorder.Answers()
         answers.data = { _, _ in
             let isFirst = isBlocked.change { value in
                 defer { value = true }
                 return !value
             }
-            if isFirst { mayGoOn.wait() }
+            if isFirst { mayContinue.wait() }
         }
         let recorder = EventRecorder(answers)
         try await withScriptedServer(sendBuffer: 262_144, reply: { Self.reply($0, megabytes: 96) }) { (server) async throws in
@@ -115,7 +115,7 @@ struct BackPressureTests {
                     try await isBlocked.value { $0 ? () : nil }
                     try await settle(server, other)
                     #expect(server.bytesWritten(on: 0) < windows)
-                    mayGoOn.signal()
+                    mayContinue.signal()
                     let record = try await recorder.completion(of: task)
                     #expect(record.body.count == 96 << 20)
                 }

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Keeps each piece of data, and a changed copy of it.
-private final class Hoarder: NSObject, URLSessionDataDelegate, Sendable {
+private final class CollectingDelegate: NSObject, URLSessionDataDelegate, Sendable {
     struct State {
         var pieces: [Data] = []
         var changed: [Data] = []
@@ -45,7 +45,7 @@ struct StreamedDataTests {
     @Test(arguments: [false, true])
     func `pieces that the delegate keeps or changes stay unchanged while more data arrives`(isSecure: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
-        let delegate = Hoarder()
+        let delegate = CollectingDelegate()
         try await withScenario(
             identity: isSecure ? certificates.valid : nil, delegate: delegate,
             configure: { $0.tlsTrustRoots = [certificates.root] }, reply: { _ in .ok(Self.body) }

@@ -16,7 +16,7 @@ import URLLoading
 /// stored responses replace an error, and what is invalidated.
 @Suite(.timeLimit(.minutes(1)))
 struct CacheConformanceTests {
-    private static let forgiving = [("Cache-Control", "max-age=60, stale-if-error=600"), ("Age", "100")]
+    private static let staleIfError = [("Cache-Control", "max-age=60, stale-if-error=600"), ("Age", "100")]
 
     // MARK: Header fields
 
@@ -117,7 +117,7 @@ struct CacheConformanceTests {
     func `a stale response without a validator also replaces an error`(method: String, status: Int) async throws {
         try await withCachedScenario(
             reply: { request in
-                guard request.order > 0 else { return .ok("old", Self.forgiving) }
+                guard request.order > 0 else { return .ok("old", Self.staleIfError) }
                 return .raw(ScriptedReply.head(status, [("Content-Length", "0")]))
             }
         ) { (server, session, _) async throws in
@@ -141,7 +141,7 @@ struct CacheConformanceTests {
 
     @Test func `a new response replaces one that allowed stale-if-error`() async throws {
         try await withCachedScenario(
-            reply: { .ok("\($0.order)", $0.order == 0 ? Self.forgiving : Fields.fresh) }
+            reply: { .ok("\($0.order)", $0.order == 0 ? Self.staleIfError : Fields.fresh) }
         ) { (server, session, _) async throws in
             for expected in ["0", "1", "1"] { #expect(try await session.text(server.url()) == expected) }
         }
@@ -150,7 +150,7 @@ struct CacheConformanceTests {
     @Test(arguments: ["", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\nContent-"])
     func `a stale response replaces a broken connection, new or reused`(begun: String) async throws {
         try await withCachedScenario(
-            reply: { $0.order == 0 ? .ok("old", Self.forgiving) : [.write(begun), .close] }
+            reply: { $0.order == 0 ? .ok("old", Self.staleIfError) : [.write(begun), .close] }
         ) { (server, session, _) async throws in
             for _ in 0..<3 { #expect(try await session.text(server.url()) == "old") }
             #expect(server.requests.count >= 3)
@@ -169,7 +169,7 @@ struct CacheConformanceTests {
 
     @Test func `a load that requires validation receives the error`() async throws {
         try await withCachedScenario(
-            reply: { $0.order == 0 ? .ok("old", Self.forgiving + [("ETag", "\"v\"")]) : .status(503, body: "error") }
+            reply: { $0.order == 0 ? .ok("old", Self.staleIfError + [("ETag", "\"v\"")]) : .status(503, body: "error") }
         ) { (server, session, _) async throws in
             _ = try await session.text(server.url())
             let (text, response) = try await session.text(URLRequest(server.url()).with(.reloadRevalidatingCacheData))

@@ -314,8 +314,8 @@ struct CacheCredentialTests {
             let count = server.requests.count
             #expect(try await session.text(server.url()) == "id=ali")
             #expect(server.requests.count == count)
-            try await withSession(on: scene.cache) { (nobody) async throws in
-                #expect(try await nobody.text(server.url()) == "anonymous")
+            try await withSession(on: scene.cache) { (anonymous) async throws in
+                #expect(try await anonymous.text(server.url()) == "anonymous")
             }
         }
     }
@@ -336,8 +336,8 @@ struct CacheCredentialTests {
     // MARK: The app's own cache
 
     @Test(arguments: [false, true])
-    func `an app's own cache is also checked against the sent fields`(keepsItself: Bool) async throws {
-        let cache: URLCache = keepsItself ? RequestCache() : PassingCache(memoryCapacity: 1 << 20, diskCapacity: 0)
+    func `an app's own cache is also checked against the sent fields`(overridesStorage: Bool) async throws {
+        let cache: URLCache = overridesStorage ? RequestCache() : PassingCache(memoryCapacity: 1 << 20, diskCapacity: 0)
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             let fields = [("Vary", "Cookie"), ("Cache-Control", "max-age=600"), ("Set-Cookie", "id=ali")]
             return .ok("\(request.header("Cookie") ?? "-") \(request.header("Authorization") ?? "-")", fields)
@@ -349,20 +349,20 @@ struct CacheCredentialTests {
             #expect(try await session.text(ali).text == "id=ali Bearer ali")
             #expect(try await session.text(server.url("/c")) == "id=ali -")
             // Without the credential and the cookie.
-            try await withSession(on: cache) { (nobody) async throws in
-                #expect(try await nobody.text(server.url("/a")) == "- -")
+            try await withSession(on: cache) { (anonymous) async throws in
+                #expect(try await anonymous.text(server.url("/a")) == "- -")
             }
         }
     }
 
     @Test(arguments: [("Authorization", "", true), ("Cookie", "Vary", true), ("Authorization", "public", false)])
     func `an archived response is not served to a load that would send another credential`(
-        field: String, means: String, isAsked: Bool
+        field: String, protection: String, isAsked: Bool
     ) async throws {
         let cache = RequestCache()
-        let fields = [("Cache-Control", means == "public" ? "public, max-age=600" : "max-age=600")]
+        let fields = [("Cache-Control", protection == "public" ? "public, max-age=600" : "max-age=600")]
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
-            .ok("\($0.order)", fields + (means == "Vary" ? [("Vary", "Cookie")] : []))
+            .ok("\($0.order)", fields + (protection == "Vary" ? [("Vary", "Cookie")] : []))
         }
         try await withCachedScenario(cache: cache, reply: reply) { (server, session, _) async throws in
             let url = server.url()

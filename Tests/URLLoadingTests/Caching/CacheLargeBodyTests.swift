@@ -17,7 +17,7 @@ import URLLoading
 @Suite(.timeLimit(.minutes(5)))
 struct CacheLargeBodyTests {
     /// A capacity whose twentieth is larger than any body here.
-    private static let roomy = 20 << 30
+    private static let largeCapacity = 20 << 30
 
     /// Counts the received bytes without keeping them.
     private final class Counter: NSObject, URLSessionDataDelegate, Sendable {
@@ -43,7 +43,7 @@ struct CacheLargeBodyTests {
 
     @Test func `a body of 500 MiB is stored and served without being held in memory`() async throws {
         let chunk = [UInt8](repeating: 0x5A, count: 1 << 20)
-        try await withCachedScenario(disk: Self.roomy, reply: { _ in .large(chunk: chunk, count: 500, Fields.fresh) }) {
+        try await withCachedScenario(disk: Self.largeCapacity, reply: { _ in .large(chunk: chunk, count: 500, Fields.fresh) }) {
             (server, session, scene) async throws in
             let before = try ProcessProbe.residentBytes()
             #expect(try await load(server.url(), session) == 500 << 20)
@@ -59,7 +59,7 @@ struct CacheLargeBodyTests {
 
     @Test(arguments: Ending.allCases)
     func `a large body whose load ends early leaves no entry and no file`(ending: Ending) async throws {
-        final class Vetoing: NSObject, URLSessionDataDelegate, Sendable {
+        final class VetoingDelegate: NSObject, URLSessionDataDelegate, Sendable {
             func urlSession(
                 _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
                 completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
@@ -68,7 +68,7 @@ struct CacheLargeBodyTests {
         let chunk = [UInt8](repeating: 1, count: 65_536)
         let announced = ScriptedReply.head(200, Fields.fresh + [("Content-Length", "\(65_536 * 100)")])
         try await withCachedScenario(
-            disk: Self.roomy, delegate: ending == .vetoed ? Vetoing() : nil,
+            disk: Self.largeCapacity, delegate: ending == .vetoed ? VetoingDelegate() : nil,
             reply: { _ in
                 switch ending {
                 case .vetoed: .large(chunk: chunk, count: 100, Fields.fresh)

@@ -24,11 +24,11 @@ struct CacheLookUpTests {
             _ = try await session.text(server.url("/kept")) as String
             await session.flush()
             // The directory's index is never read, so each lookup asks the disk.
-            let upkeep = HeldLane(.upkeep)
-            defer { upkeep.letGo() }
+            let upkeep = BlockedLane(.upkeep)
+            defer { upkeep.release() }
             try await withSession(on: scene.reopened()) { (session) async throws in
-                let changes = HeldLane(.changes)
-                defer { changes.letGo() }
+                let changes = BlockedLane(.changes)
+                defer { changes.release() }
                 #expect(try await session.text(server.url("/other")) == "new")
                 // A lookup waits for changes to its URL, until the load times out if nothing else ends the wait.
                 let request = URLRequest(url: server.url("/other"), cachePolicy: .returnCacheDataDontLoad)
@@ -40,7 +40,7 @@ struct CacheLookUpTests {
 }
 
 /// Blocks a lane of the disk queue.
-private final class HeldLane: Sendable {
+private final class BlockedLane: Sendable {
     private let isOver = DispatchSemaphore(value: 0)
 
     init(_ lane: DiskQueue.Lane) {
@@ -52,5 +52,5 @@ private final class HeldLane: Sendable {
         isReached.wait()
     }
 
-    func letGo() { isOver.signal() }
+    func release() { isOver.signal() }
 }

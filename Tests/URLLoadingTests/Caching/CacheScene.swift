@@ -14,19 +14,19 @@ import URLLoading
 
 /// A cache in a directory of one test, and the entries that tests store in it.
 struct CacheScene {
-    static let lots = 200 << 20
+    static let largeCapacity = 200 << 20
 
     let directory: TemporaryDirectory
     let cache: URLCache
 
-    init(memory: Int = lots, disk: Int = lots) throws {
+    init(memory: Int = largeCapacity, disk: Int = largeCapacity) throws {
         directory = try TemporaryDirectory()
         cache = URLCache(memoryCapacity: memory, diskCapacity: disk, directory: directory.url)
     }
 
     /// Another cache on the same directory, as in the next run of the program: its memory is empty.
     func reopened() -> URLCache {
-        URLCache(memoryCapacity: Self.lots, diskCapacity: Self.lots, directory: directory.url)
+        URLCache(memoryCapacity: Self.largeCapacity, diskCapacity: Self.largeCapacity, directory: directory.url)
     }
 
     static func request(_ text: String, _ fields: [String: String] = [:]) throws -> URLRequest {

@@ -195,7 +195,7 @@ struct CacheStorageTests {
     func `many concurrent requests of one URL all succeed`(isLarge: Bool) async throws {
         let content = ScriptedFile.pattern(isLarge ? 1 << 20 : 1000)
         try await withCachedScenario(
-            memory: isLarge ? 1 << 19 : CacheScene.lots, reply: { _ in .ok(content, Fields.fresh) }
+            memory: isLarge ? 1 << 19 : CacheScene.largeCapacity, reply: { _ in .ok(content, Fields.fresh) }
         ) { (server, session, scene) async throws in
             for _ in 0..<2 {
                 try await withThrowingTaskGroup(of: Bool.self) { group in

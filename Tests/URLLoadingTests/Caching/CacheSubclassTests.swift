@@ -277,7 +277,7 @@ struct CacheSubclassTests {
     }
 
     @Test func `a lookup that a subclass redirects to another URL ignores the fields sent to the first`() async throws {
-        let cache = TurningCache()
+        let cache = OtherURLCache()
         try await withCookie(cache, reply: { _ in .ok("server") }) { (server, session) async throws in
             let other = server.url("/other")
             cache.storeCachedResponse(try Self.varied(other), for: URLRequest(url: other))
@@ -288,7 +288,7 @@ struct CacheSubclassTests {
     }
 
     @Test func `a lookup for a task ignores the fields sent before a redirect to a URLProtocol class`() async throws {
-        let cache = TurningCache()
+        let cache = OtherURLCache()
         let recorder = EventRecorder()
         try await withCookie(cache, reply: { _ in .redirect(302, to: "/claimed") }) { (server, session) async throws in
             let claimed = server.url("/claimed")
@@ -372,7 +372,7 @@ private final class WatchingCache: URLCache, @unchecked Sendable {
 }
 
 /// Looks up another URL for all requests if one is set.
-private final class TurningCache: URLCache, @unchecked Sendable {
+private final class OtherURLCache: URLCache, @unchecked Sendable {
     let other = Mutex<URL?>(nil)
     let found = Mutex<[String]>([])
 

@@ -196,7 +196,9 @@ struct CacheTrustTests {
             .ok("\($0.order)", Fields.fresh + [("Strict-Transport-Security", "max-age=600")])
         }
         let fields = [("Cache-Control", "max-age=0"), ("ETag", "\"v\""), ("Connection", "close")]
-        let turned = try await ScriptedServer.start(identity: certificates.valid, laterIdentities: [certificates.selfSigned]) {
+        let untrustedLater = try await ScriptedServer.start(
+            identity: certificates.valid, laterIdentities: [certificates.selfSigned]
+        ) {
             $0.header("If-None-Match") == nil
                 ? .ok("turned", fields)
                 : .raw(ScriptedReply.head(304, [("Cache-Control", "max-age=600"), ("Connection", "close")]))
@@ -225,7 +227,7 @@ struct CacheTrustTests {
             environment: [
                 "SSL_CERT_FILE": roots.path, "PROBED_VALID": valid.url("/", host: "localhost").absoluteString,
                 "HOME": folder.path,
-                "PROBED_TURNED": turned.url().absoluteString,
+                "PROBED_TURNED": untrustedLater.url().absoluteString,
                 "PROBED_PIN": PinningSamples.publicKeyHash(of: leaf),
                 "PROBED_RENEWING": renewing.url("/", host: "localhost").absoluteString,
                 "PROBED_HEADING": heading.url("/", host: "localhost").absoluteString,
@@ -236,7 +238,7 @@ struct CacheTrustTests {
             ])
         for server in [renewing, heading, trusted, asking] { try await server.close() }
         try await valid.close()
-        try await turned.close()
+        try await untrustedLater.close()
     }
 }
 

@@ -74,7 +74,7 @@ struct CachedRedirectTests {
 
     @Test func `a stored redirect that the delegate refuses is delivered with its body`() async throws {
         try await withCachedScenario(
-            delegate: Refuser(), reply: { _ in .redirect(301, to: "/b", body: "moved") }
+            delegate: RefusingDelegate(), reply: { _ in .redirect(301, to: "/b", body: "moved") }
         ) { (server, session, _) async throws in
             for _ in 0..<2 {
                 let (text, response) = try await session.text(URLRequest(server.url("/a")))
@@ -175,7 +175,7 @@ struct CachedRedirectTests {
     }
 }
 
-private final class Refuser: NSObject, URLSessionTaskDelegate, Sendable {
+private final class RefusingDelegate: NSObject, URLSessionTaskDelegate, Sendable {
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void

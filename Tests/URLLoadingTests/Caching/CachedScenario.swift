@@ -14,8 +14,8 @@ import URLLoading
 
 /// Runs a test with a scripted server, a cache in its own directory, and a session that uses it.
 func withCachedScenario(
-    memory: Int = CacheScene.lots,
-    disk: Int = CacheScene.lots,
+    memory: Int = CacheScene.largeCapacity,
+    disk: Int = CacheScene.largeCapacity,
     cache own: URLCache? = nil,
     identity: TestCertificates.Identity? = nil,
     delegate: (any URLSessionDelegate)? = nil,

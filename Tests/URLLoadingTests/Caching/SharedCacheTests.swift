@@ -63,14 +63,14 @@ struct SharedCacheTests {
     }
 
     @Test func `the shared cache may be a subclass`() async throws {
-        final class Refusing: URLCache, @unchecked Sendable {
+        final class RefusingCache: URLCache, @unchecked Sendable {
             override func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {}
             override func cachedResponse(for request: URLRequest) -> CachedURLResponse? { nil }
         }
         try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
                 TestHome.settle(in: home)
-                URLCache.shared = Refusing()
+                URLCache.shared = RefusingCache()
                 #expect(try await URLSession.shared.text(url) == "0")
                 #expect(try await URLSession(configuration: .default).text(url) == "1")
             }

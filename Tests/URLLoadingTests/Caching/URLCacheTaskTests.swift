@@ -14,7 +14,7 @@ import Testing
 import URLLoading
 
 /// Stores its own entries, by URL only.
-private final class OwnCache: URLCache, @unchecked Sendable {
+private final class CustomCache: URLCache, @unchecked Sendable {
     let kept = Mutex<[URL: CachedURLResponse]>([:])
 
     override func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
@@ -90,7 +90,7 @@ private final class TaskCache: URLCache, @unchecked Sendable {
     }
 
     @Test func `the methods with tasks call a subclass's methods with requests`() async throws {
-        let cache = OwnCache(memoryCapacity: 0, diskCapacity: 0)
+        let cache = CustomCache(memoryCapacity: 0, diskCapacity: 0)
         let task = try task("http://a/")
         let entry = try CacheScene.entry("http://a/")
         cache.storeCachedResponse(entry, for: task)

@@ -15,13 +15,13 @@ import URLLoading
 @Suite struct URLCacheTests {
     private static let urls = ["https://apple.com/", "https://swift.org/", "https://example.com/"]
 
-    private let lots = CacheScene.lots
+    private let largeCapacity = CacheScene.largeCapacity
 
     private func request(_ text: String, _ fields: [String: String] = [:]) throws -> URLRequest {
         try CacheScene.request(text, fields)
     }
 
-    private func stored(memory: Int = CacheScene.lots, disk: Int = CacheScene.lots) throws -> CacheScene {
+    private func stored(memory: Int = CacheScene.largeCapacity, disk: Int = CacheScene.largeCapacity) throws -> CacheScene {
         let scene = try CacheScene(memory: memory, disk: disk)
         for url in Self.urls { try scene.store(url) }
         return scene
@@ -204,7 +204,7 @@ import URLLoading
         ("app://a/p", "app://a/q", false),
     ])
     func `scheme, host, port, path and query distinguish entries`(one: String, other: String, isSame: Bool) throws {
-        let cache = URLCache(memoryCapacity: lots, diskCapacity: 0)
+        let cache = URLCache(memoryCapacity: largeCapacity, diskCapacity: 0)
         cache.storeCachedResponse(try CacheScene.entry(one), for: try request(one))
         #expect((cache.cachedResponse(for: try request(other)) != nil) == isSame)
         #expect(cache.cachedResponse(for: try request(one))?.response.url?.absoluteString == one)
@@ -255,7 +255,7 @@ import URLLoading
     @Test func `the directory is accessible to its user only`() throws {
         let parent = try TemporaryDirectory()
         let directory = parent.url.appendingPathComponent("a b/c", isDirectory: true)
-        let cache = URLCache(memoryCapacity: 0, diskCapacity: lots, directory: directory)
+        let cache = URLCache(memoryCapacity: 0, diskCapacity: largeCapacity, directory: directory)
         cache.storeCachedResponse(try CacheScene.entry("http://a/"), for: try request("http://a/"))
         #expect(cache.cachedResponse(for: try request("http://a/")) != nil)
         let attributes = try FileManager.default.attributesOfItem(atPath: directory.path)
@@ -264,9 +264,9 @@ import URLLoading
 
     @Test func `the older initializer takes a path`() throws {
         let directory = try TemporaryDirectory()
-        let cache = URLCache(memoryCapacity: lots, diskCapacity: lots, diskPath: directory.path)
+        let cache = URLCache(memoryCapacity: largeCapacity, diskCapacity: largeCapacity, diskPath: directory.path)
         cache.storeCachedResponse(try CacheScene.entry("http://a/"), for: try request("http://a/"))
-        let other = URLCache(memoryCapacity: lots, diskCapacity: lots, directory: directory.url)
+        let other = URLCache(memoryCapacity: largeCapacity, diskCapacity: largeCapacity, directory: directory.url)
         #expect(other.cachedResponse(for: try request("http://a/")) != nil)
         #expect(URLCache(memoryCapacity: 1, diskCapacity: 0, diskPath: nil).memoryCapacity == 1)
     }

@@ -183,7 +183,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    struct Unasked: Sendable, CustomStringConvertible {
+    struct UnstoredResponse: Sendable, CustomStringConvertible {
         var description: String
         var method = "GET"
         var status = 200
@@ -192,13 +192,13 @@ struct WillCacheResponseTests {
     }
 
     @Test(arguments: [
-        Unasked(description: "no-store", fields: [("Cache-Control", "no-store")]),
-        Unasked(description: "404", status: 404),
-        Unasked(description: "500", status: 500),
-        Unasked(description: "POST", method: "POST"),
-        Unasked(description: "more than a twentieth", body: String(repeating: "x", count: 100_000)),
+        UnstoredResponse(description: "no-store", fields: [("Cache-Control", "no-store")]),
+        UnstoredResponse(description: "404", status: 404),
+        UnstoredResponse(description: "500", status: 500),
+        UnstoredResponse(description: "POST", method: "POST"),
+        UnstoredResponse(description: "more than a twentieth", body: String(repeating: "x", count: 100_000)),
     ])
-    func `the delegate is not asked if nothing would be stored`(row: Unasked) async throws {
+    func `the delegate is not asked if nothing would be stored`(row: UnstoredResponse) async throws {
         let delegate = CachingDelegate()
         try await withCachedScenario(
             memory: 1 << 20, disk: 1 << 20, delegate: delegate,

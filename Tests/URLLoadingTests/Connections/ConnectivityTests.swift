@@ -32,21 +32,21 @@ struct ConnectivityTests {
         ) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
             task.resume()
-            try await waiting.said.count(reaches: 1)
+            try await waiting.waitingTasks.count(reaches: 1)
             // There is still no usable network: the task continues to wait, and does not report it again.
             network.change(to: NetworkPath(interfaces: [Self.ethernet], isSatisfied: false))
             // A task that starts after the first one's next attempt reports its wait after it.
             let next = session.dataTask(with: server.url())
             next.resume()
-            try await waiting.said.count(reaches: 2)
-            #expect(waiting.said.all == [task.taskIdentifier, next.taskIdentifier])
+            try await waiting.waitingTasks.count(reaches: 2)
+            #expect(waiting.waitingTasks.all == [task.taskIdentifier, next.taskIdentifier])
             next.cancel()
             try await waiting.ended.count(reaches: 1)
             network.change(to: .over(nil))
             network.change(to: .over(Self.ethernet))
             try await waiting.ended.count(reaches: 2)
             #expect(waiting.body.read { $0 } == Data("here".utf8))
-            #expect(waiting.said.all.count == 2 && task.error == nil)
+            #expect(waiting.waitingTasks.all.count == 2 && task.error == nil)
         }
     }
 
@@ -93,7 +93,7 @@ struct ConnectivityTests {
             let suspended = session.dataTask(with: server.url("/suspended"))
             cancelled.resume()
             suspended.resume()
-            try await waiting.said.count(reaches: 2)
+            try await waiting.waitingTasks.count(reaches: 2)
             cancelled.cancel()
             #expect((try await waiting.ended.value as? URLError)?.code == .cancelled)
             suspended.suspend()
@@ -118,11 +118,11 @@ struct ConnectivityTests {
             }, reply: { _ in .ok("here") }
         ) { (server, session) async throws in
             for _ in 0..<2_000 { session.dataTask(with: server.url()).resume() }
-            try await waiting.said.count(reaches: 2_000)
+            try await waiting.waitingTasks.count(reaches: 2_000)
             network.change(to: .over(Self.ethernet))
             try await waiting.ended.count(reaches: 2_000)
             #expect(waiting.ended.all.allSatisfy { $0 == nil })
-            #expect(waiting.said.all.count == 2_000)
+            #expect(waiting.waitingTasks.all.count == 2_000)
         }
     }
 
@@ -209,7 +209,7 @@ struct ConnectivityTests {
             }, reply: { _ in .ok("here") }
         ) { (server, session) async throws in
             session.dataTask(with: server.url()).resume()
-            try await waiting.said.count(reaches: 1)
+            try await waiting.waitingTasks.count(reaches: 1)
             network.change(to: .over(Self.ethernet))
             #expect(try await waiting.ended.value == nil)
         }
@@ -310,7 +310,7 @@ struct ConnectivityTests {
             }, reply: { _ in .ok("here") }
         ) { (server, session) async throws in
             session.dataTask(with: server.url()).resume()
-            try await waiting.said.count(reaches: 1)
+            try await waiting.waitingTasks.count(reaches: 1)
             try await network.update.value { $0 }(.over(Self.ethernet))
             #expect(try await waiting.ended.value == nil)
         }
@@ -363,11 +363,13 @@ private final class LateNetwork: NetworkPathMonitor {
 }
 
 final class WaitingRecorder: NSObject, URLSessionDataDelegate, Sendable {
-    let said = Delivered<Int>()
+    let waitingTasks = Delivered<Int>()
     let ended = Delivered<(any Error)?>()
     let body = Watched(Data())
 
-    func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) { said(task.taskIdentifier) }
+    func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+        waitingTasks(task.taskIdentifier)
+    }
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { body.change { $0 += data } }
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended(error) }
 }

@@ -99,7 +99,7 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
                 let task = session.dataTask(with: try #require(URL(string: "http://good.signed/")))
                 task.resume()
                 if waits {
-                    try await recorder.said.count(reaches: 1)
+                    try await recorder.waitingTasks.count(reaches: 1)
                     task.cancel()
                 }
                 let error = try await recorder.ended.value as? URLError
@@ -110,14 +110,14 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
 }
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("MissingUnboundTests")), .timeLimit(.minutes(1))) struct MissingUnboundTests {
-    @Test func `a missing libunbound fails the lookup`() async throws { try await expectLack("libunbound is not installed") }
+    @Test func `a missing libunbound fails the lookup`() async throws { try await expectMissing("libunbound is not installed") }
 }
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("MissingRootKeyTests")), .timeLimit(.minutes(1))) struct MissingRootKeyTests {
-    @Test func `a missing root key fails the lookup`() async throws { try await expectLack("the DNSSEC root key") }
+    @Test func `a missing root key fails the lookup`() async throws { try await expectMissing("the DNSSEC root key") }
 }
 
-private func expectLack(_ reason: String) async throws {
+private func expectMissing(_ reason: String) async throws {
     try await withServer { (server) async throws in
         try await withSession {
             $0.requiresDNSSECValidation = true

@@ -17,14 +17,14 @@ import URLLoading
 @Suite(.timeLimit(.minutes(1)))
 struct CookieStorageSubclassTests {
     /// Records its calls.
-    class Journaling: HTTPCookieStorage, @unchecked Sendable {
+    class RecordingStorage: HTTPCookieStorage, @unchecked Sendable {
         private let lines = Mutex<[String]>([])
         var journal: [String] { lines.withLock { $0 } }
         func note(_ line: String) { lines.withLock { $0.append(line) } }
         func text(_ cookies: [HTTPCookie]) -> String { cookies.map { "\($0.name)=\($0.value)" }.joined(separator: ",") }
     }
 
-    final class ByTask: Journaling, @unchecked Sendable {
+    final class TaskOverridesStorage: RecordingStorage, @unchecked Sendable {
         override func storeCookies(_ cookies: [HTTPCookie], for task: URLSessionTask) {
             note("store \(text(cookies)) of \(task.currentRequest?.url?.path ?? "")")
         }
@@ -39,7 +39,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    final class ByURL: Journaling, @unchecked Sendable {
+    final class URLOverridesStorage: RecordingStorage, @unchecked Sendable {
         override func setCookies(_ cookies: [HTTPCookie], for url: URL?, mainDocumentURL: URL?) {
             note("set \(text(cookies)) of \(url?.path ?? "")")
             super.setCookies(cookies, for: url, mainDocumentURL: mainDocumentURL)
@@ -52,7 +52,7 @@ struct CookieStorageSubclassTests {
     }
 
     /// Calls its completion handler with one cookie, and then with another.
-    final class Doubling: Journaling, @unchecked Sendable {
+    final class Doubling: RecordingStorage, @unchecked Sendable {
         override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
             for name in ["first", "second"] {
                 completionHandler(
@@ -63,7 +63,7 @@ struct CookieStorageSubclassTests {
     }
 
     /// Returns no cookies.
-    final class Empty: Journaling, @unchecked Sendable {
+    final class Empty: RecordingStorage, @unchecked Sendable {
         override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
             completionHandler(nil)
         }
@@ -97,7 +97,7 @@ struct CookieStorageSubclassTests {
 
     @Test(arguments: Loading.allCases)
     func `a storage that overrides the methods with tasks is called through them`(loading: Loading) async throws {
-        let storage = ByTask()
+        let storage = TaskOverridesStorage()
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, configure: { $0.httpCookieStorage = storage },
@@ -113,7 +113,7 @@ struct CookieStorageSubclassTests {
 
     @Test(arguments: Loading.allCases)
     func `a storage that overrides the methods with URLs is called through them`(loading: Loading) async throws {
-        let storage = ByURL()
+        let storage = URLOverridesStorage()
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, configure: { $0.httpCookieStorage = storage },
@@ -127,7 +127,7 @@ struct CookieStorageSubclassTests {
     }
 
     @Test func `cookies of each hop are looked up and stored for its own URL`() async throws {
-        for storage in [ByTask(), ByURL()] as [Journaling] {
+        for storage in [TaskOverridesStorage(), URLOverridesStorage()] as [RecordingStorage] {
             try await withScenario(
                 configure: { $0.httpCookieStorage = storage },
                 reply: { request in
@@ -136,7 +136,7 @@ struct CookieStorageSubclassTests {
                 }
             ) { (server, session) async throws in
                 _ = try await session.data(from: server.url("/a"))
-                if storage is ByURL {
+                if storage is URLOverridesStorage {
                     #expect(storage.journal == ["cookies for /a", "set one=1 of /a", "cookies for /b", "set two=2 of /b"])
                     #expect(server.requests.map { $0.header("Cookie") } == [nil, "one=1"])
                 } else {
@@ -148,7 +148,7 @@ struct CookieStorageSubclassTests {
     }
 
     @Test func `an answered 401 stores its cookies before the next request`() async throws {
-        let storage = ByURL()
+        let storage = URLOverridesStorage()
         try await withScenario(
             configure: { $0.httpCookieStorage = storage },
             reply: { request in
@@ -162,7 +162,7 @@ struct CookieStorageSubclassTests {
     }
 
     @Test func `cookies of an informational response are stored`() async throws {
-        let storage = ByURL()
+        let storage = URLOverridesStorage()
         try await withScenario(
             configure: { $0.httpCookieStorage = storage },
             reply: { request in
@@ -178,7 +178,7 @@ struct CookieStorageSubclassTests {
 
     @Test func `a request's own cookies precede those of the app's storage`() async throws {
         try await withScenario(
-            configure: { $0.httpCookieStorage = ByTask() }, reply: { _ in .ok() }
+            configure: { $0.httpCookieStorage = TaskOverridesStorage() }, reply: { _ in .ok() }
         ) { (server, session) async throws in
             _ = try await session.data(for: URLRequest(server.url(), headers: ["Cookie": "own=2"]))
             #expect(server.requests.map { $0.values(of: "Cookie") } == [["own=2; x=1; y=1"]])
@@ -204,7 +204,7 @@ struct CookieStorageSubclassTests {
     }
 
     @Test func `a storage is not called for requests without cookies`() async throws {
-        let storage = ByTask()
+        let storage = TaskOverridesStorage()
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in .ok("", [("Set-Cookie", "a=1")]) }
         try await withScenario(configure: { $0.httpCookieStorage = storage }, reply: reply) { (server, session) async throws in
             var request = URLRequest(server.url())
@@ -224,7 +224,7 @@ struct CookieStorageSubclassTests {
     }
 
     @Test func `third-party cookies are not stored in an app's own storage`() async throws {
-        let storage = ByTask()
+        let storage = TaskOverridesStorage()
         try await withScenario(
             configure: { $0.httpCookieStorage = storage }, reply: { _ in .ok("", [("Set-Cookie", "a=1")]) }
         ) { (server, session) async throws in
@@ -277,7 +277,7 @@ struct CookieStorageSubclassTests {
     }
 
     @Test func `reset empties an app's own storage`() async throws {
-        let storage = ByURL()
+        let storage = URLOverridesStorage()
         storage.setCookie(try cookie("a"))
         try await withSession {
             $0.httpCookieStorage = storage

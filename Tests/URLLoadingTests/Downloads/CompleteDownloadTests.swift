@@ -38,7 +38,7 @@ struct CompleteDownloadTests {
     }
 
     /// Resume data of a download whose file is complete without the download knowing it, as after its process was killed.
-    private func whole(
+    private func completeResumeData(
         isLengthKnown: Bool, headers: [String: String] = [:], _ server: ScriptedServer, _ session: URLSession,
         _ recorder: EventRecorder
     ) async throws -> Data {
@@ -115,7 +115,7 @@ struct CompleteDownloadTests {
                 }
             }
         ) { (server, session) async throws in
-            let data = try await whole(isLengthKnown: row.isLengthKnown, server, session, recorder)
+            let data = try await completeResumeData(isLengthKnown: row.isLengthKnown, server, session, recorder)
             let task = session.downloadTask(withResumeData: data)
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -168,7 +168,8 @@ struct CompleteDownloadTests {
                     : .status(416, [("Content-Range", "bytes */1")], body: "none")
             }
         ) { (server, session) async throws in
-            let task = session.downloadTask(withResumeData: try await whole(isLengthKnown: true, server, session, recorder))
+            let task = session.downloadTask(
+                withResumeData: try await completeResumeData(isLengthKnown: true, server, session, recorder))
             task.resume()
             let record = try await recorder.completion(of: task)
             #expect(record.error == nil && record.file == Data("none".utf8))
@@ -191,7 +192,8 @@ struct CompleteDownloadTests {
                 return request.header("Range") == nil ? .ok(other) : .status(416, [("Content-Range", "bytes */5")])
             }
         ) { (server, session) async throws in
-            let task = session.downloadTask(withResumeData: try await whole(isLengthKnown: true, server, session, recorder))
+            let task = session.downloadTask(
+                withResumeData: try await completeResumeData(isLengthKnown: true, server, session, recorder))
             task.resume()
             let record = try await recorder.completion(of: task)
             #expect(record.error == nil && record.file == Data(other))

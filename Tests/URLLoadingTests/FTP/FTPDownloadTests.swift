@@ -207,11 +207,11 @@ struct FTPDownloadTests {
     }
 
     /// Excludes pyftpdlib, which sends files past its own rate limit.
-    @Test(arguments: [FTPServersTests.Make.vsftpd, .proftpd])
-    func `downloads from real servers resume`(make: FTPServersTests.Make) async throws {
+    @Test(arguments: [FTPServersTests.Product.vsftpd, .proftpd])
+    func `downloads from real servers resume`(product: FTPServersTests.Product) async throws {
         var options = SmallServer.FTPOptions()
         options.rate = 400_000
-        let server = try make.start(options)
+        let server = try product.start(options)
         defer { server.stop() }
         try server.put(content, at: "sub/a.bin")
         let resumeData = Delivered<Data?>()
@@ -221,7 +221,7 @@ struct FTPDownloadTests {
         }
         let recorder = EventRecorder(answers)
         try await withSession(delegate: recorder) { (session) async throws in
-            let url = try #require(URL(string: "ftp://\(make.login)localhost:\(server.port)/sub/a.bin"))
+            let url = try #require(URL(string: "ftp://\(product.login)localhost:\(server.port)/sub/a.bin"))
             let first = session.downloadTask(with: url)
             first.resume()
             let data = try await resumeData.value

@@ -207,11 +207,11 @@ struct FTPLoginTests {
         }
     }
 
-    @Test(arguments: FTPServersTests.Make.allCases.filter { $0 != .vsftpd })
-    func `real servers refuse wrong passwords and accept right ones`(make: FTPServersTests.Make) async throws {
+    @Test(arguments: FTPServersTests.Product.allCases.filter { $0 != .vsftpd })
+    func `real servers refuse wrong passwords and accept right ones`(product: FTPServersTests.Product) async throws {
         var options = SmallServer.FTPOptions()
         options.allowsAnonymous = false
-        let server = try make.start(options)
+        let server = try product.start(options)
         defer { server.stop() }
         try server.put(hello, at: "a.bin")
         let interview = Interview { _, number in

@@ -114,9 +114,10 @@ struct FTPRouteTests {
                     // The proxy connects the data connection to the control port: the transfer fails, but the proxy was asked.
                     _ = try? await session.data(from: try server.url("/a.bin", host: "files.test"))
                     let port = [UInt8(server.port >> 8), UInt8(server.port & 255)]
-                    #expect(proxy.heard.first == [5, 1, 0, 5, 1, 0, 3, UInt8(name.count)] + name + port)
-                    #expect(proxy.heard.count >= 2)
-                    #expect(proxy.heard.dropFirst().allSatisfy { Array($0.dropFirst(7).prefix(1 + name.count)) == [10] + name })
+                    #expect(proxy.received.first == [5, 1, 0, 5, 1, 0, 3, UInt8(name.count)] + name + port)
+                    #expect(proxy.received.count >= 2)
+                    #expect(
+                        proxy.received.dropFirst().allSatisfy { Array($0.dropFirst(7).prefix(1 + name.count)) == [10] + name })
                     #expect(server.dataCount == 0)
                 }
             }
@@ -215,7 +216,7 @@ struct FTPRouteTests {
         }
     }
 
-    final class OwnFTP: URLProtocol, @unchecked Sendable {
+    final class CustomFTPProtocol: URLProtocol, @unchecked Sendable {
         // It has no state.
         override class func canInit(with request: URLRequest) -> Bool { request.url?.scheme == "ftp" }
         override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
@@ -232,7 +233,7 @@ struct FTPRouteTests {
     }
 
     @Test func `a URLProtocol class of the app takes precedence`() async throws {
-        try await withFTP(configure: { $0.protocolClasses = [OwnFTP.self] }) { (server, session) async throws in
+        try await withFTP(configure: { $0.protocolClasses = [CustomFTPProtocol.self] }) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin")).0 == Data("own".utf8))
             #expect(server.connectionCount == 0)
         }

@@ -15,7 +15,7 @@ import URLLoading
 /// Three real FTP servers, in cleartext and over TLS.
 @Suite(.timeLimit(.minutes(2)))
 struct FTPServersTests {
-    enum Make: String, CaseIterable, Sendable {
+    enum Product: String, CaseIterable, Sendable {
         case vsftpd, proftpd, pyftpdlib
 
         func start(_ options: SmallServer.FTPOptions) throws -> SmallServer {
@@ -37,12 +37,12 @@ struct FTPServersTests {
 
     /// Runs a test with a server that has a file, a session that trusts it, and the beginning of its URLs.
     private func withServer(
-        _ make: Make, isSecure: Bool, _ change: (inout SmallServer.FTPOptions) -> Void = { _ in },
+        _ product: Product, isSecure: Bool, _ change: (inout SmallServer.FTPOptions) -> Void = { _ in },
         test: (SmallServer, URLSession, String) async throws -> Void
     ) async throws {
         var options = SmallServer.FTPOptions(identity: isSecure ? certificates.valid : nil)
         change(&options)
-        let server = try make.start(options)
+        let server = try product.start(options)
         defer { server.stop() }
         try server.put(content, at: "sub/big.bin")
         let root = certificates.root
@@ -50,13 +50,13 @@ struct FTPServersTests {
             $0.tlsTrustRoots = [root]
             $0.requiresSecureFTP = isSecure
         } test: { (session) async throws in
-            try await test(server, session, "ftp://\(make.login)localhost:\(server.port)")
+            try await test(server, session, "ftp://\(product.login)localhost:\(server.port)")
         }
     }
 
-    @Test(arguments: Make.allCases, [false, true])
-    func `a file is loaded, listed, stored and reported missing`(_ make: Make, isSecure: Bool) async throws {
-        try await withServer(make, isSecure: isSecure) { server, session, base in
+    @Test(arguments: Product.allCases, [false, true])
+    func `a file is loaded, listed, stored and reported missing`(_ product: Product, isSecure: Bool) async throws {
+        try await withServer(product, isSecure: isSecure) { server, session, base in
             let (data, response) = try await session.data(from: try #require(URL(string: base + "/sub/big.bin")))
             #expect(data == content)
             #expect(response.expectedContentLength == Int64(content.count))
@@ -78,11 +78,11 @@ struct FTPServersTests {
         }
     }
 
-    @Test(arguments: [Make.vsftpd, .proftpd])
+    @Test(arguments: [Product.vsftpd, .proftpd])
     func `a server that requires data connections to resume the TLS session fails the load and says why`(
-        _ make: Make
+        _ product: Product
     ) async throws {
-        try await withServer(make, isSecure: true) {
+        try await withServer(product, isSecure: true) {
             $0.demandsReuse = true
         } test: { _, session, base in
             let error = await #expect(throws: URLError.self) {

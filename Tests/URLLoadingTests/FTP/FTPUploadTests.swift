@@ -246,9 +246,12 @@ struct FTPUploadTests {
         }
     }
 
-    @Test(arguments: [FTPServersTests.Make.proftpd, .pyftpdlib], Kind.allCases.filter { [.data, .file, .stream].contains($0) })
-    func `real servers receive the rest of one upload, and all of another`(make: FTPServersTests.Make, kind: Kind) async throws {
-        let server = try make.start(SmallServer.FTPOptions())
+    @Test(
+        arguments: [FTPServersTests.Product.proftpd, .pyftpdlib], Kind.allCases.filter { [.data, .file, .stream].contains($0) })
+    func `real servers receive the rest of one upload, and all of another`(
+        product: FTPServersTests.Product, kind: Kind
+    ) async throws {
+        let server = try product.start(SmallServer.FTPOptions())
         defer { server.stop() }
         try server.put(content.prefix(100_001), at: "sub/part.bin")
         let folder = try TemporaryDirectory()
@@ -260,7 +263,7 @@ struct FTPUploadTests {
             $0.resumesFTPUploads = true
         } test: { (session) async throws in
             for name in ["part.bin", "whole%20%C3%BC.bin"] {
-                let url = try #require(URL(string: "ftp://\(make.login)localhost:\(server.port)/sub/\(name)"))
+                let url = try #require(URL(string: "ftp://\(product.login)localhost:\(server.port)/sub/\(name)"))
                 let request = URLRequest(url: url)
                 let task =
                     switch kind {

@@ -65,8 +65,8 @@ struct HTTP2BrokenConnectionTests {
         var testDescription: String { rawValue }
     }
 
-    @Test(arguments: HTTP2Way.allCases, End.allCases)
-    func `a connection that ends fails its loads, and later loads open another`(way: HTTP2Way, end: End) async throws {
+    @Test(arguments: HTTP2Start.allCases, End.allCases)
+    func `a connection that ends fails its loads, and later loads open another`(way: HTTP2Start, end: End) async throws {
         try await withHTTP2Scenario(way, reply: Self.reply(end.step)) { (server, session) async throws in
             for (number, state) in Self.states(1).enumerated() {
                 await expectFailure(.networkConnectionLost, in: state.name) { try await load(number, of: server, session) }
@@ -78,7 +78,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `a POST is not retried when its connection ends`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Start.allCases) func `a POST is not retried when its connection ends`(way: HTTP2Start) async throws {
         try await withHTTP2Scenario(
             way, reply: { $0.method == "POST" ? [.awaitRequestEnd, .close] : .ok("good") }
         ) { (server, session) async throws in
@@ -146,7 +146,7 @@ struct HTTP2BrokenConnectionTests {
     }
 
     @Test func `a server that sends nothing fails the load at the request timeout`() async throws {
-        for way in HTTP2Way.allCases {
+        for way in HTTP2Start.allCases {
             for greeting in [[], [HTTP2Step.settings()], [.stopReading]] {
                 try await withHTTP2Scenario(
                     way, configure: { $0.timeoutIntervalForRequest = 0.5 },

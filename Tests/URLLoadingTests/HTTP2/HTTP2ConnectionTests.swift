@@ -28,7 +28,8 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `a connection begins with SETTINGS that disable push`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Start.allCases) func `a connection begins with SETTINGS that disable push`(way: HTTP2Start) async throws
+    {
         try await withHTTP2Scenario(way, reply: { _ in .ok("good") }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "good")
             // The client's SETTINGS precede its first request, and ours are acknowledged.
@@ -84,7 +85,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `a hundred concurrent loads share one connection`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Start.allCases) func `a hundred concurrent loads share one connection`(way: HTTP2Start) async throws {
         try await withHTTP2Scenario(
             way, reply: { [.awaitRequests(100)] + .ok($0.path) }
         ) { (server, session) async throws in

@@ -15,8 +15,8 @@ import URLLoading
 /// What a request looks like on a stream, and what of a response the app sees (RFC 9113, section 8).
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2ExchangeTests {
-    @Test(arguments: HTTP2Way.allCases) func `a request carries the parts of its URL in pseudo-header fields`(
-        way: HTTP2Way
+    @Test(arguments: HTTP2Start.allCases) func `a request carries the parts of its URL in pseudo-header fields`(
+        way: HTTP2Start
     ) async throws {
         try await withHTTP2Scenario(way, reply: { .ok($0.path) }) { (server, session) async throws in
             #expect(try await session.text(server.url("/a/b%20c?d=e&f")) == "/a/b%20c?d=e&f")
@@ -267,8 +267,8 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `metrics report h2 and the reuse of a connection`(
-        way: HTTP2Way
+    @Test(arguments: HTTP2Start.allCases) func `metrics report h2 and the reuse of a connection`(
+        way: HTTP2Start
     ) async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(way, delegate: recorder, reply: { .ok($0.path) }) { (server, session) async throws in

@@ -241,7 +241,7 @@ struct HTTP2FallbackTests {
     @Test func `a streamed body is requested again after a 421 on a shared connection`() async throws {
         let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
         try await withHosts(
-            hosts, delegate: StreamGiver(),
+            hosts, delegate: BodyStreamProvider(),
             reply: { request in
                 request.connection == 0 && request.authority.hasPrefix("b.") ? .status(421) : .ok("on \(request.connection)")
             }
@@ -306,7 +306,7 @@ struct HTTP2FallbackTests {
 }
 
 /// Supplies a body stream again, and leaves server trust to the system.
-private final class StreamGiver: NSObject, URLSessionTaskDelegate {
+private final class BodyStreamProvider: NSObject, URLSessionTaskDelegate {
     func urlSession(
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void

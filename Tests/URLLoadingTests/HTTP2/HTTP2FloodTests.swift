@@ -77,7 +77,7 @@ struct HTTP2FloodTests {
     ]
 
     /// The error codes of a flooded load.
-    private static let drowned = brokenProtocol.union([.dataLengthExceedsMaximum, .timedOut])
+    private static let floodErrors = brokenProtocol.union([.dataLengthExceedsMaximum, .timedOut])
 
     @Test(arguments: floods) func `a flood ends its connection, in bounded memory`(flood: Flood) async throws {
         try await withHTTP2Scenario(
@@ -86,7 +86,7 @@ struct HTTP2FloodTests {
         ) { (server, session) async throws in
             #expect(try await session.text(server.url("/good")) == "good")
             let before = try ProcessProbe.residentBytes()
-            await expectFailure(in: Self.drowned, flood.testDescription) { try await session.text(server.url("/flood")) }
+            await expectFailure(in: Self.floodErrors, flood.testDescription) { try await session.text(server.url("/flood")) }
             let request = try #require(server.requests.first { $0.path == "/flood" })
             if flood.endsConnection { try await server.waitForEnd(of: request.connection) }
             let codes = server.frames(.goAway, on: request.connection).compactMap(\.errorCode)
@@ -112,7 +112,7 @@ struct HTTP2FloodTests {
         ) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
             for _ in 0..<10 {
-                await expectFailure(in: Self.drowned) { try await session.text(server.url("/bomb")) }
+                await expectFailure(in: Self.floodErrors) { try await session.text(server.url("/bomb")) }
             }
             for request in server.requests {
                 let verdict = try await server.verdict(on: request.stream, of: request.connection)
@@ -135,7 +135,7 @@ struct HTTP2FloodTests {
             }
         ) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
-            for _ in 0..<2 { await expectFailure(in: Self.drowned) { try await session.text(server.url("/bomb")) } }
+            for _ in 0..<2 { await expectFailure(in: Self.floodErrors) { try await session.text(server.url("/bomb")) } }
             #expect(try ProcessProbe.residentBytes() - before < 64 << 20)
             #expect(try await session.text(server.url("/good")) == "good")
         }
@@ -180,7 +180,7 @@ struct HTTP2FloodTests {
         try await withHTTP2Scenario(
             reply: { $0.path == "/good" ? .ok("good") : [.awaitRequestEnd, .block(block), .data("hello")] }
         ) { (server, session) async throws in
-            await expectFailure(in: Self.drowned) { try await session.text(server.url("/large")) }
+            await expectFailure(in: Self.floodErrors) { try await session.text(server.url("/large")) }
             try await server.waitForEnd(of: server.requests[0].connection)
             #expect(try await session.text(server.url("/good")) == "good")
         }
@@ -222,7 +222,7 @@ struct HTTP2FloodTests {
             try await withHTTP2Server(identity: TestCertificates.shared.get().valid, reply: { .ok($0.path) }) {
                 (good) async throws in
                 let url = bad.url()
-                async let failure: URLError? = expectFailure(in: Self.drowned) { try await session.text(url) }
+                async let failure: URLError? = expectFailure(in: Self.floodErrors) { try await session.text(url) }
                 for number in 0..<50 { #expect(try await session.text(good.url("/\(number)")) == "/\(number)") }
                 _ = await failure
                 #expect(good.connectionCount == 1)

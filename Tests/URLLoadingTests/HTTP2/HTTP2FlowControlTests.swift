@@ -23,7 +23,7 @@ struct HTTP2FlowControlTests {
     }
 
     /// Expects that the server sends no more on a stream than its window, and that other streams continue.
-    private func expectHeld(
+    private func expectBackpressure(
         _ task: URLSessionTask, of server: HTTP2ScriptedServer, _ session: URLSession, _ recorder: EventRecorder
     ) async throws {
         let stream = try #require(server.requests.first { $0.path == "/large" }).stream
@@ -48,7 +48,7 @@ struct HTTP2FlowControlTests {
             let task = session.dataTask(with: server.url("/large"))
             task.resume()
             try await recorder.wait(for: task) { !$0.body.isEmpty }
-            try await expectHeld(task, of: server, session, recorder)
+            try await expectBackpressure(task, of: server, session, recorder)
             task.cancel()
             try await recorder.completion(of: task)
         }
@@ -69,14 +69,14 @@ struct HTTP2FlowControlTests {
             let task = session.dataTask(with: server.url("/large"))
             task.resume()
             try await recorder.wait(for: task) { $0.letters.contains("R") }
-            try await expectHeld(task, of: server, session, recorder)
+            try await expectBackpressure(task, of: server, session, recorder)
             isAllowed.change { $0 = true }
             try await recorder.completion(of: task)
         }
     }
 
     @Test func `a delegate that does not return limits only its own task's stream`() async throws {
-        let mayGoOn = DispatchSemaphore(value: 0)
+        let resumeDelegate = DispatchSemaphore(value: 0)
         let isFirst = Watched(true)
         var answers = EventRecorder.Answers()
         answers.data = { _, _ in
@@ -84,7 +84,7 @@ struct HTTP2FlowControlTests {
                 defer { value = false }
                 return value
             }
-            if waits { mayGoOn.wait() }
+            if waits { resumeDelegate.wait() }
         }
         let recorder = EventRecorder(answers)
         try await withHTTP2Scenario(delegate: recorder, reply: Self.reply) { (server, session) async throws in
@@ -98,7 +98,7 @@ struct HTTP2FlowControlTests {
             async let beside = session.text(url)
             _ = try await server.request(1)
             #expect(sent - recorder.record(of: task).body.count <= 32 << 20)
-            mayGoOn.signal()
+            resumeDelegate.signal()
             #expect(try await beside == "/beside")
             task.cancel()
             try await recorder.completion(of: task)
@@ -129,8 +129,9 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `a large body arrives complete, with and without padding`(way: HTTP2Way) async throws
-    {
+    @Test(arguments: HTTP2Start.allCases) func `a large body arrives complete, with and without padding`(
+        way: HTTP2Start
+    ) async throws {
         let content = ScriptedFile.pattern(8_000_000)
         try await withHTTP2Scenario(
             way, reply: { request in [.head(), .data(content, padding: request.path == "/padded" ? 255 : nil)] }

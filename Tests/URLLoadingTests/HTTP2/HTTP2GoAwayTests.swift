@@ -233,10 +233,10 @@ struct HTTP2GoAwayTests {
 
     @Test(arguments: departures)
     func `all loads fail after the same five connections if the server leaves each time`(departure: [HTTP2Step]) async throws {
-        let isWell = Watched(false)
+        let isHealthy = Watched(false)
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
-            reply: { isWell.change({ $0 }) ? .ok($0.path) : departure }
+            reply: { isHealthy.change({ $0 }) ? .ok($0.path) : departure }
         ) { (server, session) async throws in
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<40 {
@@ -245,7 +245,7 @@ struct HTTP2GoAwayTests {
                 }
             }
             #expect(server.connectionCount == 5)
-            isWell.change { $0 = true }
+            isHealthy.change { $0 = true }
             #expect(try await session.text(server.url("/later")) == "/later")
             #expect(server.connectionCount == 6)
         }

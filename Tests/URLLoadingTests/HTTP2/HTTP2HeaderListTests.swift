@@ -14,8 +14,8 @@ import URLLoading
 /// SETTINGS_MAX_HEADER_LIST_SIZE: the maximum size of a request's header list (RFC 9113, section 6.5.2).
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2HeaderListTests {
-    @Test(arguments: HTTP2Way.allCases)
-    func `a request beyond the server's limit fails at once and does not affect others`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Start.allCases)
+    func `a request beyond the server's limit fails at once and does not affect others`(way: HTTP2Start) async throws {
         try await withHTTP2Scenario(
             way, greeting: { _ in [.settings([.maxHeaderListSize: 1_000])] },
             reply: { ($0.path == "/held" ? [.gate("held")] : []) + .ok($0.path) }

@@ -16,10 +16,10 @@ import URLLoading
 @Suite(.timeLimit(.minutes(2)))
 final class HTTP2RealServerTests {
     /// A server, over TLS or in cleartext.
-    enum Place: String, CaseIterable, CustomTestStringConvertible {
+    enum ServerKind: String, CaseIterable, CustomTestStringConvertible {
         case nginx, nginxInClear, apache, apacheInClear, nghttpd, nghttpdInClear, caddy, caddyInClear
 
-        var way: HTTP2Way {
+        var way: HTTP2Start {
             switch self {
             case .nginx, .apache, .nghttpd, .caddy: .secure
             case .nginxInClear, .apacheInClear, .nghttpdInClear, .caddyInClear: .clear
@@ -42,35 +42,36 @@ final class HTTP2RealServerTests {
 
     /// Runs a test with a server that has `small.txt` and `large.bin`.
     private func withServer(
-        _ place: Place, delegate: (any URLSessionDelegate)? = nil, test: (_ url: (String) -> URL, URLSession) async throws -> Void
+        _ kind: ServerKind, delegate: (any URLSessionDelegate)? = nil,
+        test: (_ url: (String) -> URL, URLSession) async throws -> Void
     ) async throws {
-        let (url, stop) = try start(place)
+        let (url, stop) = try start(kind)
         defer { stop() }
         try await withSession(
             delegate: delegate,
             {
-                $0.speakHTTP2(place.way, certificates)
+                $0.speakHTTP2(kind.way, certificates)
                 // Each response comes from the server, not from a cache.
                 $0.urlCache = nil
             },
             test: { session in try await test(url, session) })
     }
 
-    private func start(_ place: Place) throws -> (url: (String) -> URL, stop: () -> Void) {
+    private func start(_ kind: ServerKind) throws -> (url: (String) -> URL, stop: () -> Void) {
         let small = Array("small".utf8)
-        switch place {
+        switch kind {
         case .nginx, .nginxInClear:
             let server = try NginxServer.start(certificates.valid)
             try server.put(small, at: "/small.txt")
             try server.put(Self.large, at: "/large.bin")
-            return ({ server.url($0, place.way == .secure ? .http2 : .http2InClear) }, server.stop)
+            return ({ server.url($0, kind.way == .secure ? .http2 : .http2InClear) }, server.stop)
         case .apache, .apacheInClear:
             let server = try ApacheServer.start(certificates)
             try server.directory.write(small, to: "html/open/small.txt")
             try server.directory.write(Self.large, to: "html/open/large.bin")
-            return ({ server.url("/open" + $0, place.way == .secure ? .http2 : .http2InClear) }, server.stop)
+            return ({ server.url("/open" + $0, kind.way == .secure ? .http2 : .http2InClear) }, server.stop)
         case .nghttpd, .nghttpdInClear:
-            let server = try NGHTTPServer.start(place.way == .secure ? certificates.valid : nil, options: ["--echo-upload"])
+            let server = try NGHTTPServer.start(kind.way == .secure ? certificates.valid : nil, options: ["--echo-upload"])
             try server.put(small, at: "/small.txt")
             try server.put(Self.large, at: "/large.bin")
             return (server.url, server.stop)
@@ -78,13 +79,14 @@ final class HTTP2RealServerTests {
             let server = try CaddyServer.start(certificates.valid)
             try server.put(small, at: "/small.txt")
             try server.put(Self.large, at: "/large.bin")
-            return ({ server.url($0, secure: place.way == .secure) }, server.stop)
+            return ({ server.url($0, secure: kind.way == .secure) }, server.stop)
         }
     }
 
-    @Test(arguments: Place.allCases) func `files arrive complete, and a missing file is a 404`(place: Place) async throws {
+    @Test(arguments: ServerKind.allCases) func `files arrive complete, and a missing file is a 404`(kind: ServerKind) async throws
+    {
         let recorder = EventRecorder()
-        try await withServer(place, delegate: recorder) { (url, session) async throws in
+        try await withServer(kind, delegate: recorder) { (url, session) async throws in
             let task = session.dataTask(with: url("/small.txt"))
             task.resume()
             let record = try await recorder.completion(of: task)
@@ -100,12 +102,12 @@ final class HTTP2RealServerTests {
         }
     }
 
-    @Test(arguments: Place.allCases) func `a thousand concurrent requests succeed on one connection`(
-        place: Place
+    @Test(arguments: ServerKind.allCases) func `a thousand concurrent requests succeed on one connection`(
+        kind: ServerKind
     ) async throws {
         let ports = Watched<Set<Int>>([])
         let recorder = EventRecorder()
-        try await withServer(place, delegate: recorder) { (url, session) async throws in
+        try await withServer(kind, delegate: recorder) { (url, session) async throws in
             let small = url("/small.txt")
             try await withThrowingTaskGroup(of: Bool.self) { group in
                 for _ in 0..<1000 { group.addTask { try await session.text(small) == "small" } }
@@ -122,9 +124,9 @@ final class HTTP2RealServerTests {
         }
     }
 
-    @Test(arguments: [Place.nginx, .nginxInClear, .apache, .apacheInClear])
-    func `range requests are served`(place: Place) async throws {
-        try await withServer(place) { (url, session) async throws in
+    @Test(arguments: [ServerKind.nginx, .nginxInClear, .apache, .apacheInClear])
+    func `range requests are served`(kind: ServerKind) async throws {
+        try await withServer(kind) { (url, session) async throws in
             let part = try await session.text(URLRequest(url("/small.txt"), headers: ["Range": "bytes=1-3"]))
             #expect(part.text == "mal" && part.response.statusCode == 206)
         }
@@ -137,7 +139,7 @@ final class HTTP2RealServerTests {
         var answers = EventRecorder.Answers()
         answers.bodyStream = { InputStream(data: Data(Self.large)) }
         let recorder = EventRecorder(answers)
-        let way: HTTP2Way = isSecure ? .secure : .clear
+        let way: HTTP2Start = isSecure ? .secure : .clear
         try await withSession(delegate: recorder, { $0.speakHTTP2(way, certificates) }) { (session) async throws in
             let request = { (name: String) in
                 URLRequest(nginx.url("/upload/\(name)", isSecure ? .http2 : .http2InClear), method: "PUT")
@@ -152,15 +154,15 @@ final class HTTP2RealServerTests {
         }
     }
 
-    @Test(arguments: [Place.nghttpd, .nghttpdInClear]) func `nghttpd echoes an upload`(place: Place) async throws {
-        try await withServer(place) { (url, session) async throws in
+    @Test(arguments: [ServerKind.nghttpd, .nghttpdInClear]) func `nghttpd echoes an upload`(kind: ServerKind) async throws {
+        try await withServer(kind) { (url, session) async throws in
             let (data, _) = try await session.upload(for: URLRequest(url("/echo"), method: "POST"), from: Data(Self.large))
             #expect(Self.isLarge(data))
         }
     }
 
     // Its reflector responds with nothing if no body has arrived yet, so the upload creates a file.
-    @Test(arguments: [HTTP2Way.secure, .clear]) func `Apache accepts an upload`(way: HTTP2Way) async throws {
+    @Test(arguments: [HTTP2Start.secure, .clear]) func `Apache accepts an upload`(way: HTTP2Start) async throws {
         let apache = try ApacheServer.start(certificates)
         defer { apache.stop() }
         try await withSession({ $0.speakHTTP2(way, certificates) }) { (session) async throws in

@@ -47,8 +47,8 @@ struct HTTP2ResumableUploadTests {
 
     private static func done() -> [HTTP2Step] { .ok("whole", [version, ("upload-complete", "?1")]) }
 
-    @Test(arguments: Loss.allCases, HTTP2Way.allCases) func `an upload resumes after a loss`(
-        loss: Loss, way: HTTP2Way
+    @Test(arguments: Loss.allCases, HTTP2Start.allCases) func `an upload resumes after a loss`(
+        loss: Loss, way: HTTP2Start
     ) async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(

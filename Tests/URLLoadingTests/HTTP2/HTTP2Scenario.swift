@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// How a client starts HTTP/2.
-enum HTTP2Way: String, Sendable, CaseIterable, CustomTestStringConvertible {
+enum HTTP2Start: String, Sendable, CaseIterable, CustomTestStringConvertible {
     /// By ALPN, over TLS.
     case secure
     /// With prior knowledge, in cleartext (RFC 9113, section 3.3).
@@ -24,7 +24,7 @@ enum HTTP2Way: String, Sendable, CaseIterable, CustomTestStringConvertible {
 
 extension URLSessionConfiguration {
     /// Configures a session to speak HTTP/2 with a server of the tests.
-    func speakHTTP2(_ way: HTTP2Way, _ certificates: TestCertificates) {
+    func speakHTTP2(_ way: HTTP2Start, _ certificates: TestCertificates) {
         switch way {
         case .secure: tlsTrustRoots = [certificates.root]
         case .clear: connectionOptions.httpVersions = .http2PriorKnowledge
@@ -34,7 +34,7 @@ extension URLSessionConfiguration {
 
 /// Runs a test with a scripted HTTP/2 server and a session that speaks HTTP/2 with it.
 func withHTTP2Scenario(
-    _ way: HTTP2Way = .secure,
+    _ way: HTTP2Start = .secure,
     identity: TestCertificates.Identity? = nil,
     protocols: [String] = ["h2", "http/1.1"],
     delegate: (any URLSessionDelegate)? = nil,

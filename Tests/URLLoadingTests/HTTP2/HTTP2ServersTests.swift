@@ -75,8 +75,8 @@ struct HTTP2ServersTests {
         for isSecure in [true, false] { #expect(try await curl(caddy.url("/page.txt", secure: isSecure)) == good) }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `the scripted server responds and records what it received`(
-        _ way: HTTP2Way
+    @Test(arguments: HTTP2Start.allCases) func `the scripted server responds and records what it received`(
+        _ way: HTTP2Start
     ) async throws {
         let curl = try Curl()
         try await withHTTP2Server(

@@ -30,8 +30,8 @@ struct HTTP2SilenceTests {
         await expectFailure(.timedOut) { try await session.text(request) }
     }
 
-    @Test(arguments: HTTP2Way.allCases)
-    func `loads move to another connection if a silent one does not answer PING`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Start.allCases)
+    func `loads move to another connection if a silent one does not answer PING`(way: HTTP2Start) async throws {
         try await withHTTP2Scenario(way, greeting: Self.greeting, reply: Self.reply) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "0")
             // The POST, which may have been processed, fails; the GET is retried.

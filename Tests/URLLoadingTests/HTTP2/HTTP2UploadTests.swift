@@ -17,7 +17,7 @@ import URLLoading
 struct HTTP2UploadTests {
     private static let content = ScriptedFile.pattern(3_000_000)
 
-    @Test(arguments: HTTP2Way.allCases) func `a body from data, file or stream arrives complete`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Start.allCases) func `a body from data, file or stream arrives complete`(way: HTTP2Start) async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         var answers = EventRecorder.Answers()
@@ -184,7 +184,7 @@ struct HTTP2UploadTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `a file may be the first upload on a connection`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Start.allCases) func `a file may be the first upload on a connection`(way: HTTP2Start) async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         try await withHTTP2Scenario(way, reply: { .ok($0.path) }) { (server, session) async throws in

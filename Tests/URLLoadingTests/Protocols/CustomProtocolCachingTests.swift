@@ -56,16 +56,16 @@ struct CustomProtocolCachingTests {
     @Test(arguments: [URLCache.StoragePolicy.allowed, .allowedInMemoryOnly, .notAllowed])
     func `a response is stored according to its storage policy`(policy: URLCache.StoragePolicy) async throws {
         try await withServer { (server, request) async throws in
-            let request = Maker.marked(request, policy)
+            let request = StubProtocol.marked(request, policy)
             let cache = cache()
-            #expect(try await load(request, by: Maker.self, from: cache) == "made, given nothing")
+            #expect(try await load(request, by: StubProtocol.self, from: cache) == "made, given nothing")
             let kept = policy == .notAllowed ? nil : "made, given nothing"
             #expect(text(cache.cachedResponse(for: request)) == kept)
             #expect(cache.cachedResponse(for: request).map(\.storagePolicy) == (kept == nil ? nil : policy))
-            #expect(try await load(request, by: Maker.self, from: cache) == "made, given \(kept ?? "nothing")")
+            #expect(try await load(request, by: StubProtocol.self, from: cache) == "made, given \(kept ?? "nothing")")
             let other = self.cache(after: cache)
             #expect((other.cachedResponse(for: request) != nil) == (policy == .allowed))
-            let given = try await load(request, by: Maker.self, from: other)
+            let given = try await load(request, by: StubProtocol.self, from: other)
             #expect(given.hasPrefix("made, given made") == (policy == .allowed))
             #expect(server.requests.isEmpty)
         }
@@ -74,7 +74,7 @@ struct CustomProtocolCachingTests {
     @Test func `a class's response is not used for loads without the class, in this process or a later one`() async throws {
         try await withServer { (server, request) async throws in
             let cache = cache()
-            _ = try await load(Maker.marked(request, .allowed), by: Maker.self, from: cache)
+            _ = try await load(StubProtocol.marked(request, .allowed), by: StubProtocol.self, from: cache)
             #expect(text(cache.cachedResponse(for: request)) == "made, given nothing")
             let later = self.cache(after: cache)
             for cache in [later, cache] {
@@ -86,7 +86,7 @@ struct CustomProtocolCachingTests {
                 try await load(request, by: nil, from: later) { $0.requestCachePolicy = .returnCacheDataElseLoad } == "server 0")
             // The app sees the later response, and each side gets its own.
             #expect(text(later.cachedResponse(for: request)) == "server 0")
-            let given = try await load(Maker.marked(request, .notAllowed), by: Maker.self, from: later)
+            let given = try await load(StubProtocol.marked(request, .notAllowed), by: StubProtocol.self, from: later)
             #expect(given == "made, given made, given nothing")
             #expect(try await load(request, by: nil, from: later) == "server 0")
             #expect(server.requests.count == 1)
@@ -97,8 +97,12 @@ struct CustomProtocolCachingTests {
         try await withServer { (_, request) async throws in
             let cache = cache()
             #expect(try await load(request, by: nil, from: cache) == "server 0")
-            #expect(try await load(Maker.marked(request, .allowed), by: Maker.self, from: cache) == "made, given nothing")
-            #expect(try await load(Maker.marked(request, .notAllowed), by: OtherMaker.self, from: cache) == "made, given nothing")
+            #expect(
+                try await load(StubProtocol.marked(request, .allowed), by: StubProtocol.self, from: cache)
+                    == "made, given nothing")
+            #expect(
+                try await load(StubProtocol.marked(request, .notAllowed), by: OtherStubProtocol.self, from: cache)
+                    == "made, given nothing")
         }
     }
 
@@ -106,8 +110,8 @@ struct CustomProtocolCachingTests {
         try await withServer { (_, request) async throws in
             let cache = cache()
             for _ in 0..<3 {
-                let request = Maker.marked(request, .allowed, mode: "validate")
-                #expect(try await load(request, by: Maker.self, from: cache) == "made, given nothing")
+                let request = StubProtocol.marked(request, .allowed, mode: "validate")
+                #expect(try await load(request, by: StubProtocol.self, from: cache) == "made, given nothing")
             }
             #expect(try await load(request, by: nil, from: cache) == "server 0")
         }
@@ -121,11 +125,11 @@ struct CustomProtocolCachingTests {
         try await withServer { (_, request) async throws in
             let cache = cache()
             let ignores = policy == .reloadIgnoringLocalCacheData || policy == .reloadIgnoringLocalAndRemoteCacheData
-            _ = try await load(Maker.marked(request, .allowed), by: Maker.self, from: cache)
+            _ = try await load(StubProtocol.marked(request, .allowed), by: StubProtocol.self, from: cache)
             for isSessions in [false, true] {
-                var request = Maker.marked(request, .notAllowed)
+                var request = StubProtocol.marked(request, .notAllowed)
                 if !isSessions { request.cachePolicy = policy }
-                let text = try await load(request, by: Maker.self, from: cache) {
+                let text = try await load(request, by: StubProtocol.self, from: cache) {
                     if isSessions { $0.requestCachePolicy = policy }
                 }
                 #expect(text == (ignores ? "made, given nothing" : "made, given made, given nothing"))
@@ -135,16 +139,16 @@ struct CustomProtocolCachingTests {
 
     @Test func `no response is passed or stored without a cache, for other methods, or for downloads`() async throws {
         try await withServer { (_, request) async throws in
-            let request = Maker.marked(request, .allowed)
-            #expect(try await load(request, by: Maker.self, from: nil) == "made, given nothing")
+            let request = StubProtocol.marked(request, .allowed)
+            #expect(try await load(request, by: StubProtocol.self, from: nil) == "made, given nothing")
             let cache = cache()
             var post = request
             post.httpMethod = "POST"
-            _ = try await load(post, by: Maker.self, from: cache)
+            _ = try await load(post, by: StubProtocol.self, from: cache)
             #expect(cache.cachedResponse(for: request) == nil)
             try await withSession {
                 $0.urlCache = cache
-                $0.protocolClasses = [Maker.self]
+                $0.protocolClasses = [StubProtocol.self]
             } test: { (session) async throws in
                 let (file, _) = try await session.download(for: request)
                 try FileManager.default.removeItem(at: file)
@@ -162,31 +166,33 @@ struct CustomProtocolCachingTests {
     func `responses that are incomplete, too large or no-store are not stored`(mode: String) async throws {
         try await withServer { (_, request) async throws in
             let cache = cache()
-            _ = try? await load(Maker.marked(request, .allowed, mode: mode), by: Maker.self, from: cache)
+            _ = try? await load(StubProtocol.marked(request, .allowed, mode: mode), by: StubProtocol.self, from: cache)
             #expect(cache.cachedResponse(for: request) == nil)
             #expect(cache.entries().isEmpty)
         }
     }
 
     @Test func `the delegate is asked before a response is stored`() async throws {
-        let chooser = Chooser()
+        let replacingDelegate = ReplacingDelegate()
         try await withServer { (server, request) async throws in
             let cache = cache()
             let other = URLRequest(url: server.url("/b"))
-            try await withSession(delegate: chooser) {
+            try await withSession(delegate: replacingDelegate) {
                 $0.urlCache = cache
-                $0.protocolClasses = [Maker.self]
+                $0.protocolClasses = [StubProtocol.self]
             } test: { (session) async throws in
-                for request in [request, other] { session.dataTask(with: Maker.marked(request, .allowed)).resume() }
-                try await chooser.ended.count(reaches: 2)
+                for request in [request, other] { session.dataTask(with: StubProtocol.marked(request, .allowed)).resume() }
+                try await replacingDelegate.ended.count(reaches: 2)
             }
-            #expect(chooser.proposed.all.sorted() == ["/a: made, given nothing", "/b: made, given nothing"])
+            #expect(replacingDelegate.proposed.all.sorted() == ["/a: made, given nothing", "/b: made, given nothing"])
             let later = self.cache(after: cache)
             #expect(text(later.cachedResponse(for: request)) == "chosen")
             #expect(later.cachedResponse(for: request)?.userInfo?["k"] as? String == "v")
             #expect(later.cachedResponse(for: other) == nil)
             #expect(try await load(request, by: nil, from: later) == "server 0")
-            #expect(try await load(Maker.marked(request, .notAllowed), by: Maker.self, from: later) == "made, given chosen")
+            #expect(
+                try await load(StubProtocol.marked(request, .notAllowed), by: StubProtocol.self, from: later)
+                    == "made, given chosen")
         }
     }
 
@@ -194,9 +200,9 @@ struct CustomProtocolCachingTests {
         try await withServer { (_, request) async throws in
             let cache = cache()
             func load(_ user: String?, _ policy: URLCache.StoragePolicy) async throws -> String {
-                var request = Maker.marked(request, policy)
+                var request = StubProtocol.marked(request, policy)
                 request.setValue(user, forHTTPHeaderField: "Authorization")
-                return try await self.load(request, by: Maker.self, from: cache)
+                return try await self.load(request, by: StubProtocol.self, from: cache)
             }
             #expect(try await load("ali", .allowed) == "made, given nothing")
             #expect(try await load("ali", .notAllowed) == "made, given made, given nothing")
@@ -210,11 +216,13 @@ struct CustomProtocolCachingTests {
     @Test func `removing a URL's stored responses removes its class's, too`() async throws {
         try await withServer { (_, request) async throws in
             let cache = cache()
-            _ = try await load(Maker.marked(request, .allowed), by: Maker.self, from: cache)
+            _ = try await load(StubProtocol.marked(request, .allowed), by: StubProtocol.self, from: cache)
             #expect(cache.entries().map(\.url) == [request.url])
             cache.removeCachedResponse(for: request)
             #expect(cache.entries().isEmpty && cache.cachedResponse(for: request) == nil)
-            #expect(try await load(Maker.marked(request, .notAllowed), by: Maker.self, from: cache) == "made, given nothing")
+            #expect(
+                try await load(StubProtocol.marked(request, .notAllowed), by: StubProtocol.self, from: cache)
+                    == "made, given nothing")
         }
     }
 
@@ -223,8 +231,8 @@ struct CustomProtocolCachingTests {
         try await withServer { (_, request) async throws in
             let cache = cache()
             func load() async throws {
-                let marked = Maker.marked(request, .allowed, companion: Companion(gone))
-                _ = try await self.load(marked, by: Maker.self, from: cache)
+                let marked = StubProtocol.marked(request, .allowed, companion: Companion(gone))
+                _ = try await self.load(marked, by: StubProtocol.self, from: cache)
             }
             try await load()
             try await gone.count(reaches: 1)
@@ -235,12 +243,12 @@ struct CustomProtocolCachingTests {
     // MARK: The app's own cache
 
     @Test(arguments: [true, false])
-    func `a URLCache subclass neither stores nor supplies responses of classes`(keepsItself: Bool) async throws {
+    func `a URLCache subclass neither stores nor supplies responses of classes`(overridesStorage: Bool) async throws {
         try await withServer { (_, request) async throws in
-            let cache = OwnCache(keepsItself: keepsItself)
+            let cache = CustomCache(overridesStorage: overridesStorage)
             for _ in 0..<2 {
-                let marked = Maker.marked(request, .allowed)
-                #expect(try await load(marked, by: Maker.self, from: cache) == "made, given nothing")
+                let marked = StubProtocol.marked(request, .allowed)
+                #expect(try await load(marked, by: StubProtocol.self, from: cache) == "made, given nothing")
             }
             #expect(cache.events.all.isEmpty)
             #expect(try await load(request, by: nil, from: cache) == "server 0")
@@ -251,10 +259,10 @@ struct CustomProtocolCachingTests {
         try await withServer { (server, request) async throws in
             let cache = cache()
             #expect(try await load(request, by: nil, from: cache) == "server 0")
-            _ = try await load(Maker.marked(request, .allowed), by: Maker.self, from: cache)
+            _ = try await load(StubProtocol.marked(request, .allowed), by: StubProtocol.self, from: cache)
             #expect(text(cache.cachedResponse(for: request)) == "made, given nothing")
             _ = cache.currentDiskUsage
-            let own = OwnCache(keepsItself: false, directory: folder.url)
+            let own = CustomCache(overridesStorage: false, directory: folder.url)
             #expect(try await load(request, by: nil, from: own) == "server 0")
             #expect(server.requests.count == 1)
         }
@@ -271,7 +279,7 @@ private final class Companion: Sendable {
 }
 
 /// Replaces the stored body of `/a`, and prevents storing others.
-private final class Chooser: NSObject, URLSessionDataDelegate, Sendable {
+private final class ReplacingDelegate: NSObject, URLSessionDataDelegate, Sendable {
     let proposed = Delivered<String>()
     let ended = Delivered<Void>()
 
@@ -289,7 +297,7 @@ private final class Chooser: NSObject, URLSessionDataDelegate, Sendable {
 }
 
 /// Responds that it made the response, and with which cached response it was created.
-private class Maker: URLProtocol, @unchecked Sendable {
+private class StubProtocol: URLProtocol, @unchecked Sendable {
     private static let policyKey = "policy"
     private static let modeKey = "mode"
 
@@ -332,22 +340,22 @@ private class Maker: URLProtocol, @unchecked Sendable {
     }
 }
 
-private final class OtherMaker: Maker, @unchecked Sendable {}
+private final class OtherStubProtocol: StubProtocol, @unchecked Sendable {}
 
 /// Records its calls; stores the responses itself, or through its superclass.
-private final class OwnCache: URLCache, @unchecked Sendable {
+private final class CustomCache: URLCache, @unchecked Sendable {
     let events = Delivered<String>()
-    private let keepsItself: Bool
+    private let overridesStorage: Bool
     private let kept = Mutex<[URL: CachedURLResponse]>([:])
 
-    init(keepsItself: Bool, directory: URL? = nil) {
-        self.keepsItself = keepsItself
+    init(overridesStorage: Bool, directory: URL? = nil) {
+        self.overridesStorage = overridesStorage
         super.init(memoryCapacity: 1 << 20, diskCapacity: directory == nil ? 0 : 4 << 20, directory: directory)
     }
 
     override func storeCachedResponse(_ cachedResponse: CachedURLResponse, for dataTask: URLSessionDataTask) {
         events("store")
-        guard keepsItself else { return super.storeCachedResponse(cachedResponse, for: dataTask) }
+        guard overridesStorage else { return super.storeCachedResponse(cachedResponse, for: dataTask) }
         guard let url = dataTask.currentRequest?.url else { return }
         kept.withLock { $0[url] = CachedURLResponse(response: cachedResponse.response, data: cachedResponse.data) }
     }
@@ -356,7 +364,7 @@ private final class OwnCache: URLCache, @unchecked Sendable {
         for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) {
         events("get")
-        guard keepsItself else { return super.getCachedResponse(for: dataTask, completionHandler: completionHandler) }
+        guard overridesStorage else { return super.getCachedResponse(for: dataTask, completionHandler: completionHandler) }
         completionHandler(dataTask.currentRequest?.url.flatMap { url in kept.withLock { $0[url] } })
     }
 }

@@ -71,7 +71,7 @@ struct OwnProxyAuthorizationTests {
         delegate: (any URLSessionDelegate)?, _ configure: (URLSessionConfiguration) -> Void,
         test: (URLSession) async throws -> Void
     ) async throws {
-        let scene = try CacheScene(memory: CacheScene.lots, disk: CacheScene.lots)
+        let scene = try CacheScene(memory: CacheScene.largeCapacity, disk: CacheScene.largeCapacity)
         try await withSession(delegate: delegate) {
             $0.urlCache = scene.cache
             configure($0)
@@ -210,7 +210,7 @@ struct OwnProxyAuthorizationTests {
     @Test func `the field is sent to the first proxy when a URLProtocol class redirects the request`() async throws {
         try await withScriptedServer(reply: { _ in .ok("end") }) { (proxy) async throws in
             try await withSession {
-                $0.protocolClasses = [Mover.self]
+                $0.protocolClasses = [RedirectingProtocol.self]
                 $0.connectionProxyDictionary = proxyDictionary(http: proxy.port)
                 $0.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
             } test: { (session) async throws in
@@ -416,7 +416,7 @@ struct OwnProxyAuthorizationTests {
 }
 
 /// Redirects requests for one host to another.
-private final class Mover: URLProtocol, @unchecked Sendable {
+private final class RedirectingProtocol: URLProtocol, @unchecked Sendable {
     override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "move.invalid" }
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 

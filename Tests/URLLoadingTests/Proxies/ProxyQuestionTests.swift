@@ -65,26 +65,27 @@ import URLLoading
     }
 
     /// Runs a test with a script whose server holds it back.
-    private func withHeldScript(test: (_ shop: ScriptedServer, URLSession, URL) async throws -> Void) async throws {
+    private func withDelayedScript(test: (_ scriptServer: ScriptedServer, URLSession, URL) async throws -> Void) async throws {
         let script = ScriptedReply.ok("function FindProxyForURL() { return 'PROXY p.test:1' }")
-        try await withScriptedServer(reply: { _ in ScriptedReply([.gate("script")] + script.effects) }) { (shop) async throws in
+        try await withScriptedServer(reply: { _ in ScriptedReply([.gate("script")] + script.effects) }) {
+            (scriptServer) async throws in
             try await withSession {
-                let place = shop.url("/proxy.pac").absoluteString
+                let place = scriptServer.url("/proxy.pac").absoluteString
                 $0.connectionProxyDictionary = ["ProxyAutoConfigEnable": 1, "ProxyAutoConfigURLString": place]
             } test: { (session) async throws in
-                try await test(shop, session, try #require(URL(string: "https://a.test/")))
+                try await test(scriptServer, session, try #require(URL(string: "https://a.test/")))
             }
         }
     }
 
     @Test(arguments: [true, false]) func `cancelling the Swift task ends the call`(isUnderWay: Bool) async throws {
-        try await withHeldScript { (shop, session, url) async throws in
+        try await withDelayedScript { (scriptServer, session, url) async throws in
             let question = Task {
                 if !isUnderWay { withUnsafeCurrentTask { $0?.cancel() } }
                 return try await session.proxies(for: url)
             }
             if isUnderWay {
-                try await shop.reached("script")
+                try await scriptServer.reached("script")
                 question.cancel()
             }
             await expectFailure(.cancelled) { try await question.value }
@@ -92,15 +93,15 @@ import URLLoading
     }
 
     @Test func `a script that arrives after a reset is not kept`() async throws {
-        try await withHeldScript { (shop, session, url) async throws in
+        try await withDelayedScript { (scriptServer, session, url) async throws in
             async let first = session.proxies(for: url)
-            try await shop.reached("script")
+            try await scriptServer.reached("script")
             await session.reset()
-            shop.open("script")
+            scriptServer.open("script")
             let proxies = try await first
             #expect(proxies.map { $0?.absoluteString } == ["http://p.test:1"])
             for _ in 0..<2 { #expect(try await session.proxies(for: url) == proxies) }
-            #expect(shop.requests.count == 2)
+            #expect(scriptServer.requests.count == 2)
         }
     }
 

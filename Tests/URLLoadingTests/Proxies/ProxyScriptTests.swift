@@ -53,10 +53,10 @@ struct ProxyScriptTests {
             let script = "function FindProxyForURL() { return 'PROXY 127.0.0.1:\(proxy.port)' }"
             try await withScriptedServer(reply: {
                 $0.target == "/moved" ? .status(302, [("Location", "/proxy.pac")]) : .ok(script)
-            }) { (shop) async throws in
+            }) { (scriptServer) async throws in
                 try await withSession {
                     $0.connectionProxyDictionary = [
-                        "ProxyAutoConfigEnable": 1, "ProxyAutoConfigURLString": shop.url("/moved").absoluteString,
+                        "ProxyAutoConfigEnable": 1, "ProxyAutoConfigURLString": scriptServer.url("/moved").absoluteString,
                     ]
                 } test: { (session) async throws in
                     try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -66,10 +66,10 @@ struct ProxyScriptTests {
                         }
                         for try await isRight in group { #expect(isRight) }
                     }
-                    #expect(shop.requests.map(\.target) == ["/moved", "/proxy.pac"])
+                    #expect(scriptServer.requests.map(\.target) == ["/moved", "/proxy.pac"])
                     await session.reset()
                     _ = try await session.data(from: server.url())
-                    #expect(shop.requests.count == 4)
+                    #expect(scriptServer.requests.count == 4)
                     #expect(server.connectionCount == 0)
                 }
             }
@@ -214,9 +214,9 @@ struct ProxyScriptTests {
                 case "/long": .ok(String(repeating: " ", count: 1_100_000))
                 default: .ok("")
                 }
-            }) { (shop) async throws in
+            }) { (scriptServer) async throws in
                 let rows = [
-                    (shop.url("/missing").absoluteString, "404"), (shop.url("/long").absoluteString, "1 MiB"),
+                    (scriptServer.url("/missing").absoluteString, "404"), (scriptServer.url("/long").absoluteString, "1 MiB"),
                     ("http://127.0.0.1:\(gone.number)/a", "refused"), ("http://a.invalid/", "a.invalid"),
                     ("file:///nowhere/proxy.pac", "nowhere"), ("ftp://127.0.0.1/", "ProxyAutoConfigURLString"),
                     ("", "ProxyAutoConfigURLString"),
@@ -233,7 +233,7 @@ struct ProxyScriptTests {
                         }
                     }
                 }
-                #expect(shop.requests.filter { $0.target == "/missing" }.count == 2)
+                #expect(scriptServer.requests.filter { $0.target == "/missing" }.count == 2)
                 #expect(server.connectionCount == 0)
             }
         }

@@ -26,7 +26,7 @@ final class SOCKSProxy: Sendable {
     }
 
     private struct State: Sendable {
-        var heard: [[UInt8]] = []
+        var received: [[UInt8]] = []
         var connections = 0
         var descriptors: Set<Int32> = []
     }
@@ -43,12 +43,12 @@ final class SOCKSProxy: Sendable {
     }
 
     /// The bytes received on each connection.
-    var heard: [[UInt8]] { state.read(\.heard) }
+    var received: [[UInt8]] { state.read(\.received) }
     var connectionCount: Int { state.read(\.connections) }
 
     /// Waits until this number of connections have each sent this number of bytes.
     func waitForBytes(_ count: Int, connections: Int = 1) async throws {
-        try await state.value { $0.heard.count { $0.count >= count } >= connections ? () : nil }
+        try await state.value { $0.received.count { $0.count >= count } >= connections ? () : nil }
     }
 
     /// Waits until no accepted connection is open.
@@ -66,7 +66,7 @@ final class SOCKSProxy: Sendable {
             let number = state.change { state in
                 state.connections += 1
                 state.descriptors.insert(descriptor)
-                state.heard.append([])
+                state.received.append([])
                 return state.connections - 1
             }
             Thread.detachNewThread { [self] in
@@ -82,11 +82,11 @@ final class SOCKSProxy: Sendable {
         for step in script(number) {
             switch step {
             case .take(let count):
-                for _ in 0..<count { guard hear(client, number) != nil else { return } }
+                for _ in 0..<count { guard readByte(client, number) != nil else { return } }
             case .takeStrings(let count):
                 for _ in 0..<count {
                     while true {
-                        guard let byte = hear(client, number) else { return }
+                        guard let byte = readByte(client, number) else { return }
                         if byte == 0 { break }
                     }
                 }
@@ -95,15 +95,15 @@ final class SOCKSProxy: Sendable {
                 guard let server = LoopbackSocket.connect(port) else { return }
                 defer { close(server) }
                 return LoopbackSocket.pump(client, server)
-            case .waitForClose: while hear(client, number) != nil {}
+            case .waitForClose: while readByte(client, number) != nil {}
             }
         }
     }
 
-    private func hear(_ client: Int32, _ number: Int) -> UInt8? {
+    private func readByte(_ client: Int32, _ number: Int) -> UInt8? {
         var byte: UInt8 = 0
         guard recv(client, &byte, 1, 0) == 1 else { return nil }
-        state.change { $0.heard[number].append(byte) }
+        state.change { $0.received[number].append(byte) }
         return byte
     }
 }

@@ -35,7 +35,7 @@ struct SOCKSProxyTests {
                     $0.connectionProxyDictionary = Self.dictionary(proxy.port)
                 } test: { (session) async throws in
                     for _ in 0..<2 { #expect(try await session.text(URL(string: "http://origin.test/a?b")!) == "/a?b") }
-                    #expect(proxy.heard == [[5, 1, 0, 5, 1, 0, 3, 11] + name + [0, 80]])
+                    #expect(proxy.received == [[5, 1, 0, 5, 1, 0, 3, 11] + name + [0, 80]])
                     #expect(server.requests.map { $0.header("Host") } == ["origin.test", "origin.test"])
                 }
             }
@@ -60,7 +60,7 @@ struct SOCKSProxyTests {
                 } test: { (session) async throws in
                     #expect(try await session.text(server.url()) == "secret")
                     let login = [1, 3] + Array("ada".utf8) + [8] + Array("lovelace".utf8)
-                    #expect(proxy.heard == [[5, 2, 0, 2] + login + [5, 1, 0, 1, 127, 0, 0, 1] + port])
+                    #expect(proxy.received == [[5, 2, 0, 2] + login + [5, 1, 0, 1, 127, 0, 0, 1] + port])
                     #expect(try await recorder.metrics.value.transactionMetrics.map(\.isProxyConnection) == [true])
                 }
             }
@@ -88,7 +88,7 @@ struct SOCKSProxyTests {
                     #expect(try await session.text(server.url("/a", host: "localhost")) == "/a")
                     let place: [UInt8] = isNamed ? [0, 0, 0, 1] : [127, 0, 0, 1]
                     let name = isNamed ? Array("localhost".utf8) + [0] : []
-                    #expect(proxy.heard == [[4, 1] + port + place + Array("ada".utf8) + [0] + name])
+                    #expect(proxy.received == [[4, 1] + port + place + Array("ada".utf8) + [0] + name])
                 }
             }
         }
@@ -102,7 +102,7 @@ struct SOCKSProxyTests {
                     $0.proxyEnvironment = ["all_proxy": "socks5://127.0.0.1:\(proxy.port)"]
                 } test: { (session) async throws in
                     #expect(try await session.text(server.url("/a", host: "localhost")) == "/a")
-                    #expect(proxy.heard.first?.dropFirst(3).prefix(8) == [5, 1, 0, 1, 127, 0, 0, 1])
+                    #expect(proxy.received.first?.dropFirst(3).prefix(8) == [5, 1, 0, 1, 127, 0, 0, 1])
                     await expectFailure(.cannotFindHost) { try await session.data(from: URL(string: "http://a.invalid/")!) }
                     #expect(proxy.connectionCount == 1)
                 }

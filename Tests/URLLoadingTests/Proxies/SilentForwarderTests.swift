@@ -29,7 +29,7 @@ import URLLoading
     /// More than the socket buffers hold.
     private static let large = Data(repeating: 7, count: 48_000_000)
 
-    private struct Place {
+    private struct Setup {
         let session: URLSession
         let server, first, second: ScriptedServer
 
@@ -44,7 +44,7 @@ import URLLoading
     private func withProxies(
         hasSecond: Bool = true, delegate: (any URLSessionDelegate)? = nil,
         early: @escaping @Sendable (RecordedRequest) -> ScriptedReply? = { _ in nil },
-        first: @escaping @Sendable (RecordedRequest) -> ScriptedReply, test: (Place) async throws -> Void
+        first: @escaping @Sendable (RecordedRequest) -> ScriptedReply, test: (Setup) async throws -> Void
     ) async throws {
         try await withScriptedServer(reply: { _ in .ok("direct") }) { (server) async throws in
             try await withScriptedServer(early: early, reply: first) { (one) async throws in
@@ -58,7 +58,7 @@ import URLLoading
                                 "function FindProxyForURL(u, h) { return h === 'localhost' ? '\(ways)' : 'DIRECT' }",
                         ]
                     } test: { session in
-                        try await test(Place(session: session, server: server, first: one, second: two))
+                        try await test(Setup(session: session, server: server, first: one, second: two))
                     }
                 }
             }
@@ -67,19 +67,19 @@ import URLLoading
 
     @Test(arguments: ["GET", "HEAD", "PUT", "DELETE"])
     func `an idempotent request moves to the next proxy, and later ones go there at once`(method: String) async throws {
-        try await withProxies(first: { _ in [.stall] }) { place in
+        try await withProxies(first: { _ in [.stall] }) { setup in
             let body = method == "PUT" ? Data("body".utf8) : nil
-            let request = URLRequest(place.url(), method: method, body: body)
-            async let text = place.session.text(request).text
-            _ = try await place.first.request(0)
+            let request = URLRequest(setup.url(), method: method, body: body)
+            async let text = setup.session.text(request).text
+            _ = try await setup.first.request(0)
             try await TestClock.leap(9)
-            try await place.settle()
-            #expect(place.second.connectionCount == 0)
+            try await setup.settle()
+            #expect(setup.second.connectionCount == 0)
             try await TestClock.leap(2)
             #expect(try await text == (method == "HEAD" ? "" : "second \(method) \(body?.count ?? 0)"))
-            #expect(try await place.session.text(place.url("/b")) == "second GET 0")
-            #expect(place.first.requests.count == 1)
-            try await place.first.waitForAllClosed()
+            #expect(try await setup.session.text(setup.url("/b")) == "second GET 0")
+            #expect(setup.first.requests.count == 1)
+            try await setup.first.waitForAllClosed()
         }
     }
 
@@ -91,46 +91,46 @@ import URLLoading
         let early: [SocketEffect] = waiting == .informational ? [.write("HTTP/1.1 103 Early Hints\r\n\r\n")] : []
         try await withProxies(
             hasSecond: waiting != .onlyWay, first: { _ in ScriptedReply(early + [.gate("answer")] + answer) }
-        ) { place in
-            var request = URLRequest(place.url())
+        ) { setup in
+            var request = URLRequest(setup.url())
             switch waiting {
-            case .post: request = URLRequest(place.url(), method: "POST", body: Data("body".utf8))
+            case .post: request = URLRequest(setup.url(), method: "POST", body: Data("body".utf8))
             case .stream:
                 request.httpMethod = "PUT"
                 request.httpBodyStream = InputStream(data: Data("body".utf8))
             case .informational, .onlyWay, .suspended: break
             }
             let texts = Delivered<String>()
-            let task = place.session.dataTask(with: request) { data, _, error in
+            let task = setup.session.dataTask(with: request) { data, _, error in
                 texts(data.map { String(decoding: $0, as: UTF8.self) } ?? "\(String(describing: error))")
             }
             task.resume()
-            try await place.first.reached("answer")
+            try await setup.first.reached("answer")
             if waiting == .suspended { task.suspend() }
-            try await place.settle()
+            try await setup.settle()
             try await TestClock.leap(30)
-            try await place.settle()
+            try await setup.settle()
             task.resume()
-            try await place.settle()
-            place.first.open("answer")
+            try await setup.settle()
+            setup.first.open("answer")
             #expect(try await texts.value == "first")
-            #expect(place.second.connectionCount == 0)
+            #expect(setup.second.connectionCount == 0)
         }
     }
 
     @Test func `a proxy that serves other requests gets more time, and stays first if only one request leaves it`() async throws {
         let slow = ScriptedReply([.gate("answer")])
-        try await withProxies(first: { $0.target.hasSuffix("/slow") ? slow : .ok("other") }) { place in
-            async let text = place.session.text(place.url("/slow"))
-            try await place.first.reached("answer")
+        try await withProxies(first: { $0.target.hasSuffix("/slow") ? slow : .ok("other") }) { setup in
+            async let text = setup.session.text(setup.url("/slow"))
+            try await setup.first.reached("answer")
             for _ in 0..<3 {
                 try await TestClock.leap(8)
-                #expect(try await place.session.text(place.url("/b")) == "other")
+                #expect(try await setup.session.text(setup.url("/b")) == "other")
             }
-            #expect(place.second.connectionCount == 0)
+            #expect(setup.second.connectionCount == 0)
             try await TestClock.leap(11)
             #expect(try await text == "second GET 0")
-            #expect(try await place.session.text(place.url("/c")) == "other")
+            #expect(try await setup.session.text(setup.url("/c")) == "other")
         }
     }
 
@@ -141,19 +141,19 @@ import URLLoading
                 let answer = ScriptedReply.ok("first").effects
                 return ScriptedReply([.stopReading, .gate("begin"), .startReading, .awaitRequestEnd, .gate("answer")] + answer)
             }, first: { _ in [.stall] }
-        ) { place in
-            let request = URLRequest(place.url(), method: "PUT")
-            async let text = place.session.upload(for: request, from: Self.large).0
-            try await place.first.reached("begin")
+        ) { setup in
+            let request = URLRequest(setup.url(), method: "PUT")
+            async let text = setup.session.upload(for: request, from: Self.large).0
+            try await setup.first.reached("begin")
             try await TestClock.leap(6)
-            try await place.settle()
-            place.first.open("begin")
-            try await place.first.reached("answer")
+            try await setup.settle()
+            setup.first.open("begin")
+            try await setup.first.reached("answer")
             try await TestClock.leap(6)
-            try await place.settle()
-            place.first.open("answer")
+            try await setup.settle()
+            setup.first.open("answer")
             #expect(String(decoding: try await text, as: UTF8.self) == "first")
-            #expect(place.second.connectionCount == 0)
+            #expect(setup.second.connectionCount == 0)
         }
     }
 
@@ -161,15 +161,15 @@ import URLLoading
         try await withProxies(
             early: { $0.method == "PUT" ? [.stopReading, .reach("stopped"), .stall] : nil }, first: { _ in [.stall] }
         ) {
-            place in
-            let request = URLRequest(place.url(), method: "PUT")
-            async let text = place.session.upload(for: request, from: Self.large).0
-            try await place.first.reached("stopped")
+            setup in
+            let request = URLRequest(setup.url(), method: "PUT")
+            async let text = setup.session.upload(for: request, from: Self.large).0
+            try await setup.first.reached("stopped")
             // One step for the silence, then time in which the proxy reads nothing.
-            for seconds in [11, 3, 3] where place.second.requests.isEmpty {
-                try await place.settle()
+            for seconds in [11, 3, 3] where setup.second.requests.isEmpty {
+                try await setup.settle()
                 try await TestClock.leap(seconds)
-                try await place.settle()
+                try await setup.settle()
             }
             #expect(String(decoding: try await text, as: UTF8.self) == "second PUT \(Self.large.count)")
         }

@@ -102,11 +102,11 @@ struct RetryPolicyTests {
 
     @Test(arguments: [("POST", false, 1), ("PATCH", false, 1), ("POST", true, 3), ("PUT", false, 3), ("DELETE", false, 3)])
     func `a method that is not idempotent is only retried if the app allows it`(
-        method: String, word: Bool, count: Int
+        method: String, isAllowed: Bool, count: Int
     ) async throws {
         try await withScriptedServer(reply: Self.failing(2)) { (server) async throws in
             try await withRetries {
-                $0.repeatsNonidempotentMethods = word
+                $0.repeatsNonidempotentMethods = isAllowed
             } test: { (session) async throws in
                 var request = URLRequest(url: server.url())
                 request.httpMethod = method
@@ -172,12 +172,12 @@ struct RetryPolicyTests {
     }
 
     @Test(arguments: [false, true])
-    func `a POST whose connection is refused is only retried if the app allows it`(word: Bool) async throws {
+    func `a POST whose connection is refused is only retried if the app allows it`(isAllowed: Bool) async throws {
         let port = try RefusingPort()
         let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
         try await withRetries {
             $0.maximumRetryCount = 2
-            $0.repeatsNonidempotentMethods = word
+            $0.repeatsNonidempotentMethods = isAllowed
         } test: { (session) async throws in
             let metrics = Metrics()
             var request = URLRequest(url: url)
@@ -185,7 +185,7 @@ struct RetryPolicyTests {
             request.httpBody = Data("sent".utf8)
             await expectFailure(.cannotConnectToHost) { try await session.data(for: request, delegate: metrics) }
             let collected = try await metrics.collected.value(where: { $0 })
-            #expect(collected.transactionMetrics.count == (word ? 3 : 1))
+            #expect(collected.transactionMetrics.count == (isAllowed ? 3 : 1))
         }
     }
 

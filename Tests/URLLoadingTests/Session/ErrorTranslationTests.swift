@@ -17,12 +17,12 @@ import URLLoading
     func `every kind of LoadError becomes a URLError, and the app's own errors are passed through`(
         kind: LoadError.Kind
     ) async {
-        struct Own: Error {}
-        let (session, _) = makeSession { load in load.fail(LoadError(kind, "text", cause: Own())) }
+        struct CustomError: Error {}
+        let (session, _) = makeSession { load in load.fail(LoadError(kind, "text", cause: CustomError())) }
         do {
             _ = try await session.data(from: someURL)
             Issue.record("no error")
-        } catch is Own {
+        } catch is CustomError {
             #expect(kind == .application)
         } catch let error as URLError {
             #expect(kind != .application)

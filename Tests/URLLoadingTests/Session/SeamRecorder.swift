@@ -49,15 +49,15 @@ final class Journal: Sendable {
 ///
 /// These are not inherited between classes: a method that only a subclass has is not visible through a protocol that its superclass
 /// conforms to.
-protocol TellingDelegate: URLSessionDataDelegate, URLSessionDownloadDelegate {
+protocol JournalingDelegate: URLSessionDataDelegate, URLSessionDownloadDelegate {
     var journal: Journal { get }
 }
 
-final class QuietRecorder: NSObject, TellingDelegate, Sendable {
+final class QuietRecorder: NSObject, JournalingDelegate, Sendable {
     let journal = Journal()
 }
 
-extension TellingDelegate {
+extension JournalingDelegate {
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) { journal.note("created") }
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { journal.note("invalid") }
 
@@ -108,7 +108,7 @@ extension TellingDelegate {
 }
 
 /// Also answers questions, with completion handlers.
-final class Recorder: NSObject, TellingDelegate, Sendable {
+final class Recorder: NSObject, JournalingDelegate, Sendable {
     let journal = Journal()
     let disposition: URLSession.ResponseDisposition
     let answers: Int

@@ -55,7 +55,7 @@ struct SessionReleaseTests {
     /// Runs a session and a task; afterwards only the library may hold them.
     private static func run(
         _ ending: Ending, against server: ScriptedServer, trusting root: Data, isInvalidated: Bool
-    ) async throws -> Held {
+    ) async throws -> WeakReferences {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = 20
         configuration.tlsTrustRoots = [root]
@@ -72,7 +72,7 @@ struct SessionReleaseTests {
         } else if isInvalidated {
             session.finishTasksAndInvalidate()
         }
-        return Held(session: session, task: task, delegate: recorder, engine: try #require(service as? SessionEngine))
+        return WeakReferences(session: session, task: task, delegate: recorder, engine: try #require(service as? SessionEngine))
     }
 
     private static func load(
@@ -119,7 +119,7 @@ struct SessionReleaseTests {
 }
 
 /// Weak references to objects that should be released.
-private final class Held: @unchecked Sendable {
+private final class WeakReferences: @unchecked Sendable {
     // Weak references, set once: reading them is safe from any thread.
     private weak let session: URLSession?
     private weak let task: URLSessionTask?

@@ -110,7 +110,7 @@ struct TaskExecutorTests {
     }
 
     @Test func `delegates and completion handlers are called on their queue, not on the loop`() async throws {
-        final class Witness: NSObject, URLSessionDataDelegate, Sendable {
+        final class CallbackRecorder: NSObject, URLSessionDataDelegate, Sendable {
             let isOnLoop = Mutex<(@Sendable () -> Bool)?>(nil)
             let calls = Mutex<[Bool]>([])
 
@@ -120,10 +120,10 @@ struct TaskExecutorTests {
                 calls.withLock { $0.append(answer) }
             }
         }
-        let witness = Witness()
+        let recorder = CallbackRecorder()
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
-            try await withSessionOnLoop(delegate: witness) { (session, isOnLoop) async throws in
-                witness.isOnLoop.withLock { $0 = isOnLoop }
+            try await withSessionOnLoop(delegate: recorder) { (session, isOnLoop) async throws in
+                recorder.isOnLoop.withLock { $0 = isOnLoop }
                 let url = server.url()
                 try await Task(executorPreference: session.taskExecutor) {
                     _ = try await session.data(from: url)
@@ -136,7 +136,7 @@ struct TaskExecutorTests {
                     #expect(wasOnQueue)
                     #expect(isOnLoop())
                 }.value
-                #expect(witness.calls.withLock { $0.first } == false)
+                #expect(recorder.calls.withLock { $0.first } == false)
             }
         }
     }

@@ -131,7 +131,7 @@ struct TaskStateTests {
     }
 
     @Test func `events other than the result reach the delegate of a task with a completion handler`() async throws {
-        let delegate = BesidesDelegate()
+        let delegate = EventDelegate()
         try await withScenario(
             delegate: delegate,
             reply: { request in
@@ -150,43 +150,43 @@ struct TaskStateTests {
             }
             task.resume()
             #expect(try await done.value == "yes")
-            let told = delegate.told.all
-            #expect(told.first == "created" && told.last == "metrics")
-            #expect(Set(told) == ["created", "sent", "redirect", "challenge", "metrics"])
+            let events = delegate.events.all
+            #expect(events.first == "created" && events.last == "metrics")
+            #expect(Set(events) == ["created", "sent", "redirect", "challenge", "metrics"])
         }
     }
 }
 
-private final class BesidesDelegate: NSObject, URLSessionDataDelegate, Sendable {
-    let told = Delivered<String>()
+private final class EventDelegate: NSObject, URLSessionDataDelegate, Sendable {
+    let events = Delivered<String>()
 
-    func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) { told("created") }
+    func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) { events("created") }
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
-    ) { told("sent") }
+    ) { events("sent") }
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest
     ) async -> URLRequest? {
-        told("redirect")
+        events("redirect")
         return request
     }
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        told("challenge")
+        events("challenge")
         return (.useCredential, URLCredential(user: "u", password: "p", persistence: .forSession))
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
-        told("metrics")
+        events("metrics")
     }
 
-    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { told("data") }
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { events("data") }
 
-    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { told("complete") }
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { events("complete") }
 }

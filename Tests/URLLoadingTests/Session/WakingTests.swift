@@ -27,7 +27,7 @@ struct WakingTests {
         let woken = Mutex<[Int]>([])
         let (runs, ran) = AsyncStream.makeStream(of: Int.self)
         for number in priorities.indices {
-            let executor = NotingExecutor(enqueued: { woken.withLock { $0.append(number) } }, ran: { ran.yield(number) })
+            let executor = RecordingExecutor(enqueued: { woken.withLock { $0.append(number) } }, ran: { ran.yield(number) })
             Task(executorPreference: executor) { @Sendable in
                 _ = try await withUnsafeThrowingContinuation { caller in asleep.withLock { $0[number] = caller } }
             }
@@ -52,7 +52,7 @@ struct WakingTests {
 }
 
 /// Runs jobs on any thread, and reports when one is enqueued and when it has run.
-private final class NotingExecutor: TaskExecutor {
+private final class RecordingExecutor: TaskExecutor {
     private let enqueued: @Sendable () -> Void
     private let ran: @Sendable () -> Void
 

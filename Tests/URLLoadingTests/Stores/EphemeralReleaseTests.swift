@@ -31,7 +31,7 @@ struct EphemeralReleaseTests {
     }
 
     /// Uses a session so that each store has content; afterwards only the library may hold the session.
-    private static func use(_ server: ScriptedServer, root: Data, isInvalidated: Bool) async throws -> Held {
+    private static func use(_ server: ScriptedServer, root: Data, isInvalidated: Bool) async throws -> WeakReferences {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.tlsTrustRoots = [root]
         let session = URLSession(
@@ -45,12 +45,12 @@ struct EphemeralReleaseTests {
         #expect(own.httpCookieStorage?.cookies?.count == 1)
         #expect(own.urlCredentialStorage?.allCredentials.count == 1)
         if isInvalidated { session.finishTasksAndInvalidate() }
-        return Held(own)
+        return WeakReferences(own)
     }
 }
 
 /// Weak references to objects that should be released.
-private final class Held: @unchecked Sendable {
+private final class WeakReferences: @unchecked Sendable {
     // Weak references, set once: reading them is safe from any thread.
     private weak let cookies: HTTPCookieStorage?
     private weak let cache: URLCache?

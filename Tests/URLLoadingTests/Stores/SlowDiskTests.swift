@@ -41,7 +41,7 @@ struct SlowDiskTests {
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("SlowDiskLoads"), "runs in its own process"), .serialized)
 struct SlowDiskLoads {
     static let variable = "URL_LOADING_SLOW_FOLDER"
-    private static let lots = 200 << 20
+    private static let largeCapacity = 200 << 20
 
     private let disk: StalledDisk.Here
     private let folder: URL
@@ -53,15 +53,15 @@ struct SlowDiskLoads {
     }
 
     /// A configuration that stores everything on the disk, and keeps none of it in memory.
-    private func remembering() -> URLSessionConfiguration {
+    private func storingConfiguration() -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.default
         configuration.httpCookieStorage = .sharedCookieStorage(forGroupContainerIdentifier: folder.lastPathComponent)
-        configuration.urlCache = URLCache(memoryCapacity: 0, diskCapacity: Self.lots, directory: folder)
+        configuration.urlCache = URLCache(memoryCapacity: 0, diskCapacity: Self.largeCapacity, directory: folder)
         return configuration
     }
 
     /// A session that stores nothing.
-    private func forgetful() -> URLSession {
+    private func storelessSession() -> URLSession {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
         configuration.httpCookieStorage = nil
@@ -82,7 +82,7 @@ struct SlowDiskLoads {
 
     @Test(.timeLimit(.minutes(1))) func `cookies that are read for the first time only block their own session`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
-            let (session, other) = (URLSession(configuration: remembering()), forgetful())
+            let (session, other) = (URLSession(configuration: storingConfiguration()), storelessSession())
             disk.stall(.access)
             defer { disk.stall([]) }
             async let text = load(server.url("/a"), session)
@@ -98,7 +98,7 @@ struct SlowDiskLoads {
         async throws
     {
         try await withScriptedServer(reply: { .ok("\($0.path) \($0.order)", Fields.fresh) }) { (server) async throws in
-            let (session, other) = (URLSession(configuration: remembering()), forgetful())
+            let (session, other) = (URLSession(configuration: storingConfiguration()), storelessSession())
             #expect(try await load(server.url("/a"), session) == "/a 0")
             await session.flush()
             #expect(try await load(server.url("/a"), session) == "/a 0")
@@ -121,7 +121,7 @@ struct SlowDiskLoads {
             request.path == "/a" && request.order > 0 ? .ok("new", [("Cache-Control", "no-store")]) : .ok("old", Fields.fresh)
         }
         try await withScriptedServer(reply: reply) { (server) async throws in
-            let session = URLSession(configuration: remembering())
+            let session = URLSession(configuration: storingConfiguration())
             #expect(try await load(server.url("/a"), session) == "old")
             try await load(server.url("/b"), session)
             await session.flush()
@@ -138,7 +138,7 @@ struct SlowDiskLoads {
 
     @Test(.timeLimit(.minutes(1))) func `a flush that does not finish does not block cacheable loads`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.path) \($0.order)", Fields.fresh) }) { (server) async throws in
-            let configuration = remembering()
+            let configuration = storingConfiguration()
             let session = URLSession(configuration: configuration)
             #expect(try await load(server.url("/a"), session) == "/a 0")
             let cache = try #require(configuration.urlCache)
@@ -163,7 +163,7 @@ struct SlowDiskLoads {
         try await withScriptedServer(reply: { $0.path == "/large" ? .ok(large, Fields.fresh) : .ok("\($0.order)", Fields.fresh) })
         {
             (server) async throws in
-            let session = URLSession(configuration: remembering())
+            let session = URLSession(configuration: storingConfiguration())
             try await load(server.url("/a"), session)
             await session.flush()
             disk.stall(.access)
@@ -184,7 +184,7 @@ struct SlowDiskLoads {
         let file = folder.appendingPathComponent("body")
         try Data(ScriptedFile.pattern(3_000_000)).write(to: file)
         try await withScriptedServer(reply: { .ok($0.method == "PUT" ? "\($0.bodyLength)" : "there") }) { (server) async throws in
-            let session = forgetful()
+            let session = storelessSession()
             disk.stall(.reading)
             defer { disk.stall([]) }
             let request = URLRequest(server.url("/upload"), method: "PUT")
@@ -210,7 +210,7 @@ struct SlowDiskLoads {
         ) { (server) async throws in
             _ = disk.takeCallsOnLoops()
             let downloads = Downloads()
-            let session = URLSession(configuration: forgetful().configuration, delegate: downloads, delegateQueue: nil)
+            let session = URLSession(configuration: storelessSession().configuration, delegate: downloads, delegateQueue: nil)
             defer { session.invalidateAndCancel() }
             var tasks: [URLSessionDownloadTask] = []
             func start(_ path: String) {
@@ -275,7 +275,7 @@ struct SlowDiskLoads {
                 }
             }
         ) { (server) async throws in
-            let session = URLSession(configuration: remembering())
+            let session = URLSession(configuration: storingConfiguration())
             for _ in 0..<2 {
                 for path in ["/small", "/large", "/stale"] { try await load(server.url(path), session) }
                 for range in ["bytes=0-4", "bytes=5-9"] {

@@ -36,17 +36,17 @@ struct StalledDisk: Sendable {
             static let reading = Calls(rawValue: 4)
         }
 
-        private typealias Order = @convention(c) @Sendable (Int32) -> Int32
-        private typealias Look = @convention(c) @Sendable () -> UnsafePointer<CChar>?
+        private typealias IntFunction = @convention(c) @Sendable (Int32) -> Int32
+        private typealias ReadFunction = @convention(c) @Sendable () -> UnsafePointer<CChar>?
 
-        private let setStalled: Order
-        private let awaitCalls: Order
-        private let loopCalls: Look
+        private let setStalled: IntFunction
+        private let awaitCalls: IntFunction
+        private let loopCalls: ReadFunction
 
         init?() {
-            guard let setStalled = PreloadedLibrary.function("stalled_disk_set", as: Order.self),
-                let awaitCalls = PreloadedLibrary.function("stalled_disk_await", as: Order.self),
-                let loopCalls = PreloadedLibrary.function("stalled_disk_take_loop_calls", as: Look.self)
+            guard let setStalled = PreloadedLibrary.function("stalled_disk_set", as: IntFunction.self),
+                let awaitCalls = PreloadedLibrary.function("stalled_disk_await", as: IntFunction.self),
+                let loopCalls = PreloadedLibrary.function("stalled_disk_take_loop_calls", as: ReadFunction.self)
             else { return nil }
             self.setStalled = setStalled
             self.awaitCalls = awaitCalls

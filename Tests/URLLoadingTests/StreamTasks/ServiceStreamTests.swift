@@ -223,7 +223,7 @@ extension NetService {
             } until: {
                 $0.count == 2
             }
-            #expect(place.told == ["will resolve", "found"])
+            #expect(place.events == ["will resolve", "found"])
             #expect(place.service.hostName == "peer.local." && place.service.port == peer.port)
             let addresses = try #require(place.service.addresses)
             let number = UInt16(peer.port)
@@ -247,7 +247,7 @@ extension NetService {
         } until: {
             $0.count == 2
         }
-        #expect(late.told == ["will resolve", "error -72007"])
+        #expect(late.events == ["will resolve", "error -72007"])
         #expect(late.service.port == -1 && late.service.addresses == nil && late.service.hostName == nil)
         let stopped = try await ServiceThread.run(.echo("Nobody")) {
             $0.resolve(withTimeout: 0)
@@ -256,13 +256,13 @@ extension NetService {
         } until: {
             $0.count == 3
         }
-        #expect(stopped.told == ["will resolve", "error -72003", "stopped"])
+        #expect(stopped.events == ["will resolve", "error -72003", "stopped"])
         let invalid = try await ServiceThread.run(NetService(domain: "", type: "nonsense", name: "x")) {
             $0.resolve(withTimeout: 30)
         } until: {
             $0.count == 2
         }
-        #expect(invalid.told == ["will resolve", "error -72004"])
+        #expect(invalid.events == ["will resolve", "error -72004"])
     }
 }
 
@@ -276,12 +276,12 @@ extension NetService {
                 #expect(error?.localizedDescription.contains("install and start avahi-daemon") == true)
             }
         }
-        let told = try await ServiceThread.run(.echo("Any")) {
+        let events = try await ServiceThread.run(.echo("Any")) {
             $0.resolve(withTimeout: 30)
         } until: {
             $0.count == 2
-        }.told
-        #expect(told == ["will resolve", "error -72008"])
+        }.events
+        #expect(events == ["will resolve", "error -72008"])
     }
 }
 

@@ -13,8 +13,8 @@ import URLLoading
 
 /// A thread that runs a run loop, with a service scheduled in it; the service's delegate.
 final class ServiceThread: NSObject, NetServiceDelegate, @unchecked Sendable {
-    // Sendable because `told` is locked, and the rest is used only on the thread.
-    private let told = Watched<[String]>([])
+    // Sendable because `events` is locked, and the rest is used only on the thread.
+    private let events = Watched<[String]>([])
     private var thread: Thread?
 
     /// Calls the service on a new thread, and waits until its delegate received the expected callbacks.
@@ -28,21 +28,21 @@ final class ServiceThread: NSObject, NetServiceDelegate, @unchecked Sendable {
     static func run(
         _ service: NetService, _ calls: @escaping @Sendable (NetService) -> Void,
         until isOver: @escaping @Sendable ([String]) -> Bool
-    ) async throws -> (service: NetService, told: [String]) {
+    ) async throws -> (service: NetService, events: [String]) {
         let delegate = ServiceThread()
         Thread.detachNewThread {
             delegate.thread = .current
             service.schedule(in: .current, forMode: .default)
             service.delegate = delegate
             calls(service)
-            while !isOver(delegate.told.read { $0 }), RunLoop.current.run(mode: .default, before: .distantFuture) {}
+            while !isOver(delegate.events.read { $0 }), RunLoop.current.run(mode: .default, before: .distantFuture) {}
             service.remove(from: .current, forMode: .default)
         }
-        return (service, try await delegate.told.value { isOver($0) ? $0 : nil })
+        return (service, try await delegate.events.value { isOver($0) ? $0 : nil })
     }
 
     private func note(_ text: String) {
-        told.change { $0.append(Thread.current === thread ? text : "\(text) on another thread") }
+        events.change { $0.append(Thread.current === thread ? text : "\(text) on another thread") }
     }
 
     func netServiceWillResolve(_ sender: NetService) { note("will resolve") }

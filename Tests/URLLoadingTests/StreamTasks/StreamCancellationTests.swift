@@ -148,7 +148,7 @@ struct StreamCancellationTests {
             task.startSecureConnection()
             let calls = waiting(task)
             task.resume()
-            try await recorder.telling("C", of: task)
+            try await recorder.waitForCallback("C", of: task)
             #expect(calls.all.isEmpty)
             try await expectCancelled(task, calls, recorder, letters: "cCME")
         }
@@ -188,7 +188,7 @@ struct StreamCancellationTests {
             } test: { (task, _, _) async throws in
                 let calls = StreamCalls()
                 if isWriting { task.closeRead() } else { task.closeWrite() }
-                try await recorder.telling(isWriting ? "r" : "w", of: task)
+                try await recorder.waitForCallback(isWriting ? "r" : "w", of: task)
                 // The peer's end may arrive first.
                 task.cancel()
                 let record = try await recorder.completion(of: task)

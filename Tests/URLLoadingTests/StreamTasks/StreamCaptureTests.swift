@@ -64,7 +64,7 @@ struct StreamCaptureTests {
         }
     }
 
-    private final class Captor: NSObject, URLSessionStreamDelegate {
+    private final class CapturingDelegate: NSObject, URLSessionStreamDelegate {
         let streams = Delivered<Captured>()
         let stateThen = Delivered<URLSessionTask.State>()
         let letters = Watched("")
@@ -97,22 +97,22 @@ struct StreamCaptureTests {
     private func withCaptured(
         _ script: @escaping @Sendable (StreamPeer.Connection) throws -> Void = streamEcho,
         before: (URLSessionStreamTask) async throws -> Void = { _ in },
-        test: (Captured, Captor, StreamPeer, URLSession) async throws -> Void
+        test: (Captured, CapturingDelegate, StreamPeer, URLSession) async throws -> Void
     ) async throws {
-        let captor = Captor()
-        try await withStream(delegate: captor, script) { (task, peer, session) async throws in
+        let capturingDelegate = CapturingDelegate()
+        try await withStream(delegate: capturingDelegate, script) { (task, peer, session) async throws in
             try await before(task)
             task.captureStreams()
-            try await test(try await captor.streams.value, captor, peer, session)
+            try await test(try await capturingDelegate.streams.value, capturingDelegate, peer, session)
         }
     }
 
     @Test func `the delegate receives unopened streams, and the task completes`() async throws {
-        try await withCaptured { (streams, captor, _, session) async throws in
+        try await withCaptured { (streams, capturingDelegate, _, session) async throws in
             #expect(streams.inputStatus == .notOpen && streams.outputStatus == .notOpen)
-            #expect(try await captor.stateThen.value == .completed)
+            #expect(try await capturingDelegate.stateThen.value == .completed)
             try await settle(session, times: 5)
-            #expect(captor.letters.read { $0 } == "S")
+            #expect(capturingDelegate.letters.read { $0 } == "S")
             #expect(await session.allTasks.isEmpty)
         }
     }
@@ -132,8 +132,8 @@ struct StreamCaptureTests {
     }
 
     @Test func `captureStreams waits for earlier calls, and bytes read ahead come first`() async throws {
-        let captor = Captor()
-        try await withStreamPeer(delegate: captor) { connection in
+        let capturingDelegate = CapturingDelegate()
+        try await withStreamPeer(delegate: capturingDelegate) { connection in
             try connection.write("abcdefgh")
             #expect(try connection.read(3) == Array("one".utf8))
             try connection.write("ij")
@@ -146,7 +146,7 @@ struct StreamCaptureTests {
             task.captureStreams()
             task.resume()
             #expect(try await calls.ends().map { $0.piece?.text } == ["abc", nil])
-            let streams = try await captor.streams.value
+            let streams = try await capturingDelegate.streams.value
             let text = try await blocking {
                 streams.open()
                 return String(decoding: streams.read(7), as: UTF8.self)
@@ -157,18 +157,18 @@ struct StreamCaptureTests {
     }
 
     @Test func `calls after captureStreams fail`() async throws {
-        let captor = Captor()
-        try await withStream(delegate: captor, streamEcho) { (task, _, _) async throws in
+        let capturingDelegate = CapturingDelegate()
+        try await withStream(delegate: capturingDelegate, streamEcho) { (task, _, _) async throws in
             task.captureStreams()
             let calls = StreamCalls()
             calls.read(task)
             calls.write(task, "late")
             #expect(try await calls.ends().allSatisfy { $0.error is URLError })
-            _ = try await captor.streams.value
+            _ = try await capturingDelegate.streams.value
             await #expect(throws: URLError.self) { try await task.piece() }
             await #expect(throws: URLError.self) { try await task.send("late") }
             // None of the failed writes was sent.
-            let streams = try await captor.streams.value
+            let streams = try await capturingDelegate.streams.value
             let text = try await blocking {
                 streams.open()
                 streams.write(Array("hello".utf8))
@@ -261,18 +261,18 @@ struct StreamCaptureTests {
     }
 
     @Test func `captured streams outlive their session`() async throws {
-        let captor = Captor()
+        let capturingDelegate = CapturingDelegate()
         let peer = try StreamPeer(streamEcho)
         defer { peer.stop() }
         do {
-            let session = URLSession(configuration: .ephemeral, delegate: captor, delegateQueue: nil)
+            let session = URLSession(configuration: .ephemeral, delegate: capturingDelegate, delegateQueue: nil)
             let task = session.stream(to: peer.port)
             task.resume()
             task.captureStreams()
-            _ = try await captor.streams.value
+            _ = try await capturingDelegate.streams.value
             session.finishTasksAndInvalidate()
         }
-        let streams = try await captor.streams.value
+        let streams = try await capturingDelegate.streams.value
         let text = try await blocking {
             streams.open()
             streams.write(Array("hello".utf8))
@@ -304,16 +304,16 @@ struct StreamCaptureTests {
 
     @Test func `TLS streams can be captured`() async throws {
         let certificates = try TestCertificates.shared.get()
-        let captor = Captor()
+        let capturingDelegate = CapturingDelegate()
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
-            try await withSession(delegate: captor) {
+            try await withSession(delegate: capturingDelegate) {
                 $0.tlsTrustRoots = [certificates.root]
             } test: { (session) async throws in
                 let task = session.stream(to: peer.echoPort)
                 task.startSecureConnection()
                 task.captureStreams()
                 task.resume()
-                let streams = try await captor.streams.value
+                let streams = try await capturingDelegate.streams.value
                 let text = try await blocking {
                     streams.open()
                     streams.write(Array("hello".utf8))

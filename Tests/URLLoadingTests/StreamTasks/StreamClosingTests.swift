@@ -66,7 +66,7 @@ struct StreamClosingTests {
             let ends = try await calls.ends()
             #expect(ends.map { $0.error == nil } == [true, false, false])
             #expect(ends.dropFirst().allSatisfy { $0.error is URLError })
-            try await recorder.telling("w", of: task)
+            try await recorder.waitForCallback("w", of: task)
             task.closeWrite()
             task.closeWrite()
             mayEnd.open()
@@ -97,7 +97,7 @@ struct StreamClosingTests {
             let ends = try await calls.ends()
             #expect(ends[..<2].map(\.piece) == [StreamPiece("ab"), StreamPiece("cd")])
             #expect(ends[2].error is URLError)
-            try await recorder.telling("r", of: task)
+            try await recorder.waitForCallback("r", of: task)
             task.closeRead()
             // Writes still work.
             try await task.send("still")
@@ -131,7 +131,7 @@ struct StreamClosingTests {
             connection.shutdownOutput()
             connection.drain()
         } test: { (task, peer, _) async throws in
-            try await recorder.telling("r", of: task)
+            try await recorder.waitForCallback("r", of: task)
             #expect(task.state == .running)
             #expect(try await task.piece() == .end)
             try await task.send("still")
@@ -164,7 +164,7 @@ struct StreamClosingTests {
             connection.shutdownOutput()
             connection.drain()
         } test: { (task, _, _) async throws in
-            try await recorder.telling("r", of: task)
+            try await recorder.waitForCallback("r", of: task)
             task.closeRead()
             task.closeWrite()
             let record = try await recorder.completion(of: task)

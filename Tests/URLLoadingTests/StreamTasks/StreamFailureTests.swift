@@ -177,7 +177,7 @@ struct StreamFailureTests {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { _ in
         } test: { (task, peer, _) async throws in
-            try await recorder.telling("r", of: task)
+            try await recorder.waitForCallback("r", of: task)
             #expect(try await task.piece() == .end)
             var count = 0
             do {

@@ -147,7 +147,7 @@ struct StreamFlowTests {
             calls.read(task, 4, 4)
             try await task.send("a")
             task.suspend()
-            try await session.hear()
+            try await session.synchronize()
             isSuspended.open()
             try await settle(session)
             #expect(calls.all.isEmpty)
@@ -168,7 +168,7 @@ struct StreamFlowTests {
             task.suspend()
             let calls = StreamCalls()
             for _ in 0..<1_024 { calls.read(task, chunk.count, chunk.count) }
-            try await session.hear()
+            try await session.synchronize()
             server.open("talk")
             try await settle(session)
             #expect(server.bytesWritten(on: 0) < windows && calls.all.isEmpty)
@@ -236,7 +236,7 @@ struct StreamFlowTests {
                 task.resume()
                 _ = try await asked.value
                 task.suspend()
-                try await session.hear()
+                try await session.synchronize()
                 mayAnswer.open()
                 try await settle(direct)
                 #expect(calls.all.isEmpty)

@@ -161,7 +161,7 @@ struct StreamProxyTests {
                 $0.connectionProxyDictionary = ["SOCKSEnable": 1, "SOCKSProxy": "127.0.0.1", "SOCKSPort": proxy.port]
             } test: { (session) async throws in
                 try await exchange(session.stream(to: 25, host: "mail.test"))
-                #expect(proxy.heard == [[5, 1, 0, 5, 1, 0, 3, 9] + name + [0, 25]])
+                #expect(proxy.received == [[5, 1, 0, 5, 1, 0, 3, 9] + name + [0, 25]])
             }
         }
     }

@@ -51,25 +51,25 @@ struct StreamReadTests {
     }
 
     @Test func `a read completes with the first available bytes`() async throws {
-        let mayGoOn = ThreadGate()
-        defer { mayGoOn.open() }
+        let mayContinue = ThreadGate()
+        defer { mayContinue.open() }
         try await withStream { connection in
             try connection.write("ab")
-            mayGoOn.wait()
+            mayContinue.wait()
             try connection.write("cd")
             connection.drain()
         } test: { (task, _, _) async throws in
             #expect(try await task.bytes(2) == Array("ab".utf8))
-            mayGoOn.open()
+            mayContinue.open()
             #expect(try await task.bytes(2) == Array("cd".utf8))
         }
     }
 
     @Test(arguments: [0, 1]) func `a minimum of zero or one waits for one byte`(least: Int) async throws {
-        let mayGoOn = ThreadGate()
-        defer { mayGoOn.open() }
+        let mayContinue = ThreadGate()
+        defer { mayContinue.open() }
         try await withStream { connection in
-            mayGoOn.wait()
+            mayContinue.wait()
             try connection.write("a")
             connection.drain()
         } test: { (task, _, session) async throws in
@@ -77,7 +77,7 @@ struct StreamReadTests {
             calls.read(task, least, 10)
             try await settle(session)
             #expect(calls.all.isEmpty)
-            mayGoOn.open()
+            mayContinue.open()
             #expect(try await calls.ends().map(\.piece) == [StreamPiece("a")])
         }
     }

@@ -56,7 +56,7 @@ final class StreamRecorder: NSObject, URLSessionStreamDelegate, Sendable {
     }
 
     /// Waits for a callback, given by its letter.
-    func telling(_ letter: Character, of task: URLSessionTask) async throws {
+    func waitForCallback(_ letter: Character, of task: URLSessionTask) async throws {
         try await wait(for: task) { $0.letters.contains(letter) }
     }
 

@@ -41,7 +41,7 @@ extension URLSession {
     func stream(to port: Int, host: String = "127.0.0.1") -> URLSessionStreamTask { streamTask(withHostName: host, port: port) }
 
     /// Returns when the session has processed everything ordered so far: a later load of it has ended.
-    func hear() async throws { _ = try await data(from: try #require(URL(string: "data:,x"))) }
+    func synchronize() async throws { _ = try await data(from: try #require(URL(string: "data:,x"))) }
 }
 
 /// The result of a read.

@@ -155,11 +155,11 @@ final class StreamEventRecorder: NSObject, StreamDelegate, Sendable {
     /// The run loops in which the events were delivered.
     var runLoops: Set<ObjectIdentifier> { entries.read { Set($0.map(\.runLoop)) } }
 
-    func told(_ events: [String]) async throws {
+    func waitForEvents(_ events: [String]) async throws {
         try await entries.value { $0.map(\.event) == events ? () : nil }
     }
 
-    func told(_ last: String) async throws {
+    func waitForEvents(_ last: String) async throws {
         try await entries.value { $0.last?.event == last ? () : nil }
     }
 }

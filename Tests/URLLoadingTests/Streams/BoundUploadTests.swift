@@ -145,11 +145,11 @@ struct BoundUploadTests {
             let recorder = StreamEventRecorder()
             pairs[1].output.delegate = recorder
             pairs[1].output.schedule(in: thread.runLoop, forMode: .default)
-            try await recorder.told(["open", "space"])
+            try await recorder.waitForEvents(["open", "space"])
             for task in tasks { task.cancel() }
             try await ends.count(reaches: count)
             #expect(ends.all.dropFirst().allSatisfy { $0 == .cancelled })
-            try await recorder.told(["open", "space", "error"])
+            try await recorder.waitForEvents(["open", "space", "error"])
             pairs[1].output.close()
             try await thread.end()
         }

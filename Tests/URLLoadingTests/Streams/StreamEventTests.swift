@@ -22,25 +22,25 @@ struct StreamEventTests {
         streams.input.delegate = recorder
         streams.input.schedule(in: thread.runLoop, forMode: .default)
         streams.open()
-        try await recorder.told(["open"])
+        try await recorder.waitForEvents(["open"])
         #expect(streams.write("abc") == 3)
-        try await recorder.told(["open", "bytes"])
+        try await recorder.waitForEvents(["open", "bytes"])
         // No second event without a read in between.
         #expect(streams.write("def") == 3)
         try await thread.settle()
         #expect(recorder.events == ["open", "bytes"])
         #expect(streams.read(upTo: 2) == "ab")
-        try await recorder.told(["open", "bytes", "bytes"])
+        try await recorder.waitForEvents(["open", "bytes", "bytes"])
         #expect(streams.read() == "cdef")
         try await thread.settle()
         #expect(recorder.events == ["open", "bytes", "bytes"])
         #expect(streams.write("g") == 1)
         streams.output.close()
-        try await recorder.told(["open", "bytes", "bytes", "bytes"])
+        try await recorder.waitForEvents(["open", "bytes", "bytes", "bytes"])
         try await thread.settle()
         #expect(recorder.events.count == 4)
         #expect(streams.read() == "g")
-        try await recorder.told(["open", "bytes", "bytes", "bytes", "end"])
+        try await recorder.waitForEvents(["open", "bytes", "bytes", "bytes", "end"])
         #expect(streams.read() == "")
         try await thread.settle()
         #expect(recorder.events.count == 5)
@@ -55,19 +55,19 @@ struct StreamEventTests {
         let recorder = StreamEventRecorder()
         streams.output.delegate = recorder
         streams.output.schedule(in: thread.runLoop, forMode: .default)
-        try await recorder.told(["open", "space"])
+        try await recorder.waitForEvents(["open", "space"])
         #expect(streams.write("ab") == 2)
-        try await recorder.told(["open", "space", "space"])
+        try await recorder.waitForEvents(["open", "space", "space"])
         #expect(streams.write("cd") == 2)
         try await thread.settle()
         #expect(recorder.events.count == 3)
         #expect(streams.read(upTo: 1) == "a")
-        try await recorder.told(["open", "space", "space", "space"])
+        try await recorder.waitForEvents(["open", "space", "space", "space"])
         #expect(streams.read() == "bcd")
         try await thread.settle()
         #expect(recorder.events.count == 4)
         streams.input.close()
-        try await recorder.told(["open", "space", "space", "space", "error"])
+        try await recorder.waitForEvents(["open", "space", "space", "space", "error"])
         #expect(streams.output.streamStatus == .error)
         #expect(streams.write("e") == -1)
         try await thread.settle()
@@ -100,7 +100,7 @@ struct StreamEventTests {
         streams.output.schedule(in: threads[0].runLoop, forMode: .default)
         streams.input.schedule(in: threads[1].runLoop, forMode: .default)
         streams.open()
-        try await reader.told("end")
+        try await reader.waitForEvents("end")
         #expect(received.read { $0 } == content)
         #expect(writer.runLoops == [ObjectIdentifier(threads[0].runLoop)])
         #expect(reader.runLoops == [ObjectIdentifier(threads[1].runLoop)])
@@ -118,7 +118,7 @@ struct StreamEventTests {
         try await thread.settle()
         #expect(recorder.events.isEmpty)
         streams.output.schedule(in: thread.runLoop, forMode: mode)
-        try await recorder.told(["open", "space"])
+        try await recorder.waitForEvents(["open", "space"])
         streams.output.remove(from: thread.runLoop, forMode: mode)
         streams.input.close()
         try await thread.settle()
@@ -133,7 +133,7 @@ struct StreamEventTests {
         let recorder = StreamEventRecorder()
         streams.output.delegate = recorder
         streams.output.schedule(in: thread.runLoop, forMode: .common)
-        try await recorder.told(["open", "space"])
+        try await recorder.waitForEvents(["open", "space"])
         streams.close()
         try await thread.end()
     }
@@ -144,7 +144,7 @@ struct StreamEventTests {
         let recorder = StreamEventRecorder()
         streams.output.delegate = recorder
         for thread in threads + threads { streams.output.schedule(in: thread.runLoop, forMode: .default) }
-        try await recorder.told(["open", "space"])
+        try await recorder.waitForEvents(["open", "space"])
         for thread in threads { try await thread.settle() }
         #expect(recorder.events == ["open", "space"])
         streams.close()
@@ -175,12 +175,12 @@ struct StreamEventTests {
         try await thread.settle()
         let (first, second) = (StreamEventRecorder(), StreamEventRecorder())
         streams.input.delegate = first
-        try await first.told(["open", "bytes"])
+        try await first.waitForEvents(["open", "bytes"])
         streams.input.delegate = second
         #expect(streams.input.delegate === second)
         #expect(streams.read() == "a")
         streams.output.close()
-        try await second.told(["end"])
+        try await second.waitForEvents(["end"])
         #expect(first.events == ["open", "bytes"])
         streams.close()
         try await thread.end()
@@ -192,7 +192,7 @@ struct StreamEventTests {
         let recorder = StreamEventRecorder()
         streams.input.delegate = recorder
         streams.input.schedule(in: thread.runLoop, forMode: .default)
-        try await recorder.told(["open"])
+        try await recorder.waitForEvents(["open"])
         streams.input.close()
         streams.output.close()
         streams.input.schedule(in: thread.runLoop, forMode: .default)
@@ -211,7 +211,7 @@ struct StreamEventTests {
             streams.input.delegate = recorder
             streams.output.delegate = recorder
             for stream in [streams.input, streams.output] as [Stream] { stream.schedule(in: thread.runLoop, forMode: .default) }
-            try await recorder.told("space")
+            try await recorder.waitForEvents("space")
             try await thread.settle()
         }
         #expect(input == nil && output == nil && delegate == nil)

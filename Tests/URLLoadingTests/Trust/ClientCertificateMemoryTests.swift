@@ -147,7 +147,7 @@ struct ClientCertificateMemoryTests {
         }
     }
 
-    private final class Safe: URLCredentialStorage, @unchecked Sendable {
+    private final class CustomCredentialStorage: URLCredentialStorage, @unchecked Sendable {
         // `asked` is locked.
         let asked = Watched<[URLProtectionSpace]>([])
         let credential: URLCredential
@@ -170,7 +170,7 @@ struct ClientCertificateMemoryTests {
         let identity = try identity(certificates.client)
         let judge = Judge.saying(.performDefaultHandling)
         for delegate in [nil, SessionJudge(judge)] {
-            let storage = Safe(URLCredential(identity: identity, certificates: nil, persistence: .forSession))
+            let storage = CustomCredentialStorage(URLCredential(identity: identity, certificates: nil, persistence: .forSession))
             try await withAskingServer(delegate, configure: { $0.urlCredentialStorage = storage }) {
                 (server, session) async throws in
                 for _ in 0..<2 { #expect(try await session.text(server.url()).contains("Test Client")) }

@@ -100,13 +100,13 @@ struct ServerTrustTimingTests {
 
     @Test func `releasing the completion handler counts as no answer`() async throws {
         // The judge retains its questions; this delegate does not.
-        final class Forgetful: NSObject, URLSessionDelegate {
+        final class UnansweringDelegate: NSObject, URLSessionDelegate {
             func urlSession(
                 _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
                 completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
             ) {}
         }
-        try await withJudge(.silent, configure: { $0.timeoutIntervalForResource = 0.3 }, delegate: Forgetful()) {
+        try await withJudge(.silent, configure: { $0.timeoutIntervalForResource = 0.3 }, delegate: UnansweringDelegate()) {
             (server, session) async throws in
             await expectFailure(.timedOut) { try await session.data(from: server.url()) }
             try await server.waitForAllClosed()

@@ -291,7 +291,7 @@ struct WebSocketClosingTests {
             mayClose.open()
             try await recorder.completion(of: task)
             try await failed.count(reaches: 11)
-            try await task.closesForGood()
+            try await task.expectClosed()
             #expect(failed.all == [URLError.Code?](repeating: .networkConnectionLost, count: 11))
         }
     }
@@ -354,7 +354,7 @@ struct WebSocketClosingTests {
 
 extension URLSessionWebSocketTask {
     /// Makes a few calls that fail: by then the handlers of earlier calls have been called.
-    fileprivate func closesForGood() async throws {
+    fileprivate func expectClosed() async throws {
         for _ in 0..<3 { await #expect(throws: (any Error).self) { _ = try await self.receive() } }
     }
 }

@@ -55,7 +55,7 @@ struct WebSocketDelegateTests {
     }
 
     @Test func `the task's own delegate is called first, and the session's for the methods it lacks`() async throws {
-        final class Own: NSObject, URLSessionWebSocketDelegate, Sendable {
+        final class TaskDelegate: NSObject, URLSessionWebSocketDelegate, Sendable {
             let opened = Delivered<String?>()
             func urlSession(
                 _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?
@@ -64,7 +64,7 @@ struct WebSocketDelegateTests {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder, echoing) { (peer, session) async throws in
             let task = session.webSocketTask(with: peer.url())
-            let own = Own()
+            let own = TaskDelegate()
             task.delegate = own
             task.resume()
             #expect(try await own.opened.value == nil)

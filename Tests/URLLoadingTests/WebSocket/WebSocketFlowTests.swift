@@ -20,7 +20,7 @@ private let windows = 32 << 20
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketFlowTests {
     /// A server that sends the same frame `count` times, and then a close frame.
-    private func withTalker(
+    private func withSender(
         frame: [UInt8] = WebSocketPeer.frame(2, chunk), count: Int, delegate: WebSocketRecorder = WebSocketRecorder(),
         test: (ScriptedServer, URLSession, URLSessionWebSocketTask) async throws -> Void
     ) async throws {
@@ -40,7 +40,7 @@ struct WebSocketFlowTests {
 
     @Test func `back-pressure reaches the server until the app receives`() async throws {
         let recorder = WebSocketRecorder()
-        try await withTalker(count: 1_536, delegate: recorder) { (server, session, task) async throws in
+        try await withSender(count: 1_536, delegate: recorder) { (server, session, task) async throws in
             server.open("talk")
             try await settle(session)
             #expect(server.bytesWritten(on: 0) < windows)
@@ -54,7 +54,7 @@ struct WebSocketFlowTests {
     }
 
     @Test func `each received message lets exactly as much more arrive`() async throws {
-        try await withTalker(count: 1_536) { (server, session, task) async throws in
+        try await withSender(count: 1_536) { (server, session, task) async throws in
             server.open("talk")
             for _ in 0..<160 { _ = try await task.receive() }
             try await settle(session)
@@ -66,7 +66,7 @@ struct WebSocketFlowTests {
     @Test func `unread tiny messages take bounded memory`() async throws {
         // Twelve million empty messages in 24 MB.
         let frame = [UInt8](repeating: 0, count: 65_536).indices.map { UInt8($0 & 1 == 0 ? 0x81 : 0x00) }
-        try await withTalker(frame: frame, count: 384) { (server, session, task) async throws in
+        try await withSender(frame: frame, count: 384) { (server, session, task) async throws in
             let before = try ProcessProbe.residentBytes()
             server.open("talk")
             try await settle(session)
@@ -183,7 +183,7 @@ struct WebSocketFlowTests {
 
     @Test func `a suspended task stops the server, and receives everything once resumed`() async throws {
         let recorder = WebSocketRecorder()
-        try await withTalker(count: 1_536, delegate: recorder) { (server, session, task) async throws in
+        try await withSender(count: 1_536, delegate: recorder) { (server, session, task) async throws in
             task.suspend()
             let received = Delivered<Int>()
             for _ in 0..<1_536 {

@@ -168,7 +168,7 @@ struct WebSocketProxyTests {
                     let task = session.webSocketTask(with: try #require(URL(string: "ws://origin.test/a")))
                     task.resume()
                     #expect(try await task.nextText() == "hello")
-                    #expect(proxy.heard == [[5, 1, 0, 5, 1, 0, 3, 11] + name + [0, 80]])
+                    #expect(proxy.received == [[5, 1, 0, 5, 1, 0, 3, 11] + name + [0, 80]])
                     #expect(server.requests.map { $0.header("Host") } == ["origin.test"])
                 }
             }

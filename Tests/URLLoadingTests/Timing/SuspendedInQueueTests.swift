@@ -14,7 +14,7 @@ import URLLoading
 
 /// A task that is suspended while it waits for a connection sends nothing, and blocks no other task.
 @Suite(.timeLimit(.minutes(1)))
-struct SuspendedInLineTests {
+struct SuspendedInQueueTests {
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.shared.get() }
@@ -196,8 +196,8 @@ struct SuspendedInLineTests {
 
     // MARK: HTTP/2
 
-    @Test(arguments: HTTP2Way.allCases)
-    func `a stream that a suspended task waited for goes to another task`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Start.allCases)
+    func `a stream that a suspended task waited for goes to another task`(way: HTTP2Start) async throws {
         try await withHTTP2Scenario(
             way, greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
             reply: { $0.path == "/a" ? [.gate("a")] + .ok("a") : .ok($0.path) }

@@ -14,7 +14,7 @@ import URLLoading
 
 /// The password of a URL and the values of header fields appear in no text that may be logged.
 @Suite(.timeLimit(.minutes(1)))
-struct SpokenPasswordTests {
+struct LoggedPasswordTests {
     private static let password = "lovelace"
 
     /// All printed forms of a value.
@@ -26,7 +26,7 @@ struct SpokenPasswordTests {
         return text
     }
 
-    private func expectSilence(_ texts: [String], sourceLocation: SourceLocation = #_sourceLocation) {
+    private func expectNoSecret(_ texts: [String], sourceLocation: SourceLocation = #_sourceLocation) {
         for text in texts { #expect(!text.contains(Self.password), "\(text)", sourceLocation: sourceLocation) }
     }
 
@@ -45,13 +45,13 @@ struct SpokenPasswordTests {
         return try #require(record)
     }
 
-    private func expectSilence(of error: (any Error)?, at url: URL) throws {
+    private func expectNoSecret(of error: (any Error)?, at url: URL) throws {
         let error = try #require(error as? URLError)
-        expectSilence(texts(error))
-        expectSilence([error.localizedDescription, (error as NSError).description, (error as NSError).debugDescription])
-        expectSilence(error.userInfo.flatMap { ["\($0.value)", String(reflecting: $0.value)] })
+        expectNoSecret(texts(error))
+        expectNoSecret([error.localizedDescription, (error as NSError).description, (error as NSError).debugDescription])
+        expectNoSecret(error.userInfo.flatMap { ["\($0.value)", String(reflecting: $0.value)] })
         let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError
-        expectSilence(cause.map { texts($0) + [$0.localizedDescription] + $0.userInfo.values.map { "\($0)" } } ?? [])
+        expectNoSecret(cause.map { texts($0) + [$0.localizedDescription] + $0.userInfo.values.map { "\($0)" } } ?? [])
         // Everything else in the URL is kept.
         let failing = try #require(error.failingURL)
         #expect(failing.user() == "ada" && failing.password() == nil)
@@ -65,10 +65,10 @@ struct SpokenPasswordTests {
         let url = try #require(URL(string: "http://ada:\(Self.password)@127.0.0.1:\(port.number)/a?b=c"))
         let record = try await record(url)
         #expect((record.error as? URLError)?.code == .cannotConnectToHost)
-        try expectSilence(of: record.error, at: url)
+        try expectNoSecret(of: record.error, at: url)
         let metrics = try #require(record.metrics)
         #expect(metrics.description.contains("ada@127.0.0.1:\(port.number)/a?b=c"))
-        expectSilence([metrics.description, String(reflecting: metrics)])
+        expectNoSecret([metrics.description, String(reflecting: metrics)])
     }
 
     @Test func `other errors do not contain it`() async throws {
@@ -84,9 +84,9 @@ struct SpokenPasswordTests {
                 let record = try await record(url, configure: { if path == "/stall" { $0.timeoutIntervalForRequest = 0.3 } })
                 #expect((record.error as? URLError)?.code == code, "\(path)")
                 // A redirect removes user and password.
-                if path != "/endless" { try expectSilence(of: record.error, at: url) }
-                expectSilence(texts(try #require(record.error)))
-                expectSilence([try #require(record.metrics).description])
+                if path != "/endless" { try expectNoSecret(of: record.error, at: url) }
+                expectNoSecret(texts(try #require(record.error)))
+                expectNoSecret([try #require(record.metrics).description])
             }
         }
     }
@@ -96,7 +96,7 @@ struct SpokenPasswordTests {
             guard let url = URL(string: text) else { continue }
             let record = try await record(url)
             let error = try #require(record.error)
-            expectSilence(texts(error) + [error.localizedDescription, "\((error as NSError).userInfo)"])
+            expectNoSecret(texts(error) + [error.localizedDescription, "\((error as NSError).userInfo)"])
         }
     }
 
@@ -106,16 +106,16 @@ struct SpokenPasswordTests {
             let record = try await record(
                 url,
                 onTask: { task in
-                    expectSilence(texts(task))
-                    expectSilence([task.currentRequest, task.originalRequest].flatMap { texts($0 as Any) })
-                    expectSilence(["\(String(describing: task.response))"])
+                    expectNoSecret(texts(task))
+                    expectNoSecret([task.currentRequest, task.originalRequest].flatMap { texts($0 as Any) })
+                    expectNoSecret(["\(String(describing: task.response))"])
                     #expect(task.originalRequest?.url == url, "the app's request was changed")
                 })
             #expect(record.error == nil && record.body == Data("in".utf8))
             let metrics = try #require(record.metrics)
             #expect(metrics.transactionMetrics.count == 2)
-            expectSilence([metrics.description] + metrics.transactionMetrics.map(\.description))
-            expectSilence(metrics.transactionMetrics.flatMap { texts($0.request) + ["\($0.response as Any)"] })
+            expectNoSecret([metrics.description] + metrics.transactionMetrics.map(\.description))
+            expectNoSecret(metrics.transactionMetrics.flatMap { texts($0.request) + ["\($0.response as Any)"] })
         }
     }
 
@@ -124,15 +124,15 @@ struct SpokenPasswordTests {
         let request = URLRequest(url: url)
         #expect(request.description == "https://ada@a.example/x?y#z")
         #expect(request.url == url)
-        expectSilence(texts(request) + [request.debugDescription])
-        expectSilence([NSURLRequest(url: url).description, NSMutableURLRequest(url: url).debugDescription])
+        expectNoSecret(texts(request) + [request.debugDescription])
+        expectNoSecret([NSURLRequest(url: url).description, NSMutableURLRequest(url: url).debugDescription])
         let plain = URLResponse(url: url, mimeType: nil, expectedContentLength: 1, textEncodingName: nil)
         let fields = ["X-Secret": Self.password]
         let http = try #require(HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields))
-        expectSilence([plain.description, http.description, String(reflecting: http)])
+        expectNoSecret([plain.description, http.description, String(reflecting: http)])
         #expect(plain.url == url && http.description.contains("https://ada@a.example/x?y#z"))
         let relative = try #require(URL(string: "/x", relativeTo: url))
-        expectSilence(["\(URLRequest(url: relative))"])
+        expectNoSecret(["\(URLRequest(url: relative))"])
     }
 
     @Test func `a dump of a request names its header fields without their values`() throws {
@@ -140,7 +140,7 @@ struct SpokenPasswordTests {
         request.setValue("Bearer \(Self.password)", forHTTPHeaderField: "Authorization")
         request.setValue("session=\(Self.password)", forHTTPHeaderField: "Cookie")
         request.mainDocumentURL = URL(string: "https://ada:\(Self.password)@a.example/")
-        expectSilence(texts(request))
+        expectNoSecret(texts(request))
         #expect(dumped(request).contains("Authorization") && dumped(request).contains("Cookie"))
         #expect(request.value(forHTTPHeaderField: "Authorization") == "Bearer \(Self.password)")
     }

@@ -16,7 +16,7 @@ import URLLoading
 ///
 /// Uses real timers: only the outcome is checked.
 @Suite(.timeLimit(.minutes(2)))
-struct HeldUpTests {
+struct PausedTimeoutTests {
     // MARK: Queued tasks
 
     @Test func `queued tasks do not time out, however often connections are made`() async throws {
@@ -98,7 +98,7 @@ struct HeldUpTests {
     enum Question: CaseIterable, Sendable { case redirect, response, challenge, caching, trust }
 
     /// Delays its answer to one kind of question until the test allows it; answers others at once.
-    private final class Thinker: NSObject, URLSessionDataDelegate, URLSessionTaskDelegate, Sendable {
+    private final class SlowDelegate: NSObject, URLSessionDataDelegate, URLSessionTaskDelegate, Sendable {
         /// False if the load ended first.
         let asked = Delivered<Bool>()
         let ended = Delivered<(any Error)?>()
@@ -109,7 +109,7 @@ struct HeldUpTests {
 
         func answer() { isDone.change { $0 = true } }
 
-        private func think(about question: Question) async {
+        private func delayAnswer(about question: Question) async {
             guard question == subject else { return }
             asked(true)
             _ = try? await isDone.value { $0 ? true : nil }
@@ -119,21 +119,21 @@ struct HeldUpTests {
             _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
             newRequest request: URLRequest
         ) async -> URLRequest? {
-            await think(about: .redirect)
+            await delayAnswer(about: .redirect)
             return request
         }
 
         func urlSession(
             _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
         ) async -> URLSession.ResponseDisposition {
-            await think(about: .response)
+            await delayAnswer(about: .response)
             return .allow
         }
 
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
         ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-            await think(about: .challenge)
+            await delayAnswer(about: .challenge)
             return (.useCredential, .ada())
         }
 
@@ -142,14 +142,14 @@ struct HeldUpTests {
         ) async -> (
             URLSession.AuthChallengeDisposition, URLCredential?
         ) {
-            await think(about: .trust)
+            await delayAnswer(about: .trust)
             return (.performDefaultHandling, nil)
         }
 
         func urlSession(
             _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse response: CachedURLResponse
         ) async -> CachedURLResponse? {
-            await think(about: .caching)
+            await delayAnswer(about: .caching)
             return response
         }
 
@@ -163,10 +163,10 @@ struct HeldUpTests {
     func `the request timeout does not run while the app answers`(question: Question) async throws {
         try await withGrowingTimes { scale in
             let challenge = BasicScript()
-            let thinker = Thinker(about: question)
+            let slowDelegate = SlowDelegate(about: question)
             var isOnHold = false
             try await withScenario(
-                delegate: thinker, configure: { $0.timeoutIntervalForRequest = 0.2 * scale },
+                delegate: slowDelegate, configure: { $0.timeoutIntervalForRequest = 0.2 * scale },
                 reply: { request in
                     switch question {
                     case .redirect where request.path == "/a": .redirect(302, to: "/b")
@@ -176,10 +176,10 @@ struct HeldUpTests {
                 }
             ) { (server, session) async throws in
                 session.dataTask(with: server.url("/a")).resume()
-                guard try await thinker.asked.value else { return }
+                guard try await slowDelegate.asked.value else { return }
                 try await afterTimeout(0.6 * scale)
-                thinker.answer()
-                isOnHold = try await thinker.ended.value == nil
+                slowDelegate.answer()
+                isOnHold = try await slowDelegate.ended.value == nil
             }
             return isOnHold
         }
@@ -189,10 +189,10 @@ struct HeldUpTests {
     @Test func `the request timeout does not run while the app checks a server's certificate`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withGrowingTimes { scale in
-            let thinker = Thinker(about: .trust)
+            let slowDelegate = SlowDelegate(about: .trust)
             let texts = Watched<[String?]>([])
             try await withScenario(
-                identity: certificates.valid, delegate: thinker,
+                identity: certificates.valid, delegate: slowDelegate,
                 configure: {
                     $0.timeoutIntervalForRequest = 0.2 * scale
                     $0.tlsTrustRoots = [certificates.root]
@@ -206,11 +206,11 @@ struct HeldUpTests {
                         group.addTask {
                             let text = try? await session.text(url)
                             texts.change { $0.append(text) }
-                            thinker.asked(false)
+                            slowDelegate.asked(false)
                         }
                     }
-                    if try await thinker.asked.value { try await afterTimeout(0.6 * scale) }
-                    thinker.answer()
+                    if try await slowDelegate.asked.value { try await afterTimeout(0.6 * scale) }
+                    slowDelegate.answer()
                     try await group.waitForAll()
                 }
             }
@@ -219,12 +219,12 @@ struct HeldUpTests {
     }
 
     @Test func `the resource timeout runs while the app answers`() async throws {
-        let thinker = Thinker(about: .redirect)
+        let slowDelegate = SlowDelegate(about: .redirect)
         try await withScenario(
-            delegate: thinker, configure: { $0.timeoutIntervalForResource = 0.3 }, reply: { _ in .redirect(302, to: "/b") }
+            delegate: slowDelegate, configure: { $0.timeoutIntervalForResource = 0.3 }, reply: { _ in .redirect(302, to: "/b") }
         ) { (server, session) async throws in
             await expectFailure(.timedOut) { try await session.data(from: server.url("/a")) }
-            thinker.answer()
+            slowDelegate.answer()
         }
     }
 

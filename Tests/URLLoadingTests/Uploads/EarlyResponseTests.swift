@@ -14,7 +14,7 @@ import URLLoading
 
 /// Complete final responses that arrive before the server has read the request's body.
 @Suite(.timeLimit(.minutes(1)))
-struct EarlyAnswerTests {
+struct EarlyResponseTests {
     private static let content = ScriptedFile.pattern(6_000_000)
     private static let early = ScriptedReply.head(200, [("Content-Length", "5")]) + "early"
 

@@ -14,7 +14,7 @@ import URLLoading
 
 /// Stale responses that are served nevertheless (RFC 5861): during a background revalidation, or because the server fails.
 @Suite(.timeLimit(.minutes(1)))
-struct StaleAnswerTests {
+struct StaleResponseTests {
     // MARK: stale-while-revalidate (RFC 5861, section 3)
 
     private static let lenient = [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100")]
@@ -180,14 +180,14 @@ struct StaleAnswerTests {
 
     // MARK: stale-if-error (RFC 5861, section 4)
 
-    private static let forgiving = [
+    private static let staleIfError = [
         ("Cache-Control", "max-age=60, stale-if-error=600"), ("Age", "100"), ("ETag", "\"v\""),
     ]
 
     @Test(arguments: [500, 502, 503, 504])
     func `a response with stale-if-error replaces a server error`(status: Int) async throws {
         try await withCachedScenario(
-            reply: { $0.order == 0 ? .ok("old", Self.forgiving) : .status(status, body: "error") }
+            reply: { $0.order == 0 ? .ok("old", Self.staleIfError) : .status(status, body: "error") }
         ) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "old")
             let (text, response) = try await session.text(URLRequest(server.url()))
@@ -198,7 +198,7 @@ struct StaleAnswerTests {
 
     @Test(arguments: [false, true])
     func `a response with stale-if-error replaces a refused connection`(isForgiving: Bool) async throws {
-        let fields = isForgiving ? Self.forgiving : Fields.stale
+        let fields = isForgiving ? Self.staleIfError : Fields.stale
         try await withCachedScenario(reply: { _ in .ok("old", fields).then(.close) }) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "old")
             await server.stopListening()
