@@ -141,6 +141,30 @@ struct TransferSchedulerTests {
         #expect(bench.set { $0.isMetered = true } == [.stop(2, .conditions), .stop(3, .conditions)])
     }
 
+    @Test func `an upload that has to send its content again obeys the conditions`() {
+        var bench = SchedulerBench(places: 6)
+        bench.add(1)
+        #expect(bench.send(.sentAll(1, true)) == [])
+        #expect(bench.set { $0.isWithinHours = false } == [])
+        #expect(bench.send(.sentAll(1, false)) == [.stop(1, .conditions)])
+        #expect(bench.send(.stopped(1)) == [])
+        #expect(bench.set { $0.isWithinHours = true } == [.start(1)])
+        // The next attempt has sent nothing yet.
+        #expect(bench.send(.sentAll(1, true)) == [])
+        #expect(bench.send(.held(1)) == [.stop(1, .held)] && bench.send(.stopped(1)) == [])
+        #expect(bench.send(.released(1)) == [.start(1)])
+        #expect(bench.set { $0.isWithinHours = false } == [.stop(1, .conditions)])
+    }
+
+    @Test func `an upload that waits for its response yields its slot to no other transfer`() {
+        var bench = SchedulerBench(places: 1)
+        bench.add(1) { $0.isDiscretionary = true }
+        #expect(bench.send(.sentAll(1, true)) == [])
+        #expect(bench.add(2) == [])
+        #expect(bench.tick(at: 1_000) == [])
+        #expect(bench.send(.sentAll(1, false)) == [.stop(1, .yields)])
+    }
+
     @Test func `in slow mode no transfer is stopped for being slow`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)

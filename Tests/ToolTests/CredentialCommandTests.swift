@@ -113,7 +113,7 @@ struct CredentialCommandTests {
         try folder.write([], to: "data")
         let result = try await run("credentials", "set", "--password-stdin", "https://example.com/", "ali", password: "sesame\n")
         #expect(result.code == 23, "\(result.errors)")
-        #expect(result.errors.contains("the password is not kept"), "\(result.errors)")
+        #expect(result.errors.contains("the password was not stored"), "\(result.errors)")
         #expect(!result.errors.contains("stored the password"))
         #expect(!result.errors.contains("sesame"))
     }

@@ -35,7 +35,7 @@ struct DurableCollectTests {
                         shim.environment(.init(kind: "sync", at: 1, error: EIO), in: folder)
                     ) { $1 })
                 #expect(shim.happened())
-                #expect(first.code == 23 && first.errors.contains("keeps it"), "\(first.errors)")
+                #expect(first.code == 23 && first.errors.contains("keeps the file"), "\(first.errors)")
                 // A new daemon, whose calls do not fail.
                 place.killDaemon()
                 _ = try await place.settled()

@@ -72,8 +72,8 @@ struct FormOptionTests {
 
     @Test(
         arguments: [
-            ("a=b;encoder=base64", 2, "'encoder=base64' in --form is not possible"),
-            ("a=@f;type=a/b;encoder=8bit", 2, "'encoder=8bit' in --form is not possible"),
+            ("a=b;encoder=base64", 2, "'encoder=base64' in --form is not supported"),
+            ("a=@f;type=a/b;encoder=8bit", 2, "'encoder=8bit' in --form is not supported"),
             ("a=b;headers=nothing", 2, "'nothing' in --form is not a header"),
             ("a=b;headers=\"X: 1\r\nY: 2\"", 2, "is not a header"), ("a=b;what=ever", 2, "'what=ever' in --form is unknown"),
             ("a=b;headers=@/no/such", 26, "cannot read /no/such"),

@@ -87,7 +87,7 @@ struct InstallTests {
     func `a tool that is older than its sources is not installed`(_ old: String) async throws {
         let result = try await make("install", #"PREFIX="$PWD/prefix""#, before: "touch -d '2000-01-01' \(old)")
         #expect(result.code != 0)
-        #expect(result.errors.contains("is newer than the tool that was built: 'make tool' first"), "\(result.errors)")
+        #expect(result.errors.contains("is newer than the built programs: run 'make tool' first"), "\(result.errors)")
         #expect(try folder.names == ["daemon", "tool"])
     }
 }

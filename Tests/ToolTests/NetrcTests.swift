@@ -88,7 +88,7 @@ struct NetrcTests {
         try await withScriptedServer(reply: Self.asking) { (server) async throws in
             let result = try await Tool.run(["-n", server.url("/a").absoluteString], environment: ["HOME": folder.path])
             #expect(result.code == 26)
-            #expect(result.errors.contains("others may") && result.errors.contains("chmod 600"), "\(result.errors)")
+            #expect(result.errors.contains("other users may") && result.errors.contains("chmod 600"), "\(result.errors)")
             #expect(!result.errors.contains("open"))
             #expect(server.requests.isEmpty)
         }

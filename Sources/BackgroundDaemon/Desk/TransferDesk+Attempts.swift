@@ -118,7 +118,10 @@ extension TransferDesk {
                 .wrote(bytes: max(0, after.received - before.received), total: after.received, expected: after.expectedToReceive),
                 of: transfer)
         }
-        if transfer.record.isUpload, after.hasSentAll || before.hasSentAll { schedule(.sentAll(number, after.hasSentAll)) }
+        if after.hasSentAll || before.hasSentAll {
+            // The file of a download may be large: its transfer is treated like the others once it arrives.
+            schedule(.sentAll(number, after.hasSentAll && (transfer.record.isUpload || after.received == 0)))
+        }
         // The server is responsive.
         if after.sent > before.sent || after.received > before.received { schedule(.answered(number)) }
         schedule(.progressed(number, bytes: transfer.movedBytes))

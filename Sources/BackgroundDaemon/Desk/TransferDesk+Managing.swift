@@ -71,12 +71,12 @@ extension TransferDesk {
         action(self, transfer)
         // The action is durable when it is confirmed.
         store.apply([.setState(number, transfer.record.encoded)]) { result in
-            self.enter { $0.noteStorage(result) }
             switch result {
             case .success, .failure(.missing): connection.send(.done(request: request))
             case .failure(let failure):
-                self.enter(number) { $0.save($1) }  // Retries.
-                connection.send(.failed(LoadError(.cannotWriteToFile, failure.reason), request: request))
+                self.enter { $0.noteStorage(result) }
+                let message = "transfer \(number) has changed, but that is not stored on the disk yet: \(failure.reason)"
+                connection.send(.failed(LoadError(.cannotWriteToFile, message), request: request))
             }
         }
     }

@@ -117,8 +117,9 @@ extension TransferScheduler {
         case priorityChanged(ID, Float)
         /// The server responded, whatever the content.
         case answered(ID)
-        /// Whether the whole content of an upload was sent. It then waits for the response even if the conditions change, because the
-        /// server would process another attempt a second time.
+        /// Whether the whole content of a request was sent.
+        ///
+        /// The transfer then keeps its slot until the response, because the server would process another attempt a second time.
         case sentAll(ID, Bool)
         /// The total number of bytes it has transferred.
         case progressed(ID, bytes: Int64)

@@ -71,6 +71,15 @@ extension TransferScheduler {
         actions.append(.start(id))
     }
 
+    /// The content of a transfer was sent, or has to be sent again.
+    mutating func noteSent(_ id: ID, _ hasSentAll: Bool, _ actions: inout [Action]) {
+        guard let entry = entries[id], entry.place == .running, entry.awaitsResponse != hasSentAll else { return }
+        entries[id]?.awaitsResponse = hasSentAll
+        entries[id]?.sampleTime = nil
+        needsReassignment = true
+        if !hasSentAll, !conditions.allow(entry.item) { stop(id, .conditions, &actions) }
+    }
+
     private func next(of ready: ReadyTransfers) -> ID? {
         guard !ready.isEmpty else { return nil }
         return ready.next(full: fullHosts) { hasCapacity($0, in: ready) }
@@ -133,7 +142,7 @@ extension TransferScheduler {
         var overdue: [ID] = []
         var slowest: (speed: Double, id: ID)?
         for id in running {
-            guard let entry = entries[id], entry.place == .running, !entry.isExpired else { continue }
+            guard let entry = entries[id], entry.place == .running, !entry.isExpired, !entry.awaitsResponse else { continue }
             var isWanted = isOrdinaryReady || makesRoom(entry, for: ordinary)
             if entry.item.isDiscretionary { isWanted = isWanted || isDiscretionaryReady || makesRoom(entry, for: discretionary) }
             guard isWanted else {

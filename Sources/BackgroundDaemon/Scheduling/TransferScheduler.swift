@@ -116,7 +116,7 @@ package struct TransferScheduler: Sendable {
             reconsider(id, now)
         case .progressed(let id, let bytes): progressed(id, bytes)
         case .answered(let id): noteResponse(id, now)
-        case .sentAll(let id, let hasSentAll): entries[id]?.awaitsResponse = hasSentAll && running.contains(id)
+        case .sentAll(let id, let hasSentAll): noteSent(id, hasSentAll, &actions)
         case .stopped(let id): stopped(id, now)
         case .failed(let id, let failure, let madeProgress, let retryAfter, let random):
             failed(id, failure, madeProgress, retryAfter, random, now)

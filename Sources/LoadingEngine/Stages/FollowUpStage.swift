@@ -331,11 +331,7 @@ final class FollowUpStage {
     /// Cancels a larger body, and one that does not arrive in time: the app does not wait for unused data.
     @inline(never)
     func discard(_ answer: Answer, in control: LoadControl) async {
-        let bound = NIOLoopBound((body: answer.body, control: control), eventLoop: control.loop)
-        let timer = control.loop.scheduleTask(in: Self.patience) {
-            bound.value.body.cancel()
-            bound.value.control.wake()
-        }
+        let timer = limitTime(of: answer, in: control)
         defer { timer.cancel() }
         var taken = 0
         do throws(LoadError) {
@@ -346,6 +342,15 @@ final class FollowUpStage {
             // The content of the response does not matter; a persistent failure will reappear on the next hop.
         }
         answer.body.cancel()
+    }
+
+    /// Cancels a body that does not arrive in time.
+    func limitTime(of answer: Answer, in control: LoadControl) -> Scheduled<Void> {
+        let bound = NIOLoopBound((body: answer.body, control: control), eventLoop: control.loop)
+        return control.loop.scheduleTask(in: Self.patience) {
+            bound.value.body.cancel()
+            bound.value.control.wake()
+        }
     }
 
     private static func message(for reason: RedirectPolicy.Reason, _ head: ResponseHead) -> String {

@@ -90,11 +90,13 @@ extension UploadResumption {
         return next
     }
 
-    /// Keeps the response that refused a stream: it is the result if there is no stream for another attempt.
+    /// Keeps a 413 that refused a stream: it is the result if there is no stream for another attempt.
     private func keepOrDiscard(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async {
-        guard bufferedResponse == nil, !hop.request.body.isReplayable else {
+        guard answer.response.head?.status == 413, bufferedResponse == nil, !hop.request.body.isReplayable else {
             return await stage.discard(answer, in: load.control)
         }
+        let timer = stage.limitTime(of: answer, in: load.control)
+        defer { timer.cancel() }
         bufferedResponse = try? await keep(answer).answer
     }
 

@@ -59,7 +59,7 @@ struct ToolFailure: Error {
         case .unsupportedURL, .appTransportSecurityRequiresSecureConnection: 1
         case .badURL, .redirectToNonExistentLocation: 3
         case .cannotFindHost, .dnsLookupFailed: text.contains("looking up the proxy ") ? 5 : 6
-        case .cannotConnectToHost where ["the interface '", "connect from"].contains { text.contains($0) }: 45
+        case .cannotConnectToHost where ["the interface '", "cannot connect from"].contains { text.contains($0) }: 45
         case .cannotConnectToHost, .notConnectedToInternet, .backgroundSessionWasDisconnected: 7
         case .badServerResponse: 8
         case .cannotCreateFile, .cannotOpenFile, .cannotCloseFile, .cannotWriteToFile, .cannotMoveFile: 23
