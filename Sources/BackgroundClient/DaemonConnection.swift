@@ -21,7 +21,7 @@ import Musl
 ///
 /// When `send` returns, the message has left the process, so that it arrives even if this process ends immediately afterwards.
 final class DaemonConnection: Sendable {
-    /// How long, in seconds, the daemon may take to read a message, and to send its first one.
+    /// How many seconds a send to the daemon may block, and how many the daemon may take to send its first message.
     static let patience = 20
     private static let bufferSize = 256 << 10
 
@@ -79,13 +79,13 @@ final class DaemonConnection: Sendable {
 
     /// Sets how long, in seconds, the daemon may be silent; nil for no limit, since an idle daemon sends nothing.
     ///
-    /// The limit applies from the next period of silence on.
+    /// The limit applies from the next period of silence.
     func setSilenceTimeout(_ seconds: Int?) { cls_limit_receiving(descriptor, CInt(seconds ?? 0)) }
 
     /// Passes the daemon's messages to a handler, and returns when the connection is closed.
     ///
     /// - Parameters:
-    ///   - endures: Called when the daemon was silent for too long; returns whether to keep waiting.
+    ///   - endures: Called when the daemon has been silent for too long; returns whether to keep waiting.
     ///   - handler: Called with each message.
     func receive(enduring endures: () -> Bool = { false }, _ handler: (DaemonMessage) -> Void) {
         var reader = FrameReader(limit: FrameReader.programLimit)

@@ -34,7 +34,7 @@ package final class ManagerConnection: Sendable {
     private let state = Mutex(State())
     /// Notified when the daemon has sent its first message, or the connection is closed.
     private let greeting = Monitor()
-    /// The timeout, in seconds, for a response of the daemon.
+    /// The timeout, in seconds, for a response from the daemon.
     private let patience: Int
 
     private init(_ patience: Int) { self.patience = patience }
@@ -166,7 +166,9 @@ package final class ManagerConnection: Sendable {
         throw LoadError(.backgroundSessionDisconnected, state.withLock { $0.refusal } ?? "urlsessiond closed the connection")
     }
 
-    /// Returns the pages of a `.list` request, or the endless reports of a `.watch` request; ends when the connection closes.
+    /// Returns a stream of the pages of a `.list` request, or of the reports of a `.watch` request.
+    ///
+    /// The stream of a list ends after the last page. Either stream ends when the connection closes.
     package func reports(_ request: ManagerRequest) -> AsyncStream<(reports: [TransferReport], isLast: Bool)> {
         AsyncStream { continuation in
             send(request) { _, answer in
@@ -203,7 +205,7 @@ package final class ManagerConnection: Sendable {
         connection.send(payload)
     }
 
-    /// Whether to keep waiting for a silent daemon: not if a response is overdue.
+    /// Whether to keep waiting for a silent daemon; false before its welcome, and once a response is overdue.
     private func endures() -> Bool {
         state.withLock { state in
             let now = Monitor.clock
