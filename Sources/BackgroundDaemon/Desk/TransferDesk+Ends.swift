@@ -28,7 +28,7 @@ extension TransferDesk {
         let outcome = transfer.outcome ?? TaskOutcome(failing: .cancelled)
         transfer.outcome = nil
         if isRefusal { transfer.record.refusals = transfer.record.refusals.addingSaturating(1) }
-        // Only what the next attempt starts with counts as progress.
+        // Bytes count as progress only if the next attempt starts after them.
         let hasMoved =
             (failure == .network || failure == .noSpace) && outcome.isResumable
             && (transfer.record.isUpload ? transfer.hasUploadMoved : transfer.counts.received > transfer.startCount)
@@ -141,7 +141,7 @@ extension TransferDesk {
         }
     }
 
-    /// Does the same for an upload, which has no file.
+    /// Adds resume data for an upload, which has no file, to the error.
     private func keepUploadData(of transfer: Transfer) {
         guard case .failure(let failure)? = transfer.outcome?.result, failure.uploadResumeData == nil else {
             return handle(.dataKept, transfer)
@@ -222,7 +222,7 @@ extension TransferDesk {
         }
     }
 
-    /// Encodes an outcome; if it is too large, without metrics; if that is still too large, an error instead of it.
+    /// Encodes an outcome; if the outcome is too large, omits its metrics, and if it is still too large, encodes an error instead.
     private static func encoded(_ outcome: TaskOutcome) -> [UInt8] {
         if let whole = try? MessageCoding.encode(outcome) { return whole }
         var less = outcome
@@ -296,7 +296,7 @@ extension TaskOutcome {
         self.init(result: .failure(error), response: nil, timelines: [], redirectCount: 0)
     }
 
-    /// It failed, and left data to resume from.
+    /// The attempt failed, and left data to resume from.
     fileprivate var isResumable: Bool {
         if case .failure(let error) = result { error.resumeData != nil || error.uploadResumeData != nil } else { false }
     }

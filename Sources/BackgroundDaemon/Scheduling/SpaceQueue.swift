@@ -46,7 +46,7 @@ struct SpaceQueue: Sendable {
     private var goals: [ID: Int64] = [:]
     /// The disk is completely full.
     private var isFull = false
-    /// The number of free bytes; nil if it was not needed yet.
+    /// The number of free bytes; nil if it has not been needed yet.
     private(set) var free: Int64?
     private var check = Check.none
     /// The number of checks since something changed.

@@ -25,7 +25,7 @@ extension TransferScheduler {
         /// The bytes per second, measured over ``floorWindow``, below which a transfer gives its slot to a waiting one.
         package var floor = 100.0
         package var floorWindow = 60.0
-        /// The seconds over which transfers that waited for the network are started when it is back.
+        /// The seconds over which transfers that waited for the network are started when the network is back.
         package var spread = 2.0
         /// The waiting time in seconds that outweighs the whole range of priorities.
         package var aging = 600.0
@@ -69,7 +69,7 @@ extension TransferScheduler {
         package var priority: Float
         package var isDiscretionary = false
         package var isUpload = false
-        /// Its host is this machine, so it needs no network.
+        /// The host is this machine, so the transfer needs no network.
         package var isLocal = false
         package var earliestBegin: Double?
         package var deadline: Double
@@ -110,7 +110,7 @@ extension TransferScheduler {
 
     package enum Event: Hashable, Sendable {
         case added(Item)
-        /// It is over or given up, and does not run anymore.
+        /// The transfer is over or given up, and no longer runs.
         case removed(ID)
         case held(ID)
         case released(ID)
@@ -121,18 +121,18 @@ extension TransferScheduler {
         ///
         /// The transfer then keeps its slot until the response, because the server would process another attempt a second time.
         case sentAll(ID, Bool)
-        /// The total number of bytes it has transferred.
+        /// The transfer's total number of bytes so far.
         case progressed(ID, bytes: Int64)
-        /// It was told to stop, and does not run anymore.
+        /// The transfer was told to stop, and no longer runs.
         case stopped(ID)
-        /// It does not run anymore, and is to be retried.
+        /// The transfer no longer runs, and is to be retried.
         case failed(ID, Failure, madeProgress: Bool, retryAfter: Double?, random: UInt64)
         case conditionsChanged(Conditions, random: UInt64)
-        /// It runs, and finds no route to its host.
+        /// A running transfer finds no route to its host.
         case lacksNetwork(ID)
         /// There may be a route to some hosts now.
         case networkChanged
-        /// The disk space it needs is not available, or is available again, independently of other transfers.
+        /// The disk space that this transfer needs is not available, or is available again; this does not affect other transfers.
         case lacksSpace(ID)
         case foundSpace(ID, endsPause: Bool)
         /// The clock was set, which shifts all times that were computed from the current time.
@@ -144,7 +144,7 @@ extension TransferScheduler {
         case start(ID)
         /// Answered by `stopped`, `failed` or `removed`; the slot is occupied until then.
         case stop(ID, StopReason)
-        /// Its time limit has passed.
+        /// The transfer's time limit has passed.
         case expire(ID)
         /// When `tick` is to be sent; nil for never.
         case wake(at: Double?)

@@ -33,26 +33,26 @@ package struct TransferScheduler: Sendable {
     struct Entry: Sendable {
         var item: Item
         var place = Queue.parked
-        /// When it started to wait, for its position in the queue; a pause does not count as waiting.
+        /// When the transfer started to wait, for its position in the queue; a pause does not count as waiting.
         var since: Double
-        /// It is queued behind the others, whatever its priority.
+        /// The transfer is queued behind the others, whatever its priority.
         var isDemoted = false
-        /// Its key in the queue of instants.
+        /// The transfer's key in the queue of instants.
         var instant = 0.0
         /// The failure of the last attempt, until the next one.
         var failure: Failure?
-        /// The disk has less space than it needs.
+        /// The disk has less space than the transfer needs.
         var lacksSpace = false
-        /// It runs, and has found no route to its host.
+        /// The transfer runs, and has found no route to its host.
         var lacksNetwork = false
-        /// It runs, and only waits for the response.
+        /// The transfer runs, and only waits for the response.
         var awaitsResponse = false
         /// The earliest time of the next attempt according to the server.
         var serverBound: Double?
         var isExpired = false
-        /// When its last attempt began.
+        /// When the transfer's last attempt began.
         var startTime = -Double.infinity
-        /// When the measurement of its speed began; nil if no transfer waits for its slot.
+        /// When the measurement of the transfer's speed began; nil if no other transfer waits for its slot.
         var sampleTime: Double?
         var sampleBytes: Int64 = 0
         var bytes: Int64 = 0
@@ -85,7 +85,7 @@ package struct TransferScheduler: Sendable {
     /// The hosts that have reached their limit.
     var fullHosts: Set<String> = []
     var sessionHostCounts: [QueueKey: Int] = [:]
-    /// The queues in which a transfer has found no route since the last network change, while the machine is not connected.
+    /// While the machine is not connected: the queues in which a transfer has found no route since the last network change.
     var offline: Set<QueueKey> = []
     var networkChange = -Double.infinity
     var served = 0
@@ -184,7 +184,7 @@ package struct TransferScheduler: Sendable {
         guard entries[id]?.place == .running else { return }
         entries[id]?.place = .stopping(reason)
         stoppingCount += 1
-        // Its speed no longer matters.
+        // The transfer's speed no longer matters.
         needsReassignment = true
         actions.append(.stop(id, reason))
     }
@@ -266,7 +266,7 @@ package struct TransferScheduler: Sendable {
             if isBack, entry.failure == .network {
                 random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
                 let soon = max(now + limits.spread * Self.share(random), entry.serverBound ?? now)
-                // A pause that has ended must not make it start together with all others.
+                // A pause that has ended must not make the transfer start together with all others.
                 let notBefore = entry.item.notBefore.map { $0 > now ? min($0, soon) : soon } ?? soon
                 entries[id]?.item.notBefore = notBefore
                 entries[id]?.since = min(entry.since, notBefore)

@@ -45,7 +45,7 @@ final class Transfer {
     var changedOrder: BackgroundOrder?
     /// The state that the next attempt of an upload resumes from.
     ///
-    /// The store may not contain it yet. Nil if the upload starts over, or the state was not read yet.
+    /// The store may not contain it yet. Nil if the upload starts over, or the state has not been read yet.
     var uploadPoint: UploadResumeData?
     /// The server does not have the upload that the program's resume data describe.
     var uploadRestarts = false

@@ -30,9 +30,9 @@ struct TransferMachine: Hashable, Sendable {
     }
 
     enum State: Hashable, Sendable {
-        /// Its order is being made durable; it may be given up before that.
+        /// The transfer's order is being made durable; the transfer may be given up before that.
         case ordered(isOver: Bool)
-        /// Waits for its turn, a time, the network, or space on the disk; the scheduler knows which.
+        /// Waits for its turn, for its start time, for the network, or for disk space; the scheduler knows which.
         case waiting
         /// An attempt's order and files are being read.
         case preparing(Halt?, isSpoiled: Bool)
@@ -40,8 +40,8 @@ struct TransferMachine: Hashable, Sendable {
         case asking
         /// The attempt runs; if it is spoiled, the disk may have lost some of the file.
         case running(Halt?, isSpoiled: Bool)
-        /// Its complete file is being synced. If that fails, the transfer is given up for this reason; if there is none, it is
-        /// retried.
+        /// Its complete file is being synced. If that fails, the transfer is given up for this reason, or retried if there is no
+        /// reason.
         case closing(GiveUpReason?, isSpoiled: Bool)
         /// Its partial file is being kept for another task.
         case keeping(isSpoiled: Bool)
@@ -57,18 +57,18 @@ struct TransferMachine: Hashable, Sendable {
         case accepted, rejected
         /// An earlier daemon's order cannot be read.
         case unreadable
-        /// The scheduler starts or stops it.
+        /// The scheduler starts or stops the transfer.
         case start, stop
         case giveUp(GiveUpReason, wantsData: Bool)
         /// The attempt is prepared, and may have to ask its program first.
         case prepared(asks: Bool)
-        /// The program allows it to start.
+        /// The program allows the attempt to start.
         case allowed
         /// The attempt is over.
         case finished(Verdict)
         /// The disk lost some of the file, or another file was started.
         case spoiled, restarted
-        /// The complete file is synced, or could not be.
+        /// The complete file is synced, or could not be synced.
         case closed(isWhole: Bool)
         case dataKept
         case endKept
@@ -76,7 +76,7 @@ struct TransferMachine: Hashable, Sendable {
         case awaited
         /// The file was changed before the program got it.
         case fileLost
-        /// The program knows its end.
+        /// The program knows the transfer's end.
         case told
     }
 
@@ -86,7 +86,7 @@ struct TransferMachine: Hashable, Sendable {
         /// Notifies the scheduler of a failed attempt; a refusal is counted.
         case retry(TransferScheduler.Failure, isRefusal: Bool)
         case prepare, ask, begin, halt
-        /// Stores that it was given up.
+        /// Stores that the transfer was given up.
         case note(GiveUpReason)
         case discardFile, forgetPartial
         /// None of the file can be used, and the attempt has failed because of that.
@@ -96,13 +96,13 @@ struct TransferMachine: Hashable, Sendable {
         case dropData
         /// Replaces the attempt's outcome with the error for giving up.
         case giveUp(GiveUpReason)
-        /// It has ended, with or without a file.
+        /// The transfer has ended, with or without a file.
         case end(hasFile: Bool)
         case keepEnd
-        /// Tells the program, or launches it for that.
+        /// Tells the program of the end, or launches the program to tell it.
         case deliver
         case forgetEnd
-        /// Removes it, and then confirms to the program that it is forgotten; or confirms that at once.
+        /// Removes the transfer and then confirms the removal to the program, or confirms it at once.
         case retire, confirmForgotten
     }
 
@@ -111,9 +111,9 @@ struct TransferMachine: Hashable, Sendable {
 
     private(set) var state: State
     private var repeats = 0
-    /// Its program has allowed it to start.
+    /// The program has allowed the transfer to start.
     private var isAllowed = false
-    /// The caller that gave it up wants resume data.
+    /// The caller that gave up the transfer wants resume data.
     private var wantsData = false
 
     init(_ state: State = .ordered(isOver: false)) { self.state = state }
@@ -134,13 +134,13 @@ struct TransferMachine: Hashable, Sendable {
         }
     }
 
-    /// It runs only until it is stopped, and nothing of it is kept.
+    /// The transfer runs only until it is stopped, and none of its data is kept.
     var isBeingDiscarded: Bool {
         guard case .running(.givenUp(let why)?, _) = state else { return false }
         return why == .cancelled && !wantsData
     }
 
-    /// Its files are being processed; it neither runs nor is over.
+    /// The transfer's files are being processed; the transfer neither runs nor is over.
     var isClosing: Bool {
         switch state {
         case .closing, .keeping: true
@@ -158,7 +158,7 @@ struct TransferMachine: Hashable, Sendable {
 
         case (.waiting, .unreadable): return move(to: .ending, .end(hasFile: false), .keepEnd)
         case (.waiting, .start): return move(to: .preparing(nil, isSpoiled: false), .prepare)
-        // The scheduler must no longer manage it.
+        // The scheduler must no longer manage the transfer.
         case (_, .start) where isOver: return [.remove]
         case (.keeping, .start): return [.remove]
 
@@ -247,7 +247,7 @@ struct TransferMachine: Hashable, Sendable {
         }
     }
 
-    /// Ends it without an attempt.
+    /// Ends the transfer without an attempt.
     private mutating func giveUp(_ why: GiveUpReason) -> [Action] {
         guard !wantsData, why != .quit else { return move(to: .keeping(isSpoiled: false), .giveUp(why), .remove, .keepData) }
         return move(to: .ending, .giveUp(why), .forgetPartial, .end(hasFile: false), .keepEnd)
@@ -259,9 +259,9 @@ extension TransferMachine {
     enum Verdict: Hashable, Sendable {
         /// A complete file, or a response without one.
         case whole, answered
-        /// It failed, and may have left data from which another task can resume.
+        /// The attempt failed, and may have left data from which another task can resume.
         case failed(leavesData: Bool)
-        /// It has to be retried; a refusal is a response that asks for a retry later, or an invalid one.
+        /// The attempt has to be retried; a refusal is a response that asks the client to retry later, or an invalid response.
         case again(TransferScheduler.Failure, isRefusal: Bool = false)
 
         static let unstarted = failed(leavesData: false)
@@ -288,7 +288,7 @@ extension TransferMachine {
         /// The number of refusals after which the next one is delivered to the program.
         static let refusalLimit = 8
 
-        /// Whether the response asks for a retry later, and the limit of refusals is not reached.
+        /// Whether the response asks the client to retry later, and the limit of refusals is not reached.
         static func asksForRetry(_ status: Int?, _ refusals: Int) -> Bool {
             refusals < refusalLimit && [408, 425, 429, 502, 503, 504].contains(status)
         }

@@ -32,7 +32,7 @@ struct TransferRecord: Codable, Sendable {
     /// Nil for the scheme's default port, and in rows of versions that did not store it.
     var port: Int?
     var isUpload = false
-    /// Its host is this machine.
+    /// The transfer's host is this machine.
     var isLocal = false
     var hostLimit = 6
     var priority: Float = 0.5
@@ -49,7 +49,7 @@ struct TransferRecord: Codable, Sendable {
     /// The number of consecutive attempts without progress, and the earliest time of the next one.
     var attempts = 0
     var notBefore: Double?
-    /// The number of responses that ask for a retry later, and of failures that may be temporary.
+    /// The number of responses that ask the client to retry later, plus failures that may be temporary.
     var refusals = 0
     var notes: Notes
     var uploadFile: FileVersion?
@@ -59,7 +59,7 @@ struct TransferRecord: Codable, Sendable {
     var syncedBytes: Int64 = 0
     var bootID = ""
     var end: End?
-    /// It was given up, and has not ended yet.
+    /// The transfer was given up, and has not ended yet.
     var givenUp: TransferMachine.GiveUpReason?
 
     struct Notes: Codable, Sendable {
@@ -103,7 +103,7 @@ struct TransferRecord: Codable, Sendable {
         notes = Notes(order.notes)
     }
 
-    /// The host and port: transfers to the same origin wait together while it does not respond.
+    /// The host and port: transfers to the same origin wait together while the origin does not respond.
     var origin: String { port.map { "\(host):\($0)" } ?? (url.hasPrefix("http:") ? host + ":80" : host) }
 
     var isHeld: Bool { isSuspended || isPaused }
