@@ -15,7 +15,7 @@ package import LoadingModel
 /// The first message is ``hello(version:role:)``; other messages are only accepted after the welcome.
 package enum ClientMessage: Sendable {
     package enum Role: String, Sendable {
-        /// Has a background session.
+        /// A program with a background session.
         case session
         /// The user's tool, which manages the transfers of all programs.
         case manager
@@ -47,8 +47,8 @@ package enum ClientMessage: Sendable {
     /// `suspend`, `resume`, `cancel`, `cancelProducingResumeData` or `setPriority`.
     case command(TaskCommand, TaskID)
     case note(BackgroundOrder.Notes, TaskID)
-    /// Answers a question: `.credential` or `.delayed`. The task distinguishes the question from one of an earlier daemon with the
-    /// same number; nil from programs that do not send it.
+    /// Answers a question: `.credential` or `.delayed`. The task tells the question apart from an earlier daemon's question with
+    /// the same number; nil if the program does not send the task.
     case answer(TaskAnswer, TaskID? = nil, question: Int)
     /// The program was told of the task's end and has taken its file.
     case told(TaskID)
@@ -79,6 +79,6 @@ package enum ManagerRequest: Sendable, Hashable {
     case watch
     /// Ends the daemon because a newer one replaces it.
     case handOver
-    /// Sets when transfers may run and how fast. A daemon whose status has no terms does not support it.
+    /// Sets when transfers may run and how fast. A daemon whose status has no terms does not support this request.
     case setTerms(TransferTerms)
 }

@@ -75,8 +75,8 @@ package struct DaemonPlace: Sendable, Hashable {
 
     // MARK: Files exchanged between programs and the daemon
 
-    /// The files that name the sessions a program was started for: beside the socket and with the state, since the program may
-    /// have another socket folder or state folder than the daemon.
+    /// The files that name the sessions a program was started for: beside the socket and with the state, since the program may use
+    /// a different socket folder or state folder than the daemon.
     package func events(for program: String) -> [String] { folders.map { "\($0)/events-\(Self.hash(program))" } }
 
     /// The files that list a session's tasks that failed for the program although the daemon still has them.

@@ -32,7 +32,7 @@ package struct FrameReader: Sendable {
     private var buffer: [UInt8] = []
     /// A long frame of which a part has arrived, without its length; it precedes the bytes in `buffer`.
     private var partial: PartialFrame?
-    /// The offset of the first frame that was not returned yet.
+    /// The offset of the first frame that has not been returned yet.
     private var start = 0
     private var failure: FrameFailure?
 
@@ -104,8 +104,8 @@ package struct FrameReader: Sendable {
         start = 0
     }
 
-    /// Moves the remaining bytes to the front if they are fewer than those already read, so that each byte read moves at most one
-    /// byte.
+    /// Moves the remaining bytes to the front if they are fewer than the bytes already read, so that at most one byte is moved for
+    /// each byte read.
     private mutating func dropRead() {
         if start == buffer.count {
             if buffer.capacity > Self.keptCapacity { buffer = [] } else { buffer.removeAll(keepingCapacity: true) }

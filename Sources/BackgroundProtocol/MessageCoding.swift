@@ -16,7 +16,7 @@ package enum MessageCoding {
     /// The version in the first message of both sides.
     package static let version = 2
 
-    /// Encodes a message; fails for a body that is neither file nor data, or exceeds the daemon's limit.
+    /// Encodes a message; fails if a body is neither a file nor data, or if the message is longer than the daemon accepts.
     ///
     /// Hello is encoded in the format that every version reads.
     package static func encode(_ message: ClientMessage, version: Int = version) throws(MessageFailure) -> [UInt8] {
@@ -24,7 +24,7 @@ package enum MessageCoding {
         return try write(message, limit: FrameReader.limit, version: version)
     }
 
-    /// Encodes a message; fails if it exceeds a program's limit.
+    /// Encodes a message; fails if the message is longer than programs accept.
     ///
     /// A refusal is encoded in the format that every version reads.
     package static func encode(_ message: DaemonMessage, version: Int = version) throws(MessageFailure) -> [UInt8] {

@@ -9,7 +9,7 @@
 
 /// Why a message cannot be decoded or encoded.
 package enum MessageFailure: Error, Hashable, Sendable {
-    /// A message, or an event, command, question, answer or request in it, of an unknown kind.
+    /// The message, or an event, command, question, answer or request in it, is of an unknown kind.
     case unknownKind(String)
     /// Describes the problem.
     case malformed(String)

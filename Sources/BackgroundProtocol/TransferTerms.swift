@@ -19,13 +19,13 @@ package struct TransferTerms: Sendable, Hashable {
         self.rate = rate
     }
 
-    /// Whether transfers may run at a time of the day.
+    /// Whether transfers may run at a given time of day.
     ///
     /// - Parameter second: The local time in seconds since midnight.
-    /// - Returns: Whether it is within the hours.
+    /// - Returns: Whether that time is within the hours.
     package func allow(second: Int) -> Bool { hours.isEmpty || hours.contains { $0.contains(second) } }
 
-    /// The seconds until the next begin or end of the hours; nil if there are no hours.
+    /// The seconds until the next start or end of the hours; nil if there are no hours.
     package func change(after second: Int) -> Int? {
         hours.flatMap { [$0.start * 60, $0.end * 60] }.map { bound in
             let rest = (bound - second) % DayHours.day

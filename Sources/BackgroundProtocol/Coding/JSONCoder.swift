@@ -9,7 +9,7 @@
 
 import FoundationEssentials
 
-/// The encoding of version 1, which older programs and databases use; hello and refusals have it in every version.
+/// The encoding of version 1, which older programs and databases use; hello and refusals use it in every version.
 enum JSONFormat {
     static func write<Value: Coded>(_ value: Value) throws -> [UInt8] {
         let writer = JSONWriter()

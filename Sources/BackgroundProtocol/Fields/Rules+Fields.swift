@@ -85,7 +85,7 @@ extension ProxyServer: CodedFields {
 // MARK: App Transport Security
 
 extension AppTransportSecurity: CodedFields {
-    /// A name, an address or a range of addresses, with its entry.
+    /// A domain, an IP address or an address range, with its exception or pins.
     private struct Listed<Entry: CodedEntry>: Coded {
         var domain: String
         var entry: Entry
