@@ -229,7 +229,7 @@ void cls_wait_for_end(int32_t process, int milliseconds) {
     int fd = process > 1 ? (int)syscall(SYS_pidfd_open, process, 0) : -1;
     if (fd < 0 && process > 1 && errno == ESRCH) return;
     struct pollfd watched = {.fd = fd, .events = POLLIN};
-    // Without a descriptor, this only sleeps: for 2 ms instead of a long time, because the caller checks again.
+    // Without a descriptor, poll() only sleeps. A long timeout is shortened to 2 ms, because the caller checks again.
     poll(&watched, 1, fd < 0 && process > 1 && milliseconds > 50 ? 2 : milliseconds);
     if (fd >= 0) close(fd);
 }

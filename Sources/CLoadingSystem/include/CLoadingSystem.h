@@ -64,8 +64,8 @@ int64_t cls_read_at(int fd, void *target, size_t count, int64_t offset);
 // The same, but only from the page cache. Returns -EAGAIN if it would have to wait for the disk, or if the file system cannot tell.
 int64_t cls_read_cached(int fd, void *target, size_t count, int64_t offset);
 
-// Whether a part of a file is in the page cache, so that sending it does not wait for a disk. Returns 0 if it is not, the file has
-// become shorter, or the file system cannot tell. Checks one byte of every 128 KiB.
+// Whether a part of a file is in the page cache, so that sending it does not wait for a disk. Returns 0 if the part is not cached,
+// if the file has become shorter, or if the file system cannot tell. Checks one byte of every 128 KiB.
 int cls_is_cached(int fd, int64_t offset, int64_t count);
 
 int cls_duplicate(int fd);
@@ -122,7 +122,7 @@ int32_t cls_persistent_keyring(void);
 int32_t cls_keyring_find(int32_t keyring, const char *name);
 // Reads at most count bytes of the key. Returns its full length.
 int64_t cls_key_read(int32_t key, void *target, size_t count);
-// Adds a key, or updates the one of that name. Returns its number.
+// Adds a key, or updates the key of that name. Returns its number.
 int32_t cls_key_add(int32_t keyring, const char *name, const void *value, size_t count);
 int32_t cls_key_remove(int32_t key, int32_t keyring);
 
@@ -165,8 +165,8 @@ int32_t cls_lock_holder(const char *path);
 // Waits until a process has ended, and so has released its locks, or until the timeout. If the process cannot be watched and the
 // timeout is longer than 50 ms, returns after 2 ms, so that the caller checks again soon.
 void cls_wait_for_end(int32_t process, int milliseconds);
-// Whether clients that connect to a path reach this listening socket. Returns 1, 0 if another socket or none is there, or -EAGAIN
-// if that is unknown.
+// Whether clients that connect to a path reach this listening socket. Returns 1 if they do, 0 if they reach another socket or none,
+// or -EAGAIN if that is unknown.
 int cls_listens_at(int socket_fd, const char *path);
 // Accepts a pending connection of a listening socket. Returns its descriptor, or -EAGAIN if there is none.
 int cls_accept_waiting(int socket_fd);
