@@ -115,8 +115,10 @@ package struct CacheControl: Hashable, Sendable {
         }
     }
 
+    /// Sets a freshness directive; if its values differ, the response counts as stale.
+    ///
     /// "When there is more than one value present for a given directive …, either the first occurrence should be used or the
-    /// response should be considered stale" (section 4.2.1): the latter, unless they agree.
+    /// response should be considered stale" (section 4.2.1).
     private mutating func takeFreshness(
         _ value: Int?,
         _ directive: WritableKeyPath<CacheControl, Int?>,
@@ -134,7 +136,7 @@ package struct CacheControl: Hashable, Sendable {
         self[keyPath: directive] = stricter(earlier, value)
     }
 
-    /// Applies a directive that allows stale responses: the smallest value counts if it is repeated, and an invalid one is ignored.
+    /// Applies a directive that allows stale responses: if it is repeated, the smallest value counts; invalid values are ignored.
     private mutating func narrow(_ directive: WritableKeyPath<CacheControl, Int?>, _ value: Int?) {
         guard let value else { return }
         self[keyPath: directive] = min(self[keyPath: directive] ?? value, value)

@@ -23,7 +23,7 @@ package enum CacheDecision: Sendable {
     case revalidate([(String, String)])
     /// Send the request with these additional fields.
     ///
-    /// If they are those of ``PartialContent/completionFields(of:)``, a 206 response must be combined with the stored one.
+    /// If they are the fields from ``PartialContent/completionFields(of:)``, a 206 response must be combined with the stored one.
     case fetch([(String, String)])
     /// There is no usable stored response, and no request may be sent: either because of the app's policy
     /// ``Policy/returnCacheDontLoad``, or because of `only-if-cached`, which results in a 504 (section 5.2.1.7).

@@ -131,7 +131,7 @@ package enum PartialContent {
 
     /// Parses digits.
     ///
-    /// A number that is too large becomes the largest one.
+    /// A number that is too large is clamped.
     private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
         guard !digits.isEmpty else { return nil }
         var number: Int64 = 0

@@ -54,8 +54,8 @@ package enum Revalidation {
 
     /// Updates a stored response with a 304 that the app's own condition caused.
     ///
-    /// Returns nil if the 304 does not refer to the stored response: because the condition was not derived from it, the 304 itself
-    /// must contain a matching validator.
+    /// Returns nil if the 304 does not refer to the stored response. The 304 itself must contain a matching validator, because the
+    /// app's condition was not derived from the stored response.
     package static func renewed(
         _ stored: StoredResponse,
         withApp304 headers: HeaderBlock,
@@ -77,9 +77,9 @@ package enum Revalidation {
     ///
     /// "A strong validator … identifies a selected representation", and a weak one only has to correspond.
     ///
-    /// If both responses have entity tags, these decide. A tag that was sent in the request is matched by "the weak comparison
-    /// function" (RFC 9110, section 13.1.2). Servers that weaken it when they compress the response, such as nginx, omit `W/` in
-    /// the 304.
+    /// If both responses have entity tags, only the tags are compared. A tag that was sent in the request is matched by "the weak
+    /// comparison function" (RFC 9110, section 13.1.2). Servers that weaken the tag when they compress the response, such as nginx,
+    /// omit `W/` in the 304.
     private static func validatorsMatch(_ stored: HeaderBlock, _ new: HeaderBlock, wereSent: Bool) -> Bool {
         if let newTag = new.octetText(.etag), let oldTag = stored.octetText(.etag) {
             guard let new = EntityTag(newTag), let old = EntityTag(oldTag) else { return newTag == oldTag }

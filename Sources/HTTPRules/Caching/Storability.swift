@@ -40,10 +40,10 @@ package enum Storability {
 
     /// Whether a stored response could ever be reused.
     ///
-    /// A redirect or an error that is never fresh cannot: conditional requests are for successful responses ("a server MUST
-    /// ignore all received preconditions if its response to the same request without those conditions … would have been a status
-    /// code other than a 2xx (Successful) or 412", RFC 9110, section 13.2.1), and an app that accepts any stored response does not
-    /// want last year's 404.
+    /// A redirect or an error that is never fresh cannot be reused: conditional requests are for successful responses ("a server
+    /// MUST ignore all received preconditions if its response to the same request without those conditions … would have been a
+    /// status code other than a 2xx (Successful) or 412", RFC 9110, section 13.2.1), and an app that accepts any stored response
+    /// does not want last year's 404.
     package static func isWorthKeeping(_ stored: StoredResponse) -> Bool {
         guard !stored.isSuccess else { return true }
         let control = CacheControl(stored.headers)
@@ -69,8 +69,8 @@ package enum Storability {
     /// Whether a status only applies to one request or to its sender, so that the response cannot satisfy another request.
     ///
     /// A 304 updates the stored response (RFC 9111, section 4.3.4). A 401 or 407 depends on credentials that are not part of the
-    /// key: a stored one would ask for them forever. 412 and 416 depend on fields that are not part of the key either. 428, 429,
-    /// 431 and 511 "MUST NOT be stored by a cache" (RFC 6585, sections 3 to 6).
+    /// key: a stored 401 or 407 would keep asking for them. 412 and 416 depend on fields that are not part of the key either. 428,
+    /// 429, 431 and 511 "MUST NOT be stored by a cache" (RFC 6585, sections 3 to 6).
     private static func isRequestSpecific(_ status: Int) -> Bool {
         switch status {
         case 304, 401, 407, 412, 416, 428, 429, 431, 511: true
