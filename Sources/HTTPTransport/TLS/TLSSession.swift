@@ -90,7 +90,7 @@ package final class TLSSession: Sendable {
                 }
             )
             handshake.security = security
-            // Added from the tail on, so that all handlers are in place when the TLS handler sends its ClientHello.
+            // Added from tail to head, so that all handlers are in place when the TLS handler sends its ClientHello.
             let pipeline = channel.pipeline.syncOperations
             try pipeline.addHandler(handshake)
             let outer = isInner ? try pipeline.handler(type: NIOSSLClientHandler.self) : nil
