@@ -54,8 +54,8 @@ package struct ResponseParser: ~Copyable, Sendable {
     }
 
     package enum Event: Sendable {
-        /// A 1xx response. Another response follows, except after a 101 that was not requested: it ends the message, and the bytes
-        /// after it are not consumed.
+        /// A 1xx response. Another response follows, except after a 101 that was not requested: such a 101 ends the message, and
+        /// the bytes after it are not consumed.
         case informational(ResponseHead)
         case head(ResponseHead, framing: Framing)
         /// Content, as offsets into the bytes passed to this call; never empty.
@@ -83,7 +83,7 @@ package struct ResponseParser: ~Copyable, Sendable {
         case sized(Int64)
         case untilClose
         case chunked
-        /// Everything was read; the end event was not returned yet.
+        /// Everything was read; the end event has not been returned yet.
         case ending
         case failed(Failure)
     }
@@ -162,11 +162,11 @@ package struct ResponseParser: ~Copyable, Sendable {
         phase = count >= missing ? .ending : .sized(missing - count)
     }
 
-    /// The peer closed the connection: ends content that lasts until the close, throws if the message is incomplete, and returns
-    /// nil if the parser is idle.
+    /// Handles the end of the connection: ends close-delimited content, throws if the message is incomplete, and returns nil if the
+    /// parser is idle.
     ///
-    /// `isBroken` means that the connection failed instead of ending, for example with a reset. Content that lasts until the close
-    /// is "considered complete unless an error was indicated by the underlying connection" (RFC 9112, section 8).
+    /// `isBroken` means that the connection failed instead of ending, for example with a reset. Close-delimited content is
+    /// "considered complete unless an error was indicated by the underlying connection" (RFC 9112, section 8).
     package mutating func finish(isBroken: Bool = false) throws(Failure) -> Event? {
         let failure: Failure
         switch phase {

@@ -39,11 +39,11 @@ package struct WebSocketFrameReader: Sendable {
         case secondByte
         /// In the extended payload length.
         case length(missing: Int, isLong: Bool)
-        /// The message event was returned; the event for its first frame was not returned yet.
+        /// The message event was returned; the event for its first frame has not been returned yet.
         case firstFrame
         /// In the payload of a data frame; at least one byte is missing.
         case payload
-        /// A message is complete; the event was not returned yet.
+        /// A message is complete; the event has not been returned yet.
         case messageEnd
         /// In the payload of a control frame; at least one byte is missing.
         case control
