@@ -241,7 +241,7 @@ final class CacheStage: LoadStage {
             answer.body.cancel()
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }
-        // The app's own condition caused this 304, not one of the cache.
+        // The app's own condition caused this 304, not a condition from the cache.
         guard !fields.isEmpty else { return answer }
         answer.body.cancel()
         let times = answer.transaction.times(in: load.session)
@@ -363,7 +363,7 @@ final class CacheStage: LoadStage {
 extension Answer {
     /// Where the response may be stored.
     ///
-    /// Nil if it did not come from the network, or must not be stored.
+    /// Nil if the response did not come from the network, or must not be stored.
     func keeper(_ hop: Hop, in load: Load) -> ResponseKeeper? {
         transaction.exchange.flatMap { ResponseTrust.keeper(of: $0, hop, in: load) }
     }

@@ -25,7 +25,7 @@ final class ExchangeBody: ResponseBody {
     private var codedIsComplete = false
     private var decodedInTurn = 0
     private var timeInTurn = TimeAmount.zero
-    /// Pieces that another thread has decoded and that were not returned yet.
+    /// Pieces that another thread has decoded and that have not been returned yet.
     ///
     /// Nil for most bodies, since an empty buffer takes memory, too.
     private var decodedOnThread: CircularBuffer<ByteBuffer>?
@@ -185,7 +185,7 @@ final class ExchangeBody: ResponseBody {
 
     /// Lets other work on the loop run.
     ///
-    /// The load may have been canceled or suspended meanwhile.
+    /// Then waits while the load is suspended; throws if the load was canceled.
     private func takeTurn() async throws(LoadError) {
         decodedInTurn = 0
         timeInTurn = .zero

@@ -69,7 +69,7 @@ final class OwnResponses {
     /// Returns the parts that may provide a response for a load.
     ///
     /// - Parameters:
-    ///   - judge: The load's own judge of servers, if it has one.
+    ///   - judge: The task's own delegate if it decides which servers to trust, otherwise nil.
     ///   - identity: The identity that the load's connection would present.
     /// - Returns: The parts, most recently used first.
     func parts(admitting judge: ConnectionHolder?, _ identity: ClientIdentity?) -> [ResponseCache] {

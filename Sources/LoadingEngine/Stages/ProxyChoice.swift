@@ -94,9 +94,7 @@ enum ProxyChoice {
         proxies.failed.noteResponse(of: server, now: Int64(now.uptimeNanoseconds))
     }
 
-    /// The proxy could not be reached, or is silent.
-    ///
-    /// Switches the hop to its next way; returns false if there is none.
+    /// Switches the hop to its next way, after its proxy could not be reached or was silent; returns false if there is none.
     static func switchToNextWay(_ hop: Hop, after error: LoadError, _ proxies: SessionProxies) -> Bool {
         guard case .proxy(let server) = hop.proxies.ways.first else { return false }
         let now = Int64(NIODeadline.now().uptimeNanoseconds)
