@@ -27,7 +27,7 @@ protocol SharedContent: Sendable {
     static func merged(disk: Self, memory: Self, pending: [Change]) -> Self
     /// Returns only the last change of each item.
     static func condensed(_ changes: [Change]) -> [Change]
-    /// Whether this process can observe a change; others may observe it even if not.
+    /// Whether this process can observe a change; others may observe it even if this one cannot.
     static func isVisible(_ change: Change) -> Bool
     /// Whether both values look the same to an observer.
     func isSame(as other: Self) -> Bool

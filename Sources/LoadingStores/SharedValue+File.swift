@@ -92,7 +92,7 @@ extension SharedValue {
             fileState.base = header
             return install(content, .present(stamp))
         case .damaged(let reason):
-            // The content in memory stays. The caller has the file set aside.
+            // The content in memory stays. The caller arranges for the file to be set aside.
             warn("\(reason); it is set aside", &fileState)
             _ = markLoaded(file?.look() ?? .missing)
             fileState.base = nil

@@ -29,7 +29,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
         var pending: [Content.Change] = []
         /// The number of oldest changes that are being merged or written and must not be condensed.
         var frozenCount = 0
-        /// When there are this many other changes, those that later ones override are dropped.
+        /// The number of other pending changes at which changes that later ones override are dropped.
         var condensedAt = SharedValue.pendingLimit
         /// Whether the file was read; never reset.
         var isLoaded: Bool

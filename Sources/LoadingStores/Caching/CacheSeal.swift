@@ -47,7 +47,7 @@ package final class CacheSeal: Sendable {
         key.withLock { $0 = $0 ?? bytes.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256) }
     }
 
-    /// Returns nil if the key was not read yet.
+    /// Returns nil if the key has not been read yet.
     package func seal(_ credential: String) -> String? {
         guard let key = key.withLock({ $0 }) else { return nil }
         return Data(HMAC<SHA256>.authenticationCode(for: Data(credential.utf8), using: key)).base64EncodedString()

@@ -183,7 +183,7 @@ extension DiskTier {
     func removeAll() {
         change(nil, removesAll: true) { [self] in
             guard mayTouchDisk else { return }
-            // In one piece: an entry that is revalidated in between would be written again and stay.
+            // Not in batches: an entry that is revalidated between two batches would be written again and stay.
             forEachFile { name, _ in removeFile(name) }
         }
     }

@@ -111,7 +111,7 @@ final class DiskTier: Sendable {
         _ name: CacheEntryName, _ file: CacheFile, key: String, waiting: Bool
     ) -> CacheFile.Reading<(ResponseCache.Hit, CacheEntryFile.Preamble)> {
         let result: CacheFile.Reading<(CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body)>
-        // Most heads fit into this margin. An entry with a longer one takes the other path.
+        // Most heads fit into this margin. An entry with a longer head is treated as large.
         if file.length <= (waiting ? Self.readWholeLimit : Self.readAtOnceLimit) + 4096 {
             result = file.content(waiting: waiting).map { ($0.preamble, $0.head, .bytes($0.body)) }
         } else {

@@ -15,9 +15,9 @@ import Synchronization
 /// Stores responses in memory and on disk, each within its capacity (RFC 9111; the rules decide which responses may be used).
 ///
 /// Safe to use from any thread, and by several processes on one directory. Without a directory it never accesses the disk. Entries
-/// that are not in the page cache are read on the ``DiskQueue``; for an event loop, all entries on disk are. All changes of the
-/// disk run there, in order, so that a lookup sees every change made before it. A response whose body exceeds 5 % of a tier's
-/// capacity is not stored in that tier.
+/// that are not in the page cache are read on the ``DiskQueue``; lookups for an event loop read all disk entries there. All changes
+/// on disk also run there, in order, so that a lookup sees every change made before it. A response whose body exceeds 5 % of a
+/// tier's capacity is not stored in that tier.
 package final class ResponseCache: Sendable {
     /// A stored response.
     package struct Hit: Sendable {

@@ -52,7 +52,7 @@ package struct SentFields: Sendable {
         return plain
     }
 
-    /// The fields as a cache compares and stores them, with the credential sealed; nil if the sealing key was not read yet.
+    /// The fields as a cache compares and stores them, with the credential sealed; nil if the sealing key has not been read yet.
     package func sealed(by seal: CacheSeal) -> HeaderBlock? {
         guard hasSecrets else { return fieldsForOrigin }
         let secret: String? =

@@ -12,7 +12,7 @@ import LoadingModel
 /// Credentials by protection space and user.
 ///
 /// Two spaces are the same only if host, port, kind, realm, method and `isProxy` match (RFC 9110, section 11.5): a credential of
-/// one is never used for another. Hosts are compared without case, and port 0 stands for the protocol's default port.
+/// one space is never used for another. Hosts are compared without case, and port 0 stands for the protocol's default port.
 package struct CredentialBook: Sendable, Hashable {
     /// The credentials of one space.
     struct SpaceEntry: Sendable, Hashable {

@@ -37,7 +37,7 @@ package final class CredentialStore: Sendable {
         var pending: [CredentialChange] = []
         /// The number of oldest changes that are being saved.
         var frozenCount = 0
-        /// When there are this many changes, those that later ones override are dropped.
+        /// The number of pending changes at which changes that later ones override are dropped.
         var condensedAt = pendingLimit
         /// Whether the permanent credentials were loaded; never reset.
         var isLoaded: Bool

@@ -15,13 +15,13 @@ package protocol SecretItems: Sendable {
     /// Whether a Secret Service is available.
     var isAvailable: Bool { get }
 
-    /// All items that have these attributes, among others.
+    /// All items that have at least these attributes.
     func items(with attributes: [String: String]) throws(StoreFailure) -> [SecretItem]
 
     /// Replaces an item with the same attributes.
     func store(_ item: SecretItem, label: String) throws(StoreFailure)
 
-    /// Removes all items that have these attributes, among others.
+    /// Removes all items that have at least these attributes.
     func removeItems(with attributes: [String: String]) throws(StoreFailure)
 }
 

@@ -53,7 +53,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
         }
     }
 
-    /// The default ones last, since the last one takes precedence.
+    /// Default credentials come last, since the last one takes precedence.
     private func all() throws(StoreFailure) -> [StoredCredential] {
         try items.items(with: ["program": program]).compactMap(Self.credential).sorted { !$0.isDefault && $1.isDefault }
     }

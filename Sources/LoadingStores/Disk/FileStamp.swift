@@ -24,7 +24,7 @@ package struct FileStamp: Hashable, Sendable {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
         size = Int64(status.st_size)
-        // Includes the change time: a file that reuses the inode and has the same size within one clock tick was at least renamed.
+        // Includes the change time, which a rename updates: a new file may have the same inode, size and modification time.
         modified = [
             Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec), Int(status.st_ctim.tv_sec), Int(status.st_ctim.tv_nsec),
         ]

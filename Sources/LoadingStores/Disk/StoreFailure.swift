@@ -15,7 +15,7 @@ import Musl
 
 /// Why a store's file could not be read or written.
 package enum StoreFailure: Error, Hashable, Sendable {
-    /// The file is not this library's, or not as this library would leave it; it is not touched.
+    /// The file is not one that this version of the library would have written; it is not touched.
     case refused(String)
     /// A failed system call.
     case system(CInt, while: String)

@@ -78,9 +78,9 @@ package enum StoreLocations {
         }
     }
 
-    /// The name as one path component, different for different names.
+    /// Encodes a name as one path component, so that different names have different components.
     ///
-    /// All bytes except letters, digits and `.-_`, and a leading dot, are written as % and two hexadecimal digits.
+    /// A leading dot, and all bytes except letters, digits and `.-_`, are written as % and two hexadecimal digits.
     package static func component(_ name: String) -> String {
         var text = ""
         for (index, byte) in name.utf8.enumerated() {
