@@ -11,8 +11,9 @@
 import Glibc
 #endif
 
-/// 127.0.0.1 and a port for system calls: the bytes of a `sockaddr_in`, whose members Swift finds in different modules, depending
-/// on the order of compilation.
+/// The address 127.0.0.1 and a port, for system calls.
+///
+/// Holds the bytes of a `sockaddr_in`: the module in which Swift finds that type's members depends on the order of compilation.
 struct LoopbackAddress {
     private var bytes = [UInt8](repeating: 0, count: 16)
 
