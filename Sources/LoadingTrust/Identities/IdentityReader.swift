@@ -45,7 +45,7 @@ package enum IdentityReader {
     /// Reads an identity from PKCS #12.
     ///
     /// - Parameters:
-    ///   - pkcs12: A file according to RFC 7292, including the older ciphers of other systems.
+    ///   - pkcs12: A PKCS #12 file (RFC 7292); the older ciphers that other systems write are supported.
     ///   - password: The password of the file. Nil and "" are equivalent: files are written with either.
     /// - Returns: The certificates and the key.
     /// - Throws: An ``IdentityFailure`` for a malformed file or a wrong password.
