@@ -270,7 +270,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         let recipients: [@Sendable (NetworkPath) -> Void] = lock.locked {
             path = new
             newWatchers = []
-            // Notify all watchers even if the path is unchanged: loads may wait for a change that it does not represent.
+            // Notify all watchers even if the path is unchanged: loads may wait for a change that the path does not show.
             return watchers.sorted { $0.key < $1.key }.map(\.value)
         }
         for watcher in recipients { watcher(new) }
