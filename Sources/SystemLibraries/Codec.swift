@@ -40,7 +40,7 @@ package struct Codec: @unchecked Sendable {
             case continues
             /// The end of a brotli stream, or of a zstd frame, which another frame may follow.
             case isOver
-            /// The input violates the coding, in the library's words.
+            /// The input is malformed; the value is the library's error message.
             case isDamaged(String)
             case hasNoMemory
         }
