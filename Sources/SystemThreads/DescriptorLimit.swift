@@ -46,10 +46,10 @@ package enum DescriptorLimit {
         return max(0, limit - setAside - threadsForNames(limit))
     }
 
-    /// The share of files, which is capped: beyond the cap, the connections that feed the files are the bottleneck.
+    /// The share for files, capped because beyond the cap the connections that feed the files are the bottleneck.
     package static func files(of divisible: Int) -> Int { max(2, min(divisible / 8 * 3, maximumFiles)) }
 
-    /// The share of connections: what remains after the shares of files and the app.
+    /// The share for connections: what remains after the shares for files and the app.
     package static func connections(of divisible: Int) -> Int { max(2, divisible - divisible / 4 - files(of: divisible)) }
 
     private static let maximumFiles = 4_096
