@@ -81,7 +81,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         self.limit = limit
     }
 
-    /// Whether no caller waits.
+    /// Whether no caller is waiting.
     package var isIdle: Bool { lookups.isEmpty }
 
     package mutating func handle(_ event: Event) -> [Action] {
