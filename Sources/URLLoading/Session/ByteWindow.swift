@@ -9,7 +9,7 @@
 
 internal import Foundation
 
-/// Cancels the load when its bytes have no more readers.
+/// Cancels the load when its bytes have no readers left.
 final class ByteLease: Sendable {
     private let task: URLSessionTask
 

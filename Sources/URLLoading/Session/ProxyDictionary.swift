@@ -32,7 +32,7 @@ struct ProxyDictionary: Sendable {
         return dictionary
     }
 
-    /// The rules; nil if the dictionary lets all requests go directly.
+    /// The rules; nil if the dictionary sends all requests directly.
     var rules: ProxyRules? {
         var rules = ProxyRules()
         let socks = socks

@@ -106,8 +106,8 @@ struct SessionSettings: Sendable {
 
     /// The proxy rules; nil if all requests go directly.
     func proxyRules() -> ProxyRules? {
-        // A proxy cannot be told to connect to a Unix domain socket on this machine, and the socket itself does not lead to a
-        // proxy.
+        // Proxies do not apply to a Unix domain socket: a proxy cannot connect to a socket on this machine, and the proxy is not
+        // reachable through the socket.
         guard connectionOptions.unixSocketPath == nil else { return nil }
         if !proxyConfigurations.isEmpty {
             var rules = ProxyRules()

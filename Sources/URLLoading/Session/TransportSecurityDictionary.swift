@@ -44,7 +44,7 @@ enum ProgramSecurity {
         do {
             return try infoPropertyList().map { try AppTransportSecurity(propertyList: $0) } ?? .strict
         } catch {
-            // The file may contain pins, for hosts that are not known now.
+            // The unreadable file may contain pins, for unknown hosts.
             var rules = AppTransportSecurity.strict
             rules.pinFault = "the program's Info.plist cannot be read"
             return rules

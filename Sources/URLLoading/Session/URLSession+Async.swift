@@ -187,8 +187,8 @@ extension URLSession {
     /// The tasks that have not completed.
     ///
     /// A program with a background session may exit when no task is left. Therefore the tasks of a background session are listed
-    /// only when the delegate methods that are now running have returned, and the daemon has durably recorded that the app knows
-    /// their results.
+    /// only when the delegate methods that are currently running have returned, and the daemon has durably recorded that the app
+    /// knows their results.
     private var settledTasks: [URLSessionTask] {
         get async {
             // Operations on a suspended queue would not run until the app resumes it.

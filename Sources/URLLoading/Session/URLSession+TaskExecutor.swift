@@ -20,12 +20,12 @@ extension URLSession {
     /// }.value
     /// ```
     ///
-    /// A task with this executor preference runs there, and so do its child tasks, except in code of an actor with its own
-    /// executor. A `Task { }` that it creates does not. For a program that makes many small requests, this saves 10 to 20 % of the
-    /// processor time: `Benchmarks/run` lists it as "on its loop".
+    /// A task with this executor preference and its child tasks run on that thread, except in code of an actor with its own
+    /// executor. A `Task { }` that it creates does not run there. For a program that makes many small requests, this saves 10 to
+    /// 20 % of the processor time: `Benchmarks/run` lists it as "on its loop".
     ///
-    /// **Code that runs there must not block**, nor compute for long: meanwhile no load of this session makes progress, nor any
-    /// load of other sessions on the same thread (sessions are distributed over one thread per core). `await` does not block;
+    /// **Code that runs there must not block** or compute for long: meanwhile, no load of this session makes progress, and no load
+    /// of other sessions on the same thread does (sessions are distributed over one thread per core). `await` does not block;
     /// semaphores, locks held for long, `sleep`, and reading large files do.
     ///
     /// Other callers, the delegate queue and completion handlers are not affected. A session keeps the same executor for its

@@ -197,7 +197,7 @@ enum SharedSession {
 }
 
 extension URLSession {
-    /// A session like the shared one, but with an event loop of its own: its callers may block any other thread.
+    /// A session like the shared one, but with an event loop of its own, so that its callers may block any other thread.
     static func withDedicatedEventLoop() -> URLSession { makeShared(.apart) }
 
     fileprivate static func makeShared(_ loop: LoopChoice) -> URLSession {

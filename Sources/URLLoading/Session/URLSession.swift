@@ -56,7 +56,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// - Parameters:
     ///   - configuration: The configuration, which is copied: later changes do not affect the session.
     ///   - delegate: The delegate. It is retained until the session has become invalid.
-    ///   - queue: The queue for delegate methods and completion handlers, which should be serial; nil to have one made.
+    ///   - queue: The queue for delegate methods and completion handlers, which should be serial; nil to create one.
     public convenience init(
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
     ) {
@@ -249,7 +249,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     /// Makes a task that resumes an earlier upload, with its request and body.
     ///
-    /// The file must be unchanged since. A stream is requested through `needNewBodyStreamFrom`.
+    /// The file must not have changed since. A stream is requested through `needNewBodyStreamFrom`.
     ///
     /// - Parameter resumeData: The data from ``URLSessionUploadTask/cancel(byProducingResumeData:)``. With other data the task
     ///   fails with `URLError.cannotOpenFile`.
@@ -313,7 +313,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeStreamTask(StreamOrder(host: hostname, port: port))
     }
 
-    /// Makes a stream task for a service on the local network, which is resolved, unless it was before, when the task is resumed.
+    /// Makes a stream task for a service on the local network.
+    ///
+    /// The service is resolved when the task is resumed, unless it was resolved before.
     ///
     /// - Parameter service: The service. If it cannot be looked up, the task fails with `cannotFindHost`; if no host offers it,
     ///   with `timedOut` after the request timeout.

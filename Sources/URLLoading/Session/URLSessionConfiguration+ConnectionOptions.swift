@@ -10,7 +10,7 @@
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// Overrides where a session's connections lead to and come from, which URLs and the system normally decide.
+    /// Overrides the endpoints of a session's connections, which URLs and the system normally determine.
     ///
     /// The URL still determines the request and the identity of the server: its host is in the request and in the TLS handshake,
     /// the certificate must be valid for it, and its cookies, cached responses, credentials, HSTS and App Transport Security
@@ -82,7 +82,7 @@ extension URLSessionConfiguration {
         /// HTTP/1.1.
         public var httpVersions = HTTPVersions.negotiated
 
-        /// The path of a Unix domain socket, to which all connections are made instead of TCP, whatever host a URL names.
+        /// The path of a Unix domain socket that all connections use instead of TCP, whatever host a URL names.
         ///
         /// Default nil. At most 107 bytes. There is no host name lookup, and proxies have no effect.
         public var unixSocketPath: String?
@@ -95,7 +95,7 @@ extension URLSessionConfiguration {
 
         /// The local IP address of connections.
         ///
-        /// Default nil: the system chooses. Of a host's addresses, only the ones in the same address family are used.
+        /// Default nil: the system chooses. Only a host's addresses in the same address family are used.
         public var localAddress: String?
 
         /// IP addresses of hosts, used instead of a host name lookup.

@@ -26,7 +26,8 @@ extension URLSessionConfiguration {
 
     /// Whether an upload to an `ftp` or `ftps` URL sends only the bytes that the file on the server lacks.
     ///
-    /// It asks for the `SIZE` and continues from there with `REST`, or with `APPE` if the server refuses `REST`.
+    /// The upload asks for the `SIZE` of that file and continues from there with `REST`, or with `APPE` if the server refuses
+    /// `REST`.
     ///
     /// Default false: an upload replaces the file.
     ///

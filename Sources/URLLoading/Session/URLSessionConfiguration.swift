@@ -121,7 +121,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// `Authorization` and `Cookie` are sent only to the origin (scheme, host and port) of each task's request. After a redirect to
     /// another origin the task no longer sends them, even if a later redirect leads back. The session's `Authorization` is
-    /// overridden by the request's own, and by a credential that answered a challenge. Neither appears in the requests of tasks.
+    /// overridden by the request's own, and by a credential that answered a challenge. Neither field appears in the requests that
+    /// tasks show to the app.
     ///
     /// The other fields that Apple reserves (`Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`, `WWW-Authenticate`)
     /// and message framing fields are ignored, with one warning on standard error. Credentials for a proxy belong in the proxy
@@ -152,7 +153,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// The purpose of the traffic.
     ///
-    /// Default `.default`. A request with another type uses that one; see ``URLRequest/networkServiceType``.
+    /// Default `.default`. A type set on the request takes precedence; see ``URLRequest/networkServiceType``.
     open var networkServiceType: NSURLRequest.NetworkServiceType {
         get { get { NSURLRequest.NetworkServiceType($0.policy.needs.service) } }
         set { set { $0.policy.needs.service = newValue.service } }
@@ -172,7 +173,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use an expensive network.
     ///
-    /// Default true; behaves like ``allowsCellularAccess``. NetworkManager reports which networks are metered; without it, none is.
+    /// Default true; behaves like ``allowsCellularAccess``. NetworkManager reports which networks are metered; without
+    /// NetworkManager, no network counts as metered.
     open var allowsExpensiveNetworkAccess: Bool {
         get { get { $0[allows: .expensive] } }
         set { set { $0[allows: .expensive] = newValue } }
@@ -326,7 +328,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Overrides where connections lead to and come from, which URLs and the system normally decide.
+    /// Overrides the endpoints of connections, which URLs and the system normally determine.
     ///
     /// By default no option is set. Not in Apple's API.
     open var connectionOptions: ConnectionOptions {
