@@ -12,7 +12,7 @@ import NIOCore
 
 /// Parses HTTP/1.1 requests (RFC 9112) from the bytes of a connection.
 ///
-/// Only suitable for a server to which only tests connect.
+/// Suitable only for a server whose clients are all tests.
 struct LoopbackRequestReader {
     struct Malformed: Error {}
 

@@ -59,7 +59,7 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
         return [.send(Data(head.utf8)), .send(body)]
     }
 
-    /// The script, delayed by a time.
+    /// The script, delayed by the given time.
     ///
     /// - Parameter time: The delay.
     /// - Returns: The script.
