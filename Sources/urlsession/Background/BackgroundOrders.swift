@@ -136,7 +136,7 @@ extension ToolFailure {
 }
 
 extension ManagerConnection {
-    /// The connection to the daemon; nil if no daemon runs and no transfers are left from an earlier one.
+    /// The connection to the daemon; nil if no daemon is running and no transfers are left from an earlier one.
     static func found(isNeeded: Bool = false) throws(ToolFailure) -> ManagerConnection? {
         do throws(LoadError) {
             return try find(isNeeded: isNeeded)
@@ -147,8 +147,8 @@ extension ManagerConnection {
 
     /// The connection to the daemon.
     ///
-    /// - Parameter isStarted: Whether to start the daemon if none runs.
-    /// - Throws: If no daemon runs, or none can be started.
+    /// - Parameter isStarted: Whether to start the daemon if it is not running.
+    /// - Throws: If no daemon is running, or if the daemon cannot be started.
     /// - Returns: The connection.
     static func required(isStarted: Bool = false) throws(ToolFailure) -> ManagerConnection {
         guard let manager = try found(isNeeded: isStarted) else { throw .noDaemon }
