@@ -344,6 +344,7 @@ final class ProgramWork: Sendable {
                     journal.say(
                         "transfer \(report.session).\(report.task) \(report.state.rawValue) \(report.counts.received) (\(report.reason))"
                     )
+                    if report.counts.sent > 0 { journal.say("sent \(report.session).\(report.task) \(report.counts.sent)") }
                 }
             }
         }

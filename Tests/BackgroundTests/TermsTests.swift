@@ -89,7 +89,7 @@ struct TermsTests {
             try await program.line("ordered main.1")
             let manager = try place.manager()
             manager.tell("watch")
-            try await manager.line("transfer main.1 running 9")
+            try await manager.line("sent main.1 9")
             let hours = Self.hours(in: 12)
             manager.tell("manage", "terms", "0", hours)
             try await manager.line("terms 0 \(hours)")

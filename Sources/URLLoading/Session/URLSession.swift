@@ -313,9 +313,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeStreamTask(StreamOrder(host: hostname, port: port))
     }
 
-    /// Makes a stream task for a service on the local network.
-    ///
-    /// The service is resolved when the task is resumed, unless it was resolved before.
+    /// Makes a stream task for a service on the local network, which the task resolves if that has not been done.
     ///
     /// - Parameter service: The service. If it cannot be looked up, the task fails with `cannotFindHost`; if no host offers it,
     ///   with `timedOut` after the request timeout.

@@ -121,8 +121,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// `Authorization` and `Cookie` are sent only to the origin (scheme, host and port) of each task's request. After a redirect to
     /// another origin the task no longer sends them, even if a later redirect leads back. The session's `Authorization` is
-    /// overridden by the request's own, and by a credential that answered a challenge. Neither field appears in the requests that
-    /// tasks show to the app.
+    /// overridden by the request's own, and by a credential that answered a challenge. Tasks show neither in their requests.
     ///
     /// The other fields that Apple reserves (`Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`, `WWW-Authenticate`)
     /// and message framing fields are ignored, with one warning on standard error. Credentials for a proxy belong in the proxy
@@ -173,8 +172,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use an expensive network.
     ///
-    /// Default true; behaves like ``allowsCellularAccess``. NetworkManager reports which networks are metered; without
-    /// NetworkManager, no network counts as metered.
+    /// Default true; behaves like ``allowsCellularAccess``. Without NetworkManager, no network counts as metered.
     open var allowsExpensiveNetworkAccess: Bool {
         get { get { $0[allows: .expensive] } }
         set { set { $0[allows: .expensive] = newValue } }
