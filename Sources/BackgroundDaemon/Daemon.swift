@@ -109,7 +109,7 @@ package enum Daemon {
             let spool = try start.retryingWhileDiskIsFull { try Spool(options.spoolDirectory ?? folder + "/spool") }
             if let trouble = store.trouble { journal.log(.error, trouble) }
             let status = try serve(store, spool, start, options)
-            // Last, because another daemon may start as soon as the locks are released.
+            // This comes last, because another daemon may start as soon as the locks are released.
             start.leave()
             return status
         } catch {
@@ -153,7 +153,7 @@ package enum Daemon {
         let (journal, place) = (start.journal, start.place)
         let server = SocketServer(desk: desk, group: group)
         let ownSocket = try start.retryingWhileDiskIsFull { () throws -> SocketFacts? in
-            // Programs look for a socket at this path. Systemd's may no longer be there, if another daemon has replaced it.
+            // Programs look for a socket at this path. Systemd's socket may be gone, if another daemon has replaced it.
             if let inherited = start.inherited, cls_listens_at(inherited, place.socket) != 0 { return nil }
             // The lock is held, so an existing socket belongs to a dead daemon.
             _ = try server.listen(at: place)
@@ -166,7 +166,7 @@ package enum Daemon {
         watchConditions(desk)
         let reason = end(desk, start.signals)
         journal.log(.notice, "urlsessiond ends: \(reason)")
-        // The path may belong to another process by now, for example a service manager.
+        // By now the path may belong to another process, for example a service manager.
         if let ownSocket, facts(of: place.socket) == ownSocket { unlink(place.socket) }
         shutDown(desk)
         return 0

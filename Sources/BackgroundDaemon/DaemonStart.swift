@@ -23,7 +23,7 @@ import Musl
 enum StartFailure: Error {
     /// Another daemon is running, and responds.
     case another
-    /// Another daemon is running, and does not respond; it may respond to one that is started later.
+    /// Another daemon is running and does not respond; that daemon may still respond to a daemon that is started later.
     case unresponsive(String)
     /// An exit status, and the reason.
     case failed(Int32, String)
@@ -37,7 +37,7 @@ final class DaemonStart {
     private static let patience = 30.0
     /// How many seconds to wait for another daemon that may be starting or ending.
     private static let endPatience = 10.0
-    /// How many consecutive checks must find a daemon listening, or not listening: either may be about to change.
+    /// How many consecutive checks must agree that a daemon is listening, or that none is: the state may be about to change.
     private static let requiredChecks = (listening: 4, notListening: 2)
     /// The bytes that must fit on the disk before the startup is retried.
     private static let probeSize = 64 << 10
@@ -54,7 +54,7 @@ final class DaemonStart {
     /// The seconds between two checks of a full disk.
     let interval: Double
     private var locks: [CInt] = []
-    /// The reported reason why the startup waits; empty if it does not.
+    /// The reported reason why the startup is waiting; empty if the startup is not waiting.
     private var reason = ""
     private let reports: Bool
 
@@ -91,16 +91,17 @@ final class DaemonStart {
             let error = Self.makeFolders(folder)
             if error != 0 { throw StorageFailure(error, "The folder \(folder) cannot be created") }
         }
-        // The state has only one daemon, wherever that daemon listens.
+        // The state belongs to a single daemon, wherever that daemon listens.
         try acquireLock(folder + "/urlsessiond.lock", at: { DaemonPlace.notedSocket(in: folder) })
-        // The note is an earlier daemon's.
+        // An earlier daemon wrote the note.
         unlink(DaemonPlace.note(in: folder))
     }
 
-    /// Takes a lock; if another daemon holds it, waits for that daemon to end, or until it is clear that it stays.
+    /// Takes a lock; if another daemon holds the lock, waits until that daemon ends or is known to keep running.
     ///
-    /// Sends that daemon SIGTERM if this one replaces it. A daemon that holds the state's lock but does not listen at its noted
-    /// socket is replaced in any case: programs cannot reach it, for example because the login's runtime directory was removed.
+    /// Sends the other daemon SIGTERM if this daemon replaces it. A daemon that holds the state's lock but does not listen at its
+    /// noted socket is replaced in any case: programs cannot reach that daemon, for example because the login's runtime directory
+    /// was removed.
     private func acquireLock(_ path: String, at socket: () -> String?) throws {
         let isPlace = path == place.lock
         var lock = try openLock(path)
@@ -108,7 +109,7 @@ final class DaemonStart {
         var (answeredChecks, silentChecks, signaled) = (0, 0, Int32(0))
         var isReplacing = replaces
         while lock == -EWOULDBLOCK, Monitor.clock < end {
-            // The holder may change: a program that lost its daemon may start another one meanwhile.
+            // The holder may change: a program that lost its daemon may start another daemon meanwhile.
             let holder = cls_lock_holder(path)
             if isReplacing {
                 if holder > 1, holder != signaled {
@@ -124,8 +125,8 @@ final class DaemonStart {
             }
             // The reason is obsolete if the daemon that wrote it has ended, or is about to.
             if !isReplacing, holder > 1, let reason = Self.reason(in: path) { throw StartFailure.unresponsive(reason) }
-            // Polls, because there is no event for a daemon that starts to listen. If several daemons wait, the first to get the
-            // lock replaces the other one.
+            // Polls, because no event is available for a daemon that starts to listen. If several daemons wait, the first to get
+            // the lock replaces the earlier daemon.
             cls_wait_for_end(holder, !isReplacing ? 50 : holder > 1 ? 1_000 : 2)
             lock = try openLock(path)
         }

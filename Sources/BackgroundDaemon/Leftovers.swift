@@ -19,14 +19,14 @@ import Musl
 
 /// Files that killed daemons and programs left beside the socket and the state.
 enum Leftovers {
-    /// Seconds after which a file is a leftover: a launched program has read its events by then.
+    /// The age in seconds at which a file of events is a leftover: by then, the launched program has read the file.
     private static let eventsLifetime = 60.0
     /// The prefix of Foundation's temporary files.
     private static let temporaryPrefix = ".dat.nosync"
 
-    /// Removes the leftovers, but no file that a live process may be about to write.
+    /// Removes the leftovers, except files that a live process may be about to write.
     static func remove(_ place: DaemonPlace, _ stateDirectory: String, _ contents: TransferStore.Contents) {
-        // An unreadable session's program and identifier, and thus the name of its file of losses, are unknown.
+        // For an unreadable session, the program and identifier are unknown, and so is the name of its file of losses.
         let isAllKnown = contents.damagedSessions.isEmpty
         let losses = Set(contents.sessions.map { DaemonPlace.lossesName(of: $0.identifier, in: $0.program) })
         let written = ["urlsessiond.socket.", "urlsessiond.place.", "urlsessiond.room.", "lost-", "events-", "terms.json."]

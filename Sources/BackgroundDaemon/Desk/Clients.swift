@@ -18,15 +18,15 @@ final class Clients {
     private static let pendingLimit = 64 << 20
     /// The maximum number of bytes that programs have not read, for all connections.
     private static let unreadLimit = 128 << 20
-    /// How many tasks are read for a program at a time, and how many bytes are sent to it at a time; one task may have several
-    /// megabytes.
+    /// How many tasks are read for a program at a time, and how many bytes are sent to the program at a time; a single task may
+    /// take several megabytes.
     private static let pageSize = 256
     private static let pageBytes = 4 << 20
 
     private(set) var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var pendingBytes = 0
     private var unreadBytes = 0
-    /// For each session, the connection that waits for another process to leave it.
+    /// For each session, the connection that waits until another process has left the session.
     private var waiting: [Int64: (connection: ClientConnection, attachment: ClientMessage.Attachment)] = [:]
 
     func add(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
@@ -34,7 +34,7 @@ final class Clients {
         desk.rest.updateIdleTimer(desk)
     }
 
-    /// Limits the incomplete messages of all connections: if the limit is exceeded, the connection with the most is refused.
+    /// Limits the incomplete messages of all connections: if the limit is exceeded, the connection with the most bytes is refused.
     func notePending(_ change: Int) {
         pendingBytes += change
         guard change > 0, pendingBytes > Self.pendingLimit else { return }
@@ -90,7 +90,7 @@ final class Clients {
         sendTasks(session, to: connection, desk)
     }
 
-    /// Waits for a session that another process has: that process may have just ended, which is known soon.
+    /// Waits for a session that another process has joined: that process may have just ended, and the daemon will soon know.
     private func wait(
         for session: Session, _ attachment: ClientMessage.Attachment, _ connection: ClientConnection,
         _ desk: isolated TransferDesk
@@ -112,8 +112,8 @@ final class Clients {
         _ session: Session, to connection: ClientConnection, patience: Double = 1, _ desk: isolated TransferDesk
     ) {
         let id = session.id
-        // The last orders of the program's earlier process are accepted or rejected first. This waits for a limited time, because
-        // an order's file may be on a disk that does not respond.
+        // First accepts or rejects the last orders of the program's earlier process. This waits for a limited time, because an
+        // order's file may be on a disk that does not respond.
         guard patience <= 0 || session.transfers.values.allSatisfy(\.machine.isAccepted) else {
             return desk.enter(after: 0.005) { desk in
                 guard let session = desk.sessionsByID[id], session.client === connection else { return }
@@ -124,8 +124,8 @@ final class Clients {
         sendTasks(tasks[...], id, connection, desk)
     }
 
-    /// Sends the tasks in pages, each once the program has read the previous one: together they may exceed the limit of unread
-    /// bytes.
+    /// Sends the tasks in pages, each after the program has read the previous page: together the pages may exceed the limit on
+    /// unread bytes.
     private func sendTasks(
         _ tasks: ArraySlice<TaskPage.Task>, _ id: Int64, _ connection: ClientConnection, _ desk: isolated TransferDesk
     ) {
@@ -181,7 +181,7 @@ final class Clients {
 
     // MARK: Leaving programs
 
-    /// A connection was closed.
+    /// Removes a connection that was closed.
     func remove(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
         connections[ObjectIdentifier(connection)] = nil
         desk.reports.remove(connection)
@@ -209,7 +209,7 @@ final class Clients {
     /// Removes a session that has no transfers left.
     func forget(_ session: Session, ifUnused isGivenUp: Bool, _ desk: isolated TransferDesk) {
         guard session.transfers.isEmpty else { return }
-        // The session is checked again once its departures are processed.
+        // The session is checked again once its pending removals are processed.
         guard session.pendingRemovals.isEmpty else { return }
         session.release()
         guard session.record.isInvalidated || isGivenUp || session.client == nil else { return }
@@ -239,7 +239,7 @@ private struct TaskPage: Sendable {
             (url, isUpload, created) = (transfer.record.url, transfer.record.isUpload, transfer.record.created)
         }
 
-        /// The known parts of an order that cannot be read, so that its program can be told of the failure.
+        /// The known parts of an order that cannot be read; used to tell the program of the failure.
         var placeholder: BackgroundOrder {
             let request = LoadRequest(url: URL(string: url))
             return BackgroundOrder(

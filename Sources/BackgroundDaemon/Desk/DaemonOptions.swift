@@ -14,14 +14,14 @@ package struct DaemonOptions: Sendable {
     package var spoolDirectory: String?
     /// The idle time in seconds after which the daemon ends; nil for never.
     package var idleLimit: Double?
-    /// Whether it replaces a running daemon.
+    /// Whether this daemon replaces a running daemon.
     package var replaces = false
     var limits = TransferScheduler.Limits()
     /// How many seconds a launched program may take to process its events.
     var launchPatience = 60.0
-    /// Seconds that a question waits for a program that was launched for it.
+    /// Seconds that a question waits for a program that was launched to answer the question.
     var questionPatience = 120.0
-    /// Seconds that a question waits for a program that cannot be launched but may still run: it may only have lost its connection.
+    /// Seconds that a question waits for a program that cannot be launched but may be running: its connection may have been lost.
     var returnPatience = 10.0
     /// The mount point of sysfs, and the seconds between two checks of its power supplies.
     var sysfs = "/sys"

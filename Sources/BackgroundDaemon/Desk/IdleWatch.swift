@@ -19,13 +19,13 @@ final class IdleWatch {
     /// Called when the daemon is to end.
     private var onEnd: (@Sendable () -> Void)?
     private var idleTimer: Scheduled<Void>?
-    /// Returns memory; remains set after it has fired.
+    /// The timer that returns memory; remains set after it has fired.
     private var timer: Scheduled<Void>?
 
     func begin(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
     func end() { onEnd?() }
 
-    /// Ends the daemon after it was idle for the time in its options.
+    /// Starts or cancels the timer that ends the daemon after the idle time in its options.
     func updateIdleTimer(_ desk: isolated TransferDesk) {
         let isIdle =
             desk.clients.connections.isEmpty
@@ -45,7 +45,7 @@ final class IdleWatch {
         }
     }
 
-    /// Returns memory to the system while no program is connected and no transfer runs.
+    /// Starts or cancels the timer that returns memory to the system while no program is connected and no transfer is running.
     func consider(_ desk: isolated TransferDesk) {
         if !desk.clients.connections.isEmpty || !desk.scheduler.running.isEmpty {
             timer?.cancel()

@@ -25,10 +25,10 @@ final class Journal: Sendable {
     enum Level: Int, Sendable { case error = 3, warning = 4, notice = 5, info = 6 }
 
     private static let limit = 500
-    /// The maximum size of a log file in bytes: it may be in memory, where the runtime directory is.
+    /// The maximum size of a log file in bytes: the file may be in memory, as the runtime directory usually is.
     private static let fileLimit: Int64 = 1 << 20
     private let lines = Mutex<[String]>([])
-    /// journald reads the level from a prefix, and adds the time itself.
+    /// Whether journald reads the log; if so, journald takes the level from a prefix, and adds the time itself.
     private let isForJournald = ProcessInfo.processInfo.environment["JOURNAL_STREAM"] != nil
 
     func log(_ level: Level, _ text: String) {

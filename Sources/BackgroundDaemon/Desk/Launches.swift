@@ -19,13 +19,13 @@ final class Launches {
     /// How long, in seconds, a running program whose connection was closed may take to reconnect before it is launched again.
     private static let leavePatience = 1.0
 
-    /// Several threads, so that a slow launch delays only some of the other programs.
+    /// Several threads, so that a slow launch delays only the programs that share its thread.
     private let threads = (0..<4).map { _ in WorkThread("bg-launches") }
     private var threadsOfPrograms: [String: WorkThread] = [:]
 
     /// Launches the session's program if it is gone and has events or questions to process.
     ///
-    /// The ``LaunchLimit`` decides how often that is allowed.
+    /// The ``LaunchLimit`` decides how often the program may be launched.
     func consider(_ session: Session, _ desk: isolated TransferDesk) {
         guard session.candidate.isDue, !desk.isClosing, let launch = session.settings.launch else { return }
         let program = session.program
@@ -45,7 +45,7 @@ final class Launches {
         session.launch.timer?.cancel()
         session.launch.timer = nil
         for session in all { session.record.launches = limit }
-        // One session's row is enough to store the limit.
+        // To store the limit, the row of one session is enough.
         session.launch.isKept = true
         desk.save(session)
         for session in due {
@@ -67,7 +67,7 @@ final class Launches {
         }
     }
 
-    /// Launches a program for those of its sessions that need it: one launch serves all sessions with the same launch method.
+    /// Launches a program for all of its sessions that need a launch; sessions with the same launch method share one launch.
     private func considerAll(of program: String, _ desk: isolated TransferDesk) {
         var ways: Set<BackgroundSettings.Launch> = []
         let due = desk.sessions.values.filter { $0.program == program && $0.candidate.isDue }.sorted { $0.id < $1.id }
@@ -80,7 +80,7 @@ final class Launches {
         _ program: String, _ launched: [(id: Int64, number: Int)], _ trouble: String, _ desk: isolated TransferDesk
     ) {
         desk.journal.log(.error, "\(program) cannot be started: \(trouble)")
-        // A session with a client was joined by the program nevertheless.
+        // If a session has a client, the program has joined the session despite the failure.
         for session in Self.underWay(launched, desk) where session.client == nil {
             session.launch.trouble = trouble
             session.launch.isUnderWay = false
@@ -89,14 +89,14 @@ final class Launches {
         considerAll(of: program, desk)
     }
 
-    /// The sessions whose last launch is one of these.
+    /// Returns the sessions whose last launch is in the list.
     private static func underWay(_ launched: [(id: Int64, number: Int)], _ desk: isolated TransferDesk) -> [Session] {
         launched.compactMap { id, number in
             desk.sessionsByID[id].flatMap { $0.launch.isUnderWay && $0.launch.number == number ? $0 : nil }
         }
     }
 
-    /// A launched program has processed its events, or has left.
+    /// Ends a session's launch after the program has processed its events or has left.
     func end(of session: Session, _ desk: isolated TransferDesk) {
         guard session.launch.isUnderWay else { return consider(session, desk) }
         session.launch.isUnderWay = false
@@ -127,7 +127,7 @@ final class Launches {
 
     // MARK: Arriving and leaving programs
 
-    /// The program has joined its session.
+    /// Notes that the program has joined its session.
     ///
     /// - Returns: Whether the durable state of the session has changed.
     func noteArrival(for session: Session, wasLaunched: Bool, _ desk: isolated TransferDesk) -> Bool {
@@ -135,7 +135,7 @@ final class Launches {
         guard !wasLaunched else { return false }
         session.launch.isUnderWay = false
         var isOther = false
-        // The user started the program: the limit on launches starts over.
+        // The user started the program, so the limit on launches starts over.
         for other in desk.sessions.values where other.program == session.program {
             let isChanged = other.record.wasQuit || other.launch.isKept
             other.launch.isKept = false
@@ -147,9 +147,9 @@ final class Launches {
         return isOther
     }
 
-    /// The program has left its session.
+    /// Notes that the program has left its session.
     func noteLeaving(of session: Session, wasAttaching: Bool, _ desk: isolated TransferDesk) {
-        // A running process may only have lost its connection, and reconnect at once.
+        // The process may still be running, and may reconnect at once after a lost connection.
         if !wasAttaching, session.launch.isUnderWay {
             end(of: session, desk)
         } else if session.candidate.isDue, !session.hasProgramEnded {
@@ -159,7 +159,7 @@ final class Launches {
         }
     }
 
-    /// Applies one limit to all sessions of a program; it is stored with one of them.
+    /// Restores one limit for all sessions of each program; the limit is stored with one of the sessions.
     func restoreLimits(_ desk: isolated TransferDesk) {
         for known in Dictionary(grouping: desk.sessions.values, by: \.program).values {
             let limit = LaunchLimit.latest(known.map(\.record.launches))
@@ -175,22 +175,22 @@ final class Launches {
 
 /// The launches of a program for one of its sessions.
 struct SessionLaunch {
-    /// The daemon has launched the program, and the program has not reported yet that it processed the events.
+    /// The daemon has launched the program, and the program has not yet reported that it has processed the events.
     fileprivate(set) var isUnderWay = false
-    /// The number of the last launch: results of earlier ones may arrive late.
+    /// The number of the last launch; results of earlier launches may arrive late.
     fileprivate var number = 0
     /// Why the last launch failed; nil if it succeeded.
     fileprivate(set) var trouble: String?
     /// The timer for the next check of whether the program must be launched.
     fileprivate var timer: Scheduled<Void>?
-    /// The session's row stores the launch limit, which applies to all sessions of the program.
+    /// Whether the session's row stores the launch limit, which applies to all sessions of the program.
     fileprivate var isKept: Bool
 
     init(isKept: Bool) { self.isKept = isKept }
 }
 
 extension Session {
-    /// Whether the program can be launched when it does not run.
+    /// Whether the program can be launched when it is not running.
     var canBeLaunched: Bool { candidate.way != nil }
 
     var candidate: LaunchCandidate {

@@ -14,7 +14,7 @@ import SystemThreads
 struct PowerSupply: Sendable {
     let root: String
 
-    /// True if there is no battery, or a supply is online.
+    /// True if the machine has no battery, or if a supply is online.
     var isExternal: Bool {
         let folder = root + "/class/power_supply"
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -37,7 +37,7 @@ struct PowerSupply: Sendable {
     }
 }
 
-/// Checks the power supply, repeatedly while there is a discretionary transfer: without one, no timer runs.
+/// Checks the power supply repeatedly while there is a discretionary transfer; otherwise no timer is running.
 final class PowerWatch {
     private var isLooking = false
 

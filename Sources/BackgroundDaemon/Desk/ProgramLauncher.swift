@@ -26,7 +26,7 @@ enum ProgramLauncher {
 
     /// Launches a program; may block for some seconds on a service manager or a bus.
     ///
-    /// - Returns: Nil, or why it cannot be launched.
+    /// - Returns: Nil if the launch succeeded; otherwise the reason why the program cannot be launched.
     static func start(_ launch: BackgroundSettings.Launch, identifiers: [String]) -> String? {
         switch launch {
         case .arguments(let arguments, let directory):
@@ -59,7 +59,7 @@ enum ProgramLauncher {
     /// The maximum size of a list of sessions in bytes: identifiers have at most 1024.
     private static let eventsLimit = 2 << 20
 
-    /// Runs a command; one that takes longer than ``patience`` is assumed to succeed.
+    /// Runs a command; a command that takes longer than ``patience`` is assumed to succeed.
     private static func command(_ program: String, _ arguments: [String]) -> String? {
         let environment = ProcessInfo.processInfo.environment
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: textLimit) { said in

@@ -26,7 +26,7 @@ final class Questions {
         put(Transfer.Question(number: last, question: question, answer: answer), of: transfer, desk)
     }
 
-    /// Asks the program, and launches it for that if it does not run.
+    /// Asks the program, and launches the program for the question if it is not running.
     func put(_ question: Transfer.Question, of transfer: Transfer, _ desk: isolated TransferDesk) {
         transfer.question = question
         desk.reports.note(transfer, desk)
@@ -38,7 +38,7 @@ final class Questions {
         desk.launches.consider(transfer.session, desk)
     }
 
-    /// Limits the time for a question that no program receives; after it, the question is answered as if there were no delegate.
+    /// Limits the time that a question waits for a program; after that time, the question is answered as if there were no delegate.
     ///
     /// The time is zero if the program has ended and cannot be launched. A running program reconnects soon after its daemon was
     /// killed.

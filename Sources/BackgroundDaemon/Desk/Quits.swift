@@ -28,7 +28,7 @@ final class Quits {
     /// - Parameters:
     ///   - program: The path of its executable, or its name.
     ///   - desk: The desk of the programs.
-    ///   - done: Called once the quit is durable; or earlier, with the failure that delays it, if that takes long.
+    ///   - done: Called once the quit is durable; or earlier, with the failure that delays the quit, if storing takes long.
     /// - Returns: Whether there is such a program.
     func quit(
         program: String, _ desk: isolated TransferDesk, done: @escaping @Sendable (StorageFailure?) -> Void
@@ -46,12 +46,12 @@ final class Quits {
             }
             session.record.doomed = mark
             doomed.insert(mark)
-            // It receives no more events, and its messages are ignored.
+            // The program receives no more events, and its messages are ignored.
             session.takesEvents = false
             for other in desk.clients.connections.values where other.process == client.process { other.isDoomed = true }
         }
         undurable.formUnion(doomed)
-        // Stored before the transfers' ends, which may be more than the store accepts at a time.
+        // The quit is stored before the transfers' ends, which may be more than the store accepts at a time.
         keep(known.map(\.id), doomed, until: desk.now + TransferDesk.orderPatience, desk, done)
         for session in known {
             for transfer in session.transfers.values where !transfer.isOver {
@@ -63,20 +63,20 @@ final class Quits {
 
     /// Kills the processes once their quit is durable, with retries.
     ///
-    /// A program that is killed while its transfers continue has not been quit.
+    /// If a program is killed while its transfers continue, it has not been force-quit.
     private func keep(
         _ ids: [Int64], _ doomed: Set<String>, until end: Double, _ desk: isolated TransferDesk,
         _ done: @escaping @Sendable (StorageFailure?) -> Void
     ) {
         let known = ids.compactMap { desk.sessionsByID[$0] }
         let givenUp = known.flatMap { $0.transfers.values.filter { $0.record.givenUp != nil } }
-        // The ends of these transfers are already being stored, and include that they were given up.
+        // The ends of these transfers are already being stored, and record that the transfers were given up.
         let ending = givenUp.filter { $0.machine.state == .ending }.map(\.number)
         var changes = known.map { TransferStore.Change.saveSession($0.row) }
         for transfer in givenUp where !transfer.isOver {
             let change = TransferStore.Change.setState(transfer.number, transfer.record.encoded)
-            // A transfer that is not accepted has a pending row, or gets one later that contains the change: this change is
-            // separate, since it may fail.
+            // A transfer that is not accepted has a pending row, or will get a row that contains this change. The change is stored
+            // separately, because it may fail.
             if transfer.machine.isAccepted { changes.append(change) } else { desk.store.apply([change]) { _ in } }
         }
         desk.store.apply(changes) { result in
@@ -97,7 +97,7 @@ final class Quits {
         }
     }
 
-    /// Kills the processes, even if one has closed its connection before its quit was durable.
+    /// Kills the processes, including any that closed their connection before the quit was durable.
     private func end(_ doomed: Set<String>, _ desk: isolated TransferDesk) {
         undurable.subtract(doomed)
         for mark in doomed {
@@ -107,9 +107,9 @@ final class Quits {
         }
     }
 
-    /// Kills a process of a quit program that an earlier daemon did not get to kill.
+    /// Kills a process of a force-quit program if an earlier daemon did not kill the process.
     ///
-    /// - Returns: Whether the process is to be killed; that happens once the quit is durable.
+    /// - Returns: Whether the process is to be killed; if the quit is not durable yet, the process is killed later.
     func endIfDoomed(_ connection: ClientConnection, _ desk: isolated TransferDesk) -> Bool {
         let known = desk.sessions.values.compactMap { $0.program == connection.program ? $0.record.doomed : nil }
         let doomed = undurable.union(known)

@@ -16,16 +16,16 @@ final class Removals {
     /// Seconds after which syncing a folder is retried.
     private static let pause = 5.0
 
-    /// Syncs the folders from which files were removed; a thread of its own, because programs wait for that.
+    /// Syncs the folders from which files were removed; a separate thread, because programs wait for the sync.
     private let thread = WorkThread("bg-folders")
 
     func told(_ task: TaskID, _ session: Session, _ desk: isolated TransferDesk) {
         if let transfer = session.transfers[task] { return desk.handle(.told, transfer) }
-        // The program repeats this after a lost connection, perhaps before the removal is durable.
+        // The program repeats this message after a lost connection, perhaps before the removal is durable.
         if !session.pendingRemovals.contains(task) { session.client?.send(.forgotten(task)) }
     }
 
-    /// The program knows the task's end and has its file: removes the transfer.
+    /// Removes a transfer whose program knows the end and has the file.
     func retire(_ transfer: Transfer, _ desk: isolated TransferDesk) {
         let session = transfer.session
         desk.unregister(transfer)
@@ -63,13 +63,13 @@ final class Removals {
 
     private func remove(_ batch: [PendingRemovals.Entry], of id: Int64, _ desk: isolated TransferDesk) {
         guard let session = desk.sessionsByID[id] else { return }
-        // The session's row keeps the number of its last task, which would otherwise be reused.
+        // The session's row keeps the number of its last task, so that the number is not reused.
         let isLast = batch.contains { $0.task == session.record.lastTask }
         desk.keep(batch.map { .removeTransfer($0.number) } + (isLast ? [.saveSession(session.row)] : [])) { desk in
             guard let session = desk.sessionsByID[id] else { return }
             let folder = session.folder
             let files = batch.flatMap { [$0.file, Spool.handedName($0.number)].compactMap { $0 } }
-            // Not before the row is removed: a row without its file would cause another download.
+            // The file is not removed before the row: a row without its file would cause another download.
             desk.ownFiles.run { [spool = desk.spool] in for file in files { spool.remove(file, in: folder) } }
             desk.space.noteRemoval(desk)
             session.pendingRemovals.removed()

@@ -92,7 +92,7 @@ final class Reports {
         desk.enter(after: Self.interval) { $0.reports.tell([], $0) }
     }
 
-    /// The program knows the transfer's end.
+    /// Reports a transfer as gone, because its program knows the end.
     func noteRemoval(_ transfer: Transfer, _ desk: isolated TransferDesk) {
         guard !watchers.isEmpty else { return }
         changed.remove(transfer.number)

@@ -19,7 +19,8 @@ final class SpaceWatch {
     private var line = SpaceQueue()
     private var timer: Scheduled<Void>?
 
-    /// Makes downloads wait while the disk is completely full, and this one until there is space for its remaining bytes.
+    /// Makes this download wait until there is space for its remaining bytes, and all downloads wait while the disk is completely
+    /// full.
     func wait(_ transfer: Transfer, after outcome: TaskOutcome, _ desk: isolated TransferDesk) {
         let actions = line.noteShortage(transfer.number, max(Spool.minimumSpace, Self.neededSpace(transfer, outcome)))
         // The download waits for space even if its pause ends earlier.
@@ -32,12 +33,12 @@ final class SpaceWatch {
         if let point = error.resumeData.flatMap({ try? ResumePoint(decoding: $0) }) {
             return point.totalByteCount.map { $0 - point.receivedByteCount } ?? 2 * Spool.minimumSpace
         }
-        // The whole file is downloaded again, and needs more space than there was.
+        // The whole file is downloaded again, and needs more space than was available.
         let expected = max(outcome.response?.expectedLength ?? -1, transfer.counts.expectedToReceive)
         return max(expected, outcome.receivedBodyBytes.addingSaturating(Spool.minimumSpace))
     }
 
-    /// The daemon removed a file from the disk.
+    /// Starts a check of the disk after the daemon removed a file.
     func noteRemoval(_ desk: isolated TransferDesk) { perform(line.noteRemoval(), desk) }
 
     private func found(_ free: Int64?, _ desk: isolated TransferDesk) {
@@ -84,7 +85,7 @@ final class SpaceWatch {
         return ": \(needed) bytes are needed, and \(free) are free"
     }
 
-    /// A message that downloads wait for disk space; nil if none waits.
+    /// A message that downloads wait for disk space; nil if no download waits.
     func trouble(_ desk: isolated TransferDesk) -> String? {
         guard line.hasWaiters else { return nil }
         let count = desk.transfers.values.count { desk.scheduler.waitReason(of: $0.number) == .space }

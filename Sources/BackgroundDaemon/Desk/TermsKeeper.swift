@@ -60,7 +60,7 @@ final class TermsKeeper {
         }
     }
 
-    /// Changes the terms, and calls `done` when they are stored, with the error if there is one.
+    /// Changes the terms, and calls `done` once they are stored, with the error if storing failed.
     func set(_ terms: TransferTerms, _ desk: isolated TransferDesk, _ done: @escaping @Sendable (LoadError?) -> Void) {
         let file = TermsFile(in: desk.options.stateDirectory)
         desk.ownFiles.run {
@@ -88,13 +88,13 @@ final class TermsKeeper {
         look(desk)
     }
 
-    /// A transfer was added that may have to wait.
+    /// Starts to watch the clock for a transfer that was added and may have to wait.
     func begin(_ desk: isolated TransferDesk) { if timer == nil, !terms.hours.isEmpty { look(desk) } }
 
     /// Whether the local time is within the hours.
     var isOpen: Bool { terms.hours.isEmpty || terms.allow(second: Self.second()) }
 
-    /// Checks the clock, and schedules the next check: when the hours next begin or end, or earlier, because the clock or the time
+    /// Checks the clock, and schedules the next check for when the hours begin or end, or earlier, because the clock or the time
     /// zone may be changed.
     private func look(_ desk: isolated TransferDesk) {
         timer?.cancel()

@@ -63,7 +63,7 @@ extension TransferDesk {
         guard let load = transfer.attempt?.load, let order = transfer.attempt?.preparation?.order else { return }
         let number = transfer.number
         questions.asked(.delayedRequest(order.task.request), of: number, by: load, self) { answer in
-            // Called on the desk, and handled at once, because the next message may stop the attempt.
+            // The callback runs on the desk, and its result is handled at once, because the next message may stop the attempt.
             self.assumeIsolated { desk in
                 guard let transfer = desk.transfers[number], let attempt = transfer.attempt, attempt.load === load else { return }
                 switch answer {
@@ -119,10 +119,10 @@ extension TransferDesk {
                 of: transfer)
         }
         if after.hasSentAll || before.hasSentAll {
-            // The file of a download may be large: its transfer is treated like the others once it arrives.
+            // A downloaded file may be large: once the file starts to arrive, its transfer is treated like the others.
             schedule(.sentAll(number, after.hasSentAll && (transfer.record.isUpload || after.received == 0)))
         }
-        // The server is responsive.
+        // Moving bytes show that the server is responsive.
         if after.sent > before.sent || after.received > before.received { schedule(.answered(number)) }
         schedule(.progressed(number, bytes: transfer.movedBytes))
         reports.note(transfer, self)
@@ -143,7 +143,7 @@ extension TransferDesk {
                     desk.journal.log(.warning, "the file of transfer \(number) cannot be brought to the disk")
                     return desk.handle(.spoiled, transfer)
                 }
-                // An attempt that has ended meanwhile may have left less of the file.
+                // If the attempt has ended meanwhile, the file may have become shorter.
                 guard isOfThis else { return }
                 transfer.record.syncedBytes = count
                 transfer.record.bootID = spool.bootID
@@ -166,7 +166,7 @@ extension TransferDesk {
             tell(event, of: transfer)
         case .waitingForConnectivity:
             transfer.isWaitingForNetwork = true
-            // Once per task, across all attempts.
+            // The program is told once per task, across all attempts.
             if !transfer.hasReportedWaiting { tell(event, of: transfer) }
             transfer.hasReportedWaiting = true
             reports.note(transfer, self)
@@ -174,7 +174,7 @@ extension TransferDesk {
         case .response(let response):
             transfer.isWaitingForNetwork = false
             schedule(.answered(number))
-            // A response that asks for a retry is not shown to the program.
+            // A response that asks the client to retry later is not shown to the program.
             guard !TransferMachine.Verdict.asksForRetry(response.head?.status, transfer.record.refusals) else { return }
             if let encoded = try? MessageCoding.encode(response) { keep([.setPart(number, .response, encoded)]) }
             tell(event, of: transfer)
@@ -192,7 +192,7 @@ extension TransferDesk {
                 .setPart(number, .resume, point == nil ? nil : data.map { Array($0) }),
                 .setState(number, transfer.record.encoded),
             ])
-        // The program does not need to know when the daemon resumes an attempt of its own.
+        // The program does not need to know that the daemon resumes one of its own attempts.
         case .resumed: if transfer.attempt?.preparation?.resumesForProgram == true { tell(event, of: transfer) }
         case .finished(let outcome): finished(transfer, outcome)
         case .sent, .wrote, .data, .sentHead, .informational, .becameDownload, .becameStream, .webSocket,

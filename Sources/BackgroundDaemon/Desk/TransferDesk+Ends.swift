@@ -64,7 +64,7 @@ extension TransferDesk {
         }
     }
 
-    /// The next attempt resumes from the data that a failed attempt left.
+    /// Stores the data that a failed attempt left, so that the next attempt resumes from them.
     private func keepResumePoint(of transfer: Transfer, _ outcome: TaskOutcome) {
         guard case .failure(let error) = outcome.result else { return }
         guard !transfer.record.isUpload else {
@@ -75,9 +75,9 @@ extension TransferDesk {
         if let point, let data = error.resumeData {
             transfer.record.partial = point.temporaryFileName
             transfer.record.bootID = spool.bootID
-            // Bytes that were still to be written are lost.
+            // Bytes that had not been written to the file are lost.
             transfer.counts.received = min(transfer.counts.received, point.receivedByteCount)
-            // Synced bytes may be gone, too: the end of a file that has filled the disk is released.
+            // Synced bytes may be lost, too: if the file has filled the disk, the end of the file is released.
             transfer.record.syncedBytes = min(transfer.record.syncedBytes, point.receivedByteCount)
             keep([.setPart(transfer.number, .resume, Array(data)), .setState(transfer.number, transfer.record.encoded)])
         } else if error.kind == .badServerResponse {
@@ -86,7 +86,7 @@ extension TransferDesk {
         }
     }
 
-    /// Stores the state that the next attempt of an upload resumes from; nil if it starts over.
+    /// Stores the state from which the next attempt of an upload resumes; nil if the upload starts over.
     func keepUploadPoint(_ data: Data?, of transfer: Transfer) {
         let (before, point) = (transfer.uploadPoint, data.flatMap { try? UploadResumeData(decoding: $0) })
         guard point != before else { return }
@@ -158,7 +158,7 @@ extension TransferDesk {
         }
     }
 
-    /// Removes resume data from the error if the disk lost some of its file.
+    /// Removes resume data from the error if the disk lost part of the file that they refer to.
     func dropData(of transfer: Transfer) {
         guard case .failure(var error)? = transfer.outcome?.result, error.resumeData != nil else { return }
         error.resumeData = nil
@@ -174,7 +174,7 @@ extension TransferDesk {
     ) -> Data? {
         guard var point = try? ResumePoint(decoding: Data(bytes)) else { return nil }
         let usable = spool.usableBytes(of: partial, in: folder, synced: record.syncedBytes, bootID: record.bootID)
-        // Synced, because the program may use the data after a power failure, and the data do not show that there was one.
+        // The file is synced, because the program may use the data after a power failure, which the data do not reveal.
         guard usable > 0, case .success? = spool.sync(partial, in: folder), spool.keep(partial, number: number, in: folder)
         else { return nil }
         point.receivedByteCount = usable
@@ -222,7 +222,7 @@ extension TransferDesk {
         }
     }
 
-    /// Encodes an outcome; if the outcome is too large, omits its metrics, and if it is still too large, encodes an error instead.
+    /// Encodes an outcome: without metrics if the outcome is too large, or as an error if it is still too large.
     private static func encoded(_ outcome: TaskOutcome) -> [UInt8] {
         if let whole = try? MessageCoding.encode(outcome) { return whole }
         var less = outcome

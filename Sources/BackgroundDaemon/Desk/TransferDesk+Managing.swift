@@ -69,7 +69,7 @@ extension TransferDesk {
             return connection.send(.failed(LoadError(.resourceUnavailable, "there is no transfer \(number)"), request: request))
         }
         action(self, transfer)
-        // The action is durable when it is confirmed.
+        // The change is durable before it is confirmed.
         store.apply([.setState(number, transfer.record.encoded)]) { result in
             switch result {
             case .success, .failure(.missing): connection.send(.done(request: request))
@@ -81,7 +81,7 @@ extension TransferDesk {
         }
     }
 
-    /// Sends the list in pages, each once the previous one was read.
+    /// Sends the list in pages, each after the previous page has been read.
     private func list(_ numbers: ArraySlice<Int64>, _ request: Int, _ connection: ClientConnection) {
         let page = numbers.prefix(Self.pageSize)
         let rest = numbers.dropFirst(page.count)

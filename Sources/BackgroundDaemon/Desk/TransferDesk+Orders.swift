@@ -56,7 +56,7 @@ extension TransferDesk {
     private func submit(_ order: BackgroundOrder, _ session: Session, _ connection: ClientConnection) {
         let task = order.task.id
         if let known = session.transfers[task] {
-            // Repeated after a lost connection.
+            // The program repeats an order after a lost connection.
             if known.machine.isAccepted { connection.accept(task) }
             return
         }
@@ -92,7 +92,7 @@ extension TransferDesk {
         }
     }
 
-    /// Makes the order durable, and then confirms it; if the disk is full, it retries for some seconds.
+    /// Makes the order durable, and then confirms it; if the disk is full, retries for some seconds.
     private func persistOrder(
         _ transfer: Transfer, _ order: BackgroundOrder, _ connection: ClientConnection, until end: Double? = nil
     ) {
@@ -110,7 +110,7 @@ extension TransferDesk {
                 switch result {
                 case .success:
                     transfer.session.isSaved = true
-                    // The program may have reconnected since.
+                    // The program may have reconnected in the meantime.
                     transfer.session.client?.accept(transfer.task)
                     desk.handle(.accepted, transfer)
                 // The program repeats the order to the next daemon.
@@ -151,7 +151,7 @@ extension TransferDesk {
         }
     }
 
-    /// The transfer was suspended or resumed.
+    /// Stores and reports that the transfer was suspended or resumed, and tells the scheduler.
     func held(_ transfer: Transfer) {
         guard transfer.machine.isAccepted else { return }
         schedule(transfer.record.isHeld ? .held(transfer.number) : .released(transfer.number))

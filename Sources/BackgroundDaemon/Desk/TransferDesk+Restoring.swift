@@ -11,7 +11,7 @@ import BackgroundProtocol
 import LoadingModel
 import SystemThreads
 
-/// The handover from one daemon to the next, even if the first was killed.
+/// Hands over from one daemon to the next, even if the first daemon was killed.
 extension TransferDesk {
     /// Restores the state of an earlier daemon.
     func restore(_ contents: TransferStore.Contents) {
@@ -41,13 +41,13 @@ extension TransferDesk {
             transfer.counts.received = record.end?.received ?? record.syncedBytes
             if known == nil || session.isUnreadable, !transfer.isOver { unreadable.insert(row.id) }
             register(transfer)
-            // A program may be using the file that it was given.
+            // A program may be using the file that was handed to it.
             let handed = record.end?.file == nil ? nil : Spool.handedName(row.id)
             files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
         }
         launches.restoreLimits(self)
         terms.restore(self)
-        // A number is not reused while a file with it may exist.
+        // A transfer number is not reused while a file with that number may exist.
         reserve(spool.highestNumber)
         let known = files
         let numbers = Set(contents.sessions.map(\.id))

@@ -19,13 +19,13 @@ import SystemThreads
 /// The core of the daemon: it manages all sessions and transfers, uses the store, the scheduler and the engines, and reports
 /// results to programs.
 ///
-/// It is confined to one event loop. Nothing here blocks on a disk: the store and the work threads do, and call back.
+/// The desk is confined to one event loop, which never blocks on a disk: the store and the work threads do, and call back.
 package actor TransferDesk {
     /// The maximum number of tasks, for one session and in total.
     static let sessionLimit = 50_000
     static let totalLimit = 200_000
 
-    /// Seconds after which due events are checked again: the machine may have slept, or its clock may have been set.
+    /// The number of seconds after which due events are checked again: the machine may have slept, or its clock may have been set.
     private static let longestSleep = 900.0
     /// Seconds after which a failed save is retried.
     private static let savePause = 5.0
@@ -40,7 +40,7 @@ package actor TransferDesk {
     /// Threads for the daemon's own files, and for syncing them, which may take long.
     nonisolated let ownFiles = WorkThread("bg-files")
     nonisolated let syncs = WorkThread("bg-syncs")
-    /// Threads for the files of programs, which may be on a disk that does not respond: each program waits only for its own.
+    /// Threads for the files of programs, which may be on a disk that does not respond: each program waits only for its own files.
     private var programFiles: [String: WorkThread] = [:]
     nonisolated let started = Date.timeIntervalSinceReferenceDate
 
@@ -99,7 +99,7 @@ package actor TransferDesk {
         if seconds > 0 { _ = timer(after: seconds, work) } else { enter(work) }
     }
 
-    /// Runs work after a time; can be canceled.
+    /// Runs work after a time; the returned timer can be canceled.
     nonisolated func timer(
         after seconds: Double, _ work: @escaping @Sendable (isolated TransferDesk) -> Void
     ) -> Scheduled<Void> {
@@ -151,7 +151,7 @@ package actor TransferDesk {
         transfer.session.transfers[transfer.task] = nil
     }
 
-    /// Starts no more transfers.
+    /// Prevents further transfers from starting.
     func close() {
         isClosing = true
         timer?.cancel()
@@ -196,7 +196,7 @@ package actor TransferDesk {
 
     /// Passes an event to the scheduler, and performs its actions.
     ///
-    /// Events that result from actions are queued until all actions are performed, because the actions only apply in their order.
+    /// Events that result from actions are queued until all actions are performed, because the order of the actions matters.
     func schedule(_ event: TransferScheduler.Event) {
         events.append(event)
         guard !isScheduling else { return }
@@ -225,7 +225,7 @@ package actor TransferDesk {
     private func perform(_ actions: [TransferScheduler.Action]) {
         for action in actions {
             switch action {
-            // No transfer starts any more. The scheduler is not notified, because it would start the transfer again.
+            // No more transfers start. The scheduler is not notified, because it would start the transfer again.
             case .start where isClosing: break
             case .start(let number): decide(.start, number)
             case .stop(let number, _): decide(.stop, number)
@@ -269,7 +269,7 @@ package actor TransferDesk {
         schedule(.added(item))
     }
 
-    /// The transfers, and by negative numbers the sessions, whose save failed and is retried soon.
+    /// The transfers, and as negative numbers the sessions, whose last save failed; the save is retried soon.
     private var unsaved: Set<Int64> = []
     private var programNumbers: [String: Int64] = [:]
 
@@ -289,14 +289,14 @@ package actor TransferDesk {
 
     // MARK: Storing
 
-    /// Stores changes without waiting for the result; only for changes whose loss can be recovered from.
+    /// Stores changes without waiting for the result; only for changes that can be recovered if they are lost.
     func keep(_ changes: [TransferStore.Change]) {
         store.apply(changes) { result in
             self.enter { $0.noteStorage(result) }
         }
     }
 
-    /// Stores changes, with retries, and calls `then` once they are durable; for ends, which must not be lost.
+    /// Stores changes, with retries, and calls `then` once they are durable; for transfers' ends, which must not be lost.
     func keep(_ changes: [TransferStore.Change], then: @escaping @Sendable (isolated TransferDesk) -> Void) {
         store.apply(changes) { result in
             self.enter { desk in
@@ -322,10 +322,10 @@ package actor TransferDesk {
     func save(_ transfer: Transfer) { save(transfer.number) }
     func save(_ session: Session) { save(-session.id) }
 
-    /// Stores the state of a transfer, or by a negative number of a session.
+    /// Stores the state of a transfer or, if the number is negative, of a session.
     private func save(_ number: Int64) {
         let transfer = transfers[number].map { TransferStore.Change.setState(number, $0.record.encoded) }
-        // A state whose save failed is stored again with its latest content.
+        // After a failed save, the state is stored again with its latest content.
         guard !unsaved.contains(number), let change = transfer ?? sessionsByID[-number].map({ .saveSession($0.row) }) else {
             return
         }

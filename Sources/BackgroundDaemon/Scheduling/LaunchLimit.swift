@@ -11,14 +11,15 @@ import BackgroundProtocol
 
 /// Limits how often a program may be launched for its session.
 ///
-/// Each launch doubles the time until the next one, so that a program that crashes at each launch is not launched endlessly. The
-/// delay starts over after twice that time without a reason to launch the program, and when the user starts the program, which
-/// creates a new limit. A program that has processed everything it was launched for can soon be launched again.
+/// Each launch doubles the delay before the next launch, so that a program that crashes at each launch is not launched endlessly.
+/// The delay starts over after a period of twice its length without a reason to launch the program. The delay also starts over when
+/// the user starts the program, which creates a new limit. A program that has processed everything it was launched for can soon be
+/// launched again.
 package struct LaunchLimit: Codable, Hashable, Sendable {
     /// The delay after a first launch, in seconds.
     package static let firstDelay = 10.0
     package static let longestDelay = 86_400.0
-    /// The delay after a launch that did its job, in seconds.
+    /// The delay after a launch whose program processed everything it was launched for, in seconds.
     package static let settledDelay = 1.0
 
     /// The time of the last launch, in seconds since the reference date.
@@ -27,12 +28,12 @@ package struct LaunchLimit: Codable, Hashable, Sendable {
 
     package init() {}
 
-    /// Returns the limit that applies, of those stored with the sessions of one program.
+    /// Returns the limit that applies, from the limits stored with the sessions of one program.
     package static func latest(_ limits: some Sequence<LaunchLimit>) -> LaunchLimit {
         limits.max { ($0.last ?? -.infinity, -$0.delay) < ($1.last ?? -.infinity, -$1.delay) } ?? LaunchLimit()
     }
 
-    /// The program has processed everything it was launched for.
+    /// Shortens the delay, because the program has processed everything it was launched for.
     package mutating func settle() { delay = min(delay, Self.settledDelay) }
 
     /// Records a launch of the program, if it is allowed now.
@@ -40,7 +41,7 @@ package struct LaunchLimit: Codable, Hashable, Sendable {
     /// - Parameters:
     ///   - now: Seconds since the reference date.
     ///   - patience: Seconds after which a launched program counts as hung; this time does not count as a quiet period.
-    /// - Returns: Nil if the launch is allowed, or the seconds until then.
+    /// - Returns: Nil if the launch is allowed; otherwise the number of seconds until a launch is allowed.
     package mutating func start(_ now: Double, patience: Double) -> Double? {
         let elapsed = last.map { now - $0 } ?? .infinity
         if elapsed >= patience + delay * 2 { delay = 0 }
@@ -55,11 +56,11 @@ package struct LaunchLimit: Codable, Hashable, Sendable {
 /// A session, as far as it matters for launching its program.
 struct LaunchCandidate: Hashable, Sendable {
     var session: Int64
-    /// How the program is launched; nil if it must not be.
+    /// How the program is launched; nil if the program must not be launched.
     var way: BackgroundSettings.Launch?
-    /// The program has the session.
+    /// A process of the program has joined the session.
     var isConnected = false
-    /// The program was launched for it, and has not processed its events yet.
+    /// The program was launched for the session, and has not processed its events yet.
     var isLaunched = false
     var transfers = 0
     /// How many transfers need the program's decision, and how many have a durable end.
@@ -81,10 +82,11 @@ extension LaunchLimit {
         case start([Int64])
     }
 
-    /// Decides whether to launch a program for one of its sessions, and for which others together with it: those with the same
-    /// launch method.
+    /// Decides whether to launch a program for one of its sessions, and which other sessions with the same launch method share the
+    /// launch.
     ///
-    /// One launch at a time: the others follow when the program is done, or has taken too long.
+    /// Only one launch is in progress at a time: other launches follow when the program has processed its events, or has taken too
+    /// long.
     mutating func decide(
         _ session: Int64, among sessions: [LaunchCandidate], now: Double, patience: Double
     ) -> Verdict {

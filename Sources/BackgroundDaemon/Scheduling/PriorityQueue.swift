@@ -26,11 +26,11 @@ struct PriorityQueue<ID: Hashable & Sendable, Place: Comparable & Sendable>: Sen
     /// The first element.
     var first: (id: ID, at: Place)? { slots.first.map { ($0.id, $0.at) } }
 
-    /// Returns the first element that satisfies a condition; the cost grows with the number of elements before it.
+    /// Returns the first element that satisfies a condition; the cost grows with the number of elements that precede that element.
     func first(where isWanted: (ID) -> Bool) -> ID? {
         guard let front = slots.first else { return nil }
         if isWanted(front.id) { return front.id }
-        // The candidates: elements whose parent was checked without success.
+        // The candidates are elements whose parent was checked without success.
         var next = PriorityQueue<Int, Place>()
         var index = 0
         while true {

@@ -10,11 +10,12 @@
 /// Transfers that could run at once if slots were free.
 ///
 /// Each session has a queue per host; each program orders its queues by their first elements, and the programs are ordered by their
-/// turns. A search from the front is short: a host blocks its queues only while transfers to it run, so few are blocked at a time.
+/// turns. A search from the front is short: a host blocks its queues only while transfers to the host are running, so few queues
+/// are blocked at a time.
 struct ReadyTransfers: Sendable {
     typealias ID = TransferScheduler.ID
 
-    /// An instant; for equal ones the older transfer comes first.
+    /// An instant; if two instants are equal, the older transfer comes first.
     struct Rank: Hashable, Comparable, Sendable {
         var at: Double
         var id: ID
@@ -28,7 +29,8 @@ struct ReadyTransfers: Sendable {
         var host: String
     }
 
-    /// A program's turn: the program with the fewest running transfers is next, then the one that was served longest ago.
+    /// A program's turn: the program with the fewest running transfers is next; among equals, the program that was served longest
+    /// ago.
     struct Turn: Hashable, Comparable, Sendable {
         var running = 0
         var lastServed = 0
@@ -82,7 +84,7 @@ struct ReadyTransfers: Sendable {
         turns.remove(key.program)
     }
 
-    /// Returns the next transfer, from the queues whose limits allow one.
+    /// Returns the next transfer from the queues whose limits allow another transfer.
     func next(full: Set<String>, hasCapacity: (QueueKey) -> Bool) -> ID? {
         // Every queue may belong to a host that has reached its limit.
         if queues.count == full.reduce(0, { $0 + (hosts[$1]?.count ?? 0) }) { return nil }

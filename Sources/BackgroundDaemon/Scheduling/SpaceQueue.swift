@@ -11,23 +11,24 @@ import HTTPWire
 
 /// Manages the downloads that wait for disk space, and decides which of them continue.
 ///
-/// The disk is checked while a download waits, less and less often, and at once when the daemon removes a file.
+/// While a download waits, the disk is checked at increasing intervals, and at once when the daemon removes a file.
 struct SpaceQueue: Sendable {
     typealias ID = TransferScheduler.ID
 
     /// A download that is not over.
     struct Download: Hashable, Sendable {
-        /// It is suspended, and checks the disk again when it is resumed.
+        /// The download is suspended, and checks the disk again when it is resumed.
         var isHeld: Bool
-        /// The number of bytes of its file that exist.
+        /// The number of bytes of the download's file that exist.
         var present: Int64
-        /// It runs, or is about to; other downloads start at an unknown time, and check the disk themselves then.
+        /// The download is running or about to run; other downloads start at an unknown time, and check the disk themselves when
+        /// they start.
         var isUnderWay: Bool
     }
 
     enum Action: Hashable, Sendable {
         case check
-        /// It no longer waits for space; if space was the problem, its pause ends, too.
+        /// The download no longer waits for space; if space was the problem, the download's pause ends, too.
         case admit(ID, endsPause: Bool)
         /// The disk is checked again after this many times the shortest pause.
         case pause(Int)
@@ -64,7 +65,7 @@ struct SpaceQueue: Sendable {
         return (needed, free)
     }
 
-    /// A download found too little space.
+    /// Records that a download found too little space.
     mutating func noteShortage(_ id: ID, _ needed: Int64) -> [Action] {
         needs[id] = needed
         confirmed.remove(id)
@@ -73,14 +74,14 @@ struct SpaceQueue: Sendable {
         return beginCheck()
     }
 
-    /// The daemon removed a file from the disk.
+    /// Checks the disk again, because the daemon removed a file.
     mutating func noteRemoval() -> [Action] {
         guard hasWaiters else { return [] }
         checks = 0
         return beginCheck()
     }
 
-    /// Starts a check of the disk, unless one is in progress; that one is then repeated.
+    /// Starts a check of the disk; if a check is already in progress, repeats that check afterwards.
     mutating func beginCheck() -> [Action] {
         guard check == .none else {
             check = .outdated

@@ -7,10 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Origins that do not respond: their transfers wait together, and one of them probes whether the origin is back.
+/// Origins that do not respond: their transfers wait together, and one transfer probes whether the origin is back.
 ///
 /// The pause of an origin starts after an attempt that failed without a response, unless a response arrived since that attempt
-/// began. It ends with the first response, whatever its content.
+/// began. The pause ends with the first response, whatever its content.
 extension TransferScheduler {
     struct Origin: Sendable {
         /// The number of transfers to the origin.
@@ -27,10 +27,10 @@ extension TransferScheduler {
         var lastFailure = 0.0
         /// The transfer that makes the attempt.
         var probe: ID?
-        /// The transfers that wait for its result.
+        /// The transfers that wait for the probe's result.
         var line = PriorityQueue<ID, Rank>()
 
-        /// Whether a transfer is, or now becomes, the probe.
+        /// Returns whether a transfer is the probe; if there is no probe and the pause is over, the transfer becomes the probe.
         mutating func isProbe(_ id: ID, _ now: Double) -> Bool {
             if probe == nil, until <= now { probe = id }
             return probe == id
@@ -56,7 +56,7 @@ extension TransferScheduler {
         scheduleProbe(of: origin)
     }
 
-    /// Makes a transfer that could run wait, if its origin does not respond; returns whether it waits.
+    /// Makes a transfer that could run wait if its origin does not respond; returns whether the transfer waits.
     mutating func queueAtOrigin(_ entry: Entry, at rank: Double, _ now: Double) -> Bool {
         let (id, origin) = (entry.item.id, entry.item.origin)
         guard origins[origin]?.pause?.isProbe(id, now) == false else { return false }
@@ -71,7 +71,7 @@ extension TransferScheduler {
         scheduleProbe(of: item.origin)
     }
 
-    /// The probe ends: another transfer takes over.
+    /// Ends the probe of an origin, so that another transfer takes over.
     mutating func giveUpProbe(_ item: Item) {
         guard origins[item.origin]?.pause?.probe == item.id else { return }
         origins[item.origin]?.pause?.probe = nil
@@ -94,7 +94,7 @@ extension TransferScheduler {
         }
     }
 
-    /// An attempt ended without a response.
+    /// Records that an attempt ended without a response.
     mutating func noteNoResponse(_ entry: Entry, share: Double, _ now: Double) {
         let item = entry.item
         guard let origin = origins[item.origin], origin.lastResponse < entry.startTime else { return }

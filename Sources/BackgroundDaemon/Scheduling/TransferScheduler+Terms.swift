@@ -17,12 +17,13 @@ extension TransferScheduler {
         package var simultaneous = 16
         /// The maximum per host, for all programs together.
         package var perHost = 6
-        /// The maximum pause after the first failed attempt, in seconds; doubles after each further one.
+        /// The maximum pause after the first failed attempt, in seconds; doubles after each further failed attempt.
         package var firstPause = 2.0
         package var longestPause = 900.0
         /// The longest pause that a server may request.
         package var longestRetryAfter = 86_400.0
-        /// The bytes per second, measured over ``floorWindow``, below which a transfer gives its slot to a waiting one.
+        /// The rate in bytes per second, measured over ``floorWindow``, below which a transfer gives its slot to a waiting
+        /// transfer.
         package var floor = 100.0
         package var floorWindow = 60.0
         /// The seconds over which transfers that waited for the network are started when the network is back.
@@ -37,7 +38,7 @@ extension TransferScheduler {
     package struct Conditions: Sendable, Hashable {
         /// There is a route to other networks.
         ///
-        /// Without one, nearby hosts may still be reachable; an attempt shows that.
+        /// Without such a route, nearby hosts may still be reachable; only an attempt can tell.
         package var isConnected = true
         package var isMetered = false
         package var hasExternalPower = true
@@ -63,7 +64,7 @@ extension TransferScheduler {
         package var host: String
         /// The host and its port.
         package var origin: String
-        /// The session's maximum of transfers to this host.
+        /// The session's limit on transfers to this host.
         package var hostLimit: Int
         /// From 0 to 1.
         package var priority: Float
@@ -98,7 +99,7 @@ extension TransferScheduler {
 
     package enum StopReason: Hashable, Sendable { case held, conditions, yields, tooSlow, network }
 
-    /// Why a transfer does not run.
+    /// Why a transfer is not running.
     package enum WaitReason: Hashable, Sendable {
         case turn, host
         case earliestBegin(Double)
@@ -115,7 +116,7 @@ extension TransferScheduler {
         case held(ID)
         case released(ID)
         case priorityChanged(ID, Float)
-        /// The server responded, whatever the content.
+        /// The server responded, whatever the content of the response.
         case answered(ID)
         /// Whether the whole content of a request was sent.
         ///
@@ -142,7 +143,7 @@ extension TransferScheduler {
 
     package enum Action: Hashable, Sendable {
         case start(ID)
-        /// Answered by `stopped`, `failed` or `removed`; the slot is occupied until then.
+        /// The reply is `stopped`, `failed` or `removed`; the slot is occupied until then.
         case stop(ID, StopReason)
         /// The transfer's time limit has passed.
         case expire(ID)

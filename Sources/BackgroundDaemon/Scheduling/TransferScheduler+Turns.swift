@@ -11,7 +11,7 @@
 extension TransferScheduler {
     /// Processes the transfers whose time has come.
     mutating func processDue(_ now: Double, _ actions: inout [Action]) {
-        // First, because transfers that wait for an origin have waited longer than its last probe.
+        // Due probes start first, because transfers that wait for an origin have waited longer than its last probe.
         startDueProbes(now)
         while let (id, rank) = instants.first, rank.at <= now { reconsider(id, now) }
         while let (id, rank) = deadlines.first, rank.at <= now {
@@ -25,7 +25,7 @@ extension TransferScheduler {
         startDueProbes(now)
     }
 
-    /// Assigns and withdraws slots until nothing is left to do now.
+    /// Assigns and withdraws slots until no more changes are due now.
     mutating func settle(_ now: Double, _ actions: inout [Action]) {
         guard needsReassignment || sampleDue <= now else { return }
         fill(now, &actions)
@@ -41,7 +41,7 @@ extension TransferScheduler {
     /// Assigns free slots to the next transfers.
     private mutating func fill(_ now: Double, _ actions: inout [Action]) {
         while hasFreeSlot, let id = next(of: ordinary) { start(id, now, &actions) }
-        // A discretionary transfer gives way to one that is not: one at a time, because one slot may be enough.
+        // A discretionary transfer gives way to an ordinary transfer: one at a time, because one slot may be enough.
         if runningDiscretionary > 0, stoppingCount == 0, !ordinary.isEmpty {
             let isAnyReady = !hasFreeSlot && next(of: ordinary) != nil
             let leaving = running.filter { id in
@@ -71,7 +71,7 @@ extension TransferScheduler {
         actions.append(.start(id))
     }
 
-    /// The content of a transfer was sent, or has to be sent again.
+    /// Records whether the whole content of a transfer has been sent.
     mutating func noteSent(_ id: ID, _ hasSentAll: Bool, _ actions: inout [Action]) {
         guard let entry = entries[id], entry.place == .running, entry.awaitsResponse != hasSentAll else { return }
         entries[id]?.awaitsResponse = hasSentAll
@@ -85,7 +85,7 @@ extension TransferScheduler {
         return ready.next(full: fullHosts) { hasCapacity($0, in: ready) }
     }
 
-    /// Whether the first transfer of a queue could run as far as its host is concerned, or could if `gone` did not run.
+    /// Whether the host's limits allow the first transfer of a queue to run, now or if `gone` were not running.
     private func hasCapacity(_ line: QueueKey, in ready: ReadyTransfers, without gone: Entry? = nil) -> Bool {
         guard let id = ready.front(of: line), let hostLimit = entries[id]?.item.hostLimit else { return false }
         let atHost = hostCounts[line.host, default: 0] - (gone?.item.host == line.host ? 1 : 0)
@@ -93,7 +93,7 @@ extension TransferScheduler {
         return atHost < limits.perHost && inSession < max(1, hostLimit)
     }
 
-    /// Whether a waiting transfer to the same host could run if this one did not.
+    /// Whether a waiting transfer to the same host could run if this transfer were not running.
     private func makesRoom(_ entry: Entry, for ready: ReadyTransfers) -> Bool {
         ready.hasQueue(at: entry.item.host) { hasCapacity($0, in: ready, without: entry) }
     }
@@ -104,14 +104,14 @@ extension TransferScheduler {
         !conditions.isConnected && !entry.item.isLocal && offline.contains(entry.line)
     }
 
-    /// One transfer tests the network for its queue: if it finds no route, the whole queue waits for a network change, and occupies
-    /// no slot.
+    /// Handles a transfer that found no route, and so tested the network for its queue: the whole queue waits for a network change,
+    /// and occupies no slot.
     mutating func lacksNetwork(_ id: ID, _ now: Double, _ actions: inout [Action]) {
         guard let entry = entries[id], entry.place == .running else { return }
         entries[id]?.lacksNetwork = true
         guard !conditions.isConnected, !entry.item.isLocal else { return }
         stop(id, .network, &actions)
-        // The network has changed since the attempt began: it is retried.
+        // If the network has changed since the attempt began, the transfer is retried.
         guard entry.startTime >= networkChange else { return }
         offline.insert(entry.line)
         for other in (members[entry.line] ?? []).sorted() { reconsider(other, now) }
@@ -127,10 +127,11 @@ extension TransferScheduler {
 
     // MARK: Speed
 
-    /// Withdraws the slot of the slowest transfer if another one waits for it: one at a time, because one slot may be enough.
+    /// Withdraws the slot of the slowest transfer if another transfer waits for the slot: one at a time, because one slot may be
+    /// enough.
     ///
     /// Speed is measured only while transfers wait, and not while a rate limit slows all of them. A discretionary transfer does not
-    /// get the slot of one that is not, because it would lose it again.
+    /// get the slot of an ordinary transfer, because the discretionary transfer would lose the slot again.
     private mutating func judgeSpeed(_ now: Double, _ actions: inout [Action]) {
         sampleDue = .infinity
         guard !conditions.isSlow else {
@@ -159,7 +160,7 @@ extension TransferScheduler {
             let speed = (Double(entry.bytes) - Double(entry.sampleBytes)) / (now - begin)
             if speed < limits.floor, (speed, id) < slowest ?? (.infinity, 0) { slowest = (speed, id) }
         }
-        // While a transfer is stopping, the others are not judged yet.
+        // While a transfer is stopping, the other transfers are not judged.
         guard stoppingCount == 0, !overdue.isEmpty else { return }
         if let slowest { return stop(slowest.id, .tooSlow, &actions) }
         for id in overdue { beginSample(of: id, now) }
@@ -186,13 +187,13 @@ extension TransferScheduler {
 
     // MARK: For display
 
-    /// Until when a transfer waits after a failed attempt, and the number of consecutive failures; nil if there was none.
+    /// Until when a transfer waits after a failed attempt, and the number of consecutive failures; nil if no attempt failed.
     package func pause(of id: ID) -> (until: Double, attempts: Int)? {
         guard let item = entries[id]?.item, let until = item.notBefore else { return nil }
         return (until, item.attempts)
     }
 
-    /// Why a transfer does not run; nil if it runs or is unknown.
+    /// Why a transfer is not running; nil if the transfer is running or unknown.
     package func waitReason(of id: ID) -> WaitReason? {
         guard let entry = entries[id] else { return nil }
         let item = entry.item

@@ -9,16 +9,16 @@
 
 /// Decides which background transfer runs when.
 ///
-/// There are few slots, and programs have equal shares of them: the program with the fewest running transfers is next, then the one
-/// that was served longest ago. Within a program the highest priority comes first, then the oldest transfer; waiting compensates
-/// for a low priority over time. Discretionary transfers run on unmetered networks and external power, in at most half of the
-/// slots, and give way to others.
+/// There are few slots, and programs have equal shares of them: the program with the fewest running transfers is next; among
+/// equals, the program that was served longest ago. Within a program the highest priority comes first, then the oldest transfer;
+/// waiting compensates for a low priority over time. Discretionary transfers run on unmetered networks and external power, in at
+/// most half of the slots, and give way to others.
 ///
-/// Transfers that could run at once are queued per session and host, so that a queue whose host is busy costs one check; those that
-/// wait for a time are in one ordered queue. The cost of other events does not grow with the number of waiting transfers.
+/// Transfers that could run at once are queued per session and host, so that a queue whose host is busy costs one check; transfers
+/// that wait for a time are in one ordered queue. The cost of other events does not grow with the number of waiting transfers.
 package struct TransferScheduler: Sendable {
     enum Queue: Hashable, Sendable {
-        /// In a queue, ready to run.
+        /// The transfer is queued, ready to run.
         case ready
         /// Waits for an instant.
         case timed
@@ -78,7 +78,7 @@ package struct TransferScheduler: Sendable {
     var origins: [String: Origin] = [:]
     var originInstants = PriorityQueue<String, Double>()
     var running: Set<ID> = []
-    /// The number of running transfers that are discretionary, and of those that are stopping.
+    /// The number of running discretionary transfers, and the number of stopping transfers.
     var runningDiscretionary = 0
     var stoppingCount = 0
     var hostCounts: [String: Int] = [:]
@@ -146,7 +146,7 @@ package struct TransferScheduler: Sendable {
     private mutating func add(_ item: Item, _ now: Double) {
         guard entries[item.id] == nil else { return }
         var item = item
-        // A pause from before the clock was set, or from an earlier daemon, is limited to the longest one that is possible now.
+        // A pause from before the clock was set, or from an earlier daemon, is limited to the longest pause that is possible now.
         item.notBefore = item.notBefore.map { min($0, now + limits.longestRetryAfter) }
         item.priority = Self.cleaned(item.priority)
         if item.deadline.isNaN { item.deadline = .infinity }
@@ -259,7 +259,7 @@ package struct TransferScheduler: Sendable {
         if before.isConnected, !next.isConnected {
             for id in running.sorted() where entries[id]?.lacksNetwork == true { lacksNetwork(id, now, &actions) }
         }
-        // Ready and timed transfers may have to be parked, and parked ones released.
+        // Ready and timed transfers may have to be parked, and parked transfers released.
         var random = random
         for id in entries.keys.sorted() {
             guard let entry = entries[id], !running.contains(id) else { continue }
@@ -275,7 +275,7 @@ package struct TransferScheduler: Sendable {
         }
     }
 
-    /// Resumes a transfer whose disk space is available; a pause was only an estimate of when that would be.
+    /// Resumes a transfer whose disk space is available; its pause was only an estimate of when there would be enough space.
     private mutating func foundSpace(_ id: ID, _ endsPause: Bool, _ now: Double) {
         guard let entry = entries[id], entry.lacksSpace else { return }
         entries[id]?.lacksSpace = false
@@ -310,7 +310,7 @@ package struct TransferScheduler: Sendable {
 
     // MARK: Waiting
 
-    /// Puts a transfer that does not run into the right queue.
+    /// Puts a transfer that is not running into the right queue.
     mutating func reconsider(_ id: ID, _ now: Double) {
         guard let entry = entries[id], !running.contains(id) else { return }
         park(id)

@@ -15,12 +15,12 @@ import Glibc
 import Musl
 #endif
 
-/// A text that a thread waits for; the first one counts.
+/// A text that a thread waits for; the first text that is set counts.
 ///
-/// A thread waits instead of a task: once Swift's task threads are in use, they wake once a second, and an idle daemon should not
-/// wake at all.
+/// A thread waits instead of a task: once Swift's task threads are in use, they wake once a second, and an idle daemon should never
+/// wake.
 ///
-/// Sendable because its text is only accessed inside `monitor.locked`.
+/// Sendable because the text is only accessed inside `monitor.locked`.
 final class BlockingPromise: @unchecked Sendable {
     private let monitor = Monitor()
     private var text: String?

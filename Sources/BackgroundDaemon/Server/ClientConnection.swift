@@ -21,9 +21,9 @@ import Musl
 
 /// A program at the other end of the socket.
 ///
-/// Its messages are processed on the desk's loop, which all connections share: a connection that sends much takes turns with the
-/// others, and one that does not read is closed. Nothing is lost by that, because everything is sent again when the program
-/// reconnects.
+/// A program's messages are processed on the desk's loop, which all connections share: a connection that sends much takes turns
+/// with the others, and a connection that does not read is closed. Closing loses nothing, because everything is sent again when the
+/// program reconnects.
 ///
 /// Sendable because all mutable state is confined to the desk's event loop, except for the version, which is atomic; `send` and
 /// `close` switch to that loop.
@@ -43,7 +43,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private let desk: TransferDesk
     private let channel: any Channel
     private let mayManage: Bool
-    /// The protocol version that both sides speak: the program's, if that is older.
+    /// The protocol version that both sides speak: the program's version, if that is older than the daemon's.
     private let version = Atomic(1)
     private var reader = FrameReader(limit: helloLimit)
     private var isUsed = false
@@ -58,9 +58,9 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private var onWritten: [@Sendable () -> Void] = []
     private var isOver = false
     private var isRefused = false
-    /// The session that it has joined.
+    /// The session that the connection has joined.
     var session: Session?
-    /// Its process is about to be killed: its messages are ignored.
+    /// The connection's process is about to be killed, so its messages are ignored.
     var isDoomed = false
 
     init(_ channel: any Channel, peer: cls_peer, program: String, mayManage: Bool, desk: TransferDesk) {
@@ -71,7 +71,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         process = peer.process
     }
 
-    /// The process has ended, although its connection may still be open; another process may have its ID.
+    /// Whether the process has ended, although its connection may still be open; another process may have the same ID.
     var isPeerGone: Bool { SocketServer.program(of: process) != program }
 
     // MARK: Receiving
@@ -89,7 +89,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
             let bytes = unwrapInboundIn(data)
             var rest = bytes.readableBytesView[...]
             while role == nil, !isOver, !isRefused, !rest.isEmpty {
-                // One byte at a time: the bytes after hello belong to the next reader, which has another limit.
+                // Reads one byte at a time: the bytes after hello belong to the next reader, which has another limit.
                 reader.append(rest.prefix(1))
                 rest = rest.dropFirst()
                 guard let payload = try reader.next() else { continue }
@@ -169,7 +169,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         channel.eventLoop.execute { self.enqueue(payload) }
     }
 
-    /// Confirms a task, together with others that are accepted in this turn of the loop.
+    /// Confirms a task, together with the other tasks that are accepted in this turn of the loop.
     func accept(_ task: TaskID) {
         accepted.append(task)
         guard accepted.count == 1 else { return }

@@ -22,7 +22,7 @@ import Musl
 
 /// Listens for the programs of this user only.
 struct SocketServer: Sendable {
-    /// The engine leaves a quarter of the descriptors: half of that is for connections, the other half for the database and
+    /// The engine leaves a quarter of the descriptors: half of this quarter is for connections, the other half for the database and
     /// short-lived descriptors.
     private static let connectionLimit = min(1024, max(16, DescriptorLimit.divisible() / 8))
     /// The limit per program.
@@ -36,7 +36,7 @@ struct SocketServer: Sendable {
         try bootstrap.withBoundSocket(descriptor).wait()
     }
 
-    /// Listens at the daemon's path; the socket appears there only when it is listening.
+    /// Listens at the daemon's path, where the socket appears only once it is listening.
     func listen(at place: DaemonPlace) throws -> any Channel {
         let temporary = "\(place.socket).\(getpid())"
         unlink(temporary)
@@ -74,7 +74,7 @@ struct SocketServer: Sendable {
                 let count = desk.clients.connections.values.reduce(0) { $0 + ($1.program == program ? 1 : 0) }
                 return (desk.clients.connections.count >= connectionLimit || count >= programLimit, desk.isClosing)
             }
-            // Programs should connect to the next daemon.
+            // While the daemon is closing, programs should connect to the next daemon.
             if isClosing { return channel.close() }
             guard !isFull else {
                 desk.journal.log(.warning, "there are too many connections of \(program)")
@@ -90,7 +90,7 @@ struct SocketServer: Sendable {
         }
     }
 
-    /// The executable of a process; if it was replaced meanwhile, its former path.
+    /// The executable of a process; if the executable was replaced meanwhile, its former path.
     static func program(of process: Int32) -> String? {
         guard let path = target(of: "/proc/\(process)/exe"), !path.isEmpty else { return nil }
         let mark = " (deleted)"
@@ -102,7 +102,8 @@ struct SocketServer: Sendable {
         managerFolders.contains { program == $0 + "/urlsession" || program == $0 + "/urlsessiond" }
     }
 
-    /// The folder of the daemon, PREFIX/bin if it is in PREFIX/libexec, and the folders where administrators install programs.
+    /// The folders that may contain the user's tool: the daemon's folder, `PREFIX/bin` for a daemon in `PREFIX/libexec`, and the
+    /// folders where administrators install programs.
     ///
     /// A daemon that was installed with another program belongs to the user nevertheless.
     private static let managerFolders: [String] = {

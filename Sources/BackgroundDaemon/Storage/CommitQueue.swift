@@ -17,7 +17,7 @@ import Musl
 
 /// Calls that wait for the disk, and the thread that commits them together.
 ///
-/// While one group is being committed the next one is collected, so that many callers share one wait.
+/// While one group of calls is being committed, the next group is collected, so that many callers share one wait.
 // Sendable because the lock of `monitor` guards the state.
 final class CommitQueue: @unchecked Sendable {
     /// The changes that one caller makes together.
@@ -77,7 +77,7 @@ final class CommitQueue: @unchecked Sendable {
         }
     }
 
-    /// Commits the queued calls and accepts no more; returns once the thread has ended, unless called on that thread.
+    /// Commits the queued calls, and accepts no more; returns once the thread has ended, unless called on that thread.
     func close(andWait mustWait: Bool) {
         monitor.locked {
             state.isClosing = true

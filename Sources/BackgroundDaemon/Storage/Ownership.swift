@@ -18,7 +18,7 @@ import Musl
 
 /// Checks whether a file can be trusted.
 enum Ownership {
-    /// Requires a regular file of the user that others cannot write to; also makes it unreadable for others.
+    /// Requires a regular file that belongs to the user and that others cannot write to; also makes the file unreadable for others.
     static func require(of file: borrowing Descriptor, _ name: String) throws(StoreFailure) {
         var facts = cls_file_facts()
         let result = cls_file_facts(file.number, &facts)

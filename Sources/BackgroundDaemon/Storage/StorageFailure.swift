@@ -27,11 +27,11 @@ package enum StorageFailure: Error, Hashable, Sendable {
     case diskFull(String)
     /// The stored data are damaged.
     case damaged(String)
-    /// A newer version has written the data: they are left alone.
+    /// A newer version has written the data, which are left alone.
     case newer(String)
     /// There is no row with that ID.
     case missing(String)
-    /// The folder or a file in it does not belong only to this user: it is left alone.
+    /// The folder or a file in it does not belong only to this user, and is left alone.
     case refused(String)
     case closed
     case failed(String)

@@ -16,9 +16,9 @@ import Glibc
 import Musl
 #endif
 
-/// The key of a ``StorageSeal`` in a file of its own: 32 random bytes.
+/// The key of a ``StorageSeal``, 32 random bytes in a separate file.
 ///
-/// It is created once. An existing file is never replaced, whatever it contains, because its key might still be needed.
+/// The key is created once. An existing file is never replaced, whatever it contains, because its key might still be needed.
 enum StorageKey {
     static let name = "transfers.key"
 
@@ -31,7 +31,7 @@ enum StorageKey {
         do throws(StoreFailure) {
             if let key = try read(in: folder) { return key }
             try make(in: folder)
-            // It may be another process's key.
+            // The key may have been created by another process.
             if let key = try read(in: folder) { return key }
             throw .refused("its key was removed as soon as it was created")
         } catch {
@@ -54,7 +54,7 @@ enum StorageKey {
         }
     }
 
-    /// Writes a key to a temporary file and links it to its name, which fails if there is a key by now.
+    /// Writes a key to a temporary file, and links that file to the key's name, which fails if there is already a key.
     private static func make(in folder: borrowing StoreDirectory) throws(StoreFailure) {
         let mark = name + AtomicFile.temporaryMark
         for left in folder.names(prefix: mark) { unlinkat(folder.number, left, 0) }

@@ -10,12 +10,12 @@
 import Crypto
 import FoundationEssentials
 
-/// Encrypts what the store keeps of a program's requests: ChaCha20-Poly1305, with a random nonce for every write.
+/// Encrypts the parts of a program's requests that the store keeps: ChaCha20-Poly1305, with a random nonce for every write.
 ///
-/// Each text is bound to one row and one column: it cannot be decrypted in another place.
+/// Each text is bound to one row and one column: the text cannot be decrypted in another place.
 struct StorageSeal: Sendable {
     static let keySize = 32
-    /// The largest text, far below the limit of SQLite.
+    /// The largest text in bytes, far below the limit of SQLite.
     static let limit = 512 << 20
 
     private let key: SymmetricKey
@@ -45,7 +45,7 @@ struct StorageSeal: Sendable {
         }
     }
 
-    /// The HMAC-SHA-256 of a credential, for resume data, under a key derived from the store's.
+    /// The HMAC-SHA-256 of a credential, for resume data, under a key derived from the store's key.
     func resumeSeal(of credential: String) -> String {
         let own = HKDF<SHA256>.deriveKey(
             inputKeyMaterial: key, info: Data("URLLoading resume data 1".utf8), outputByteCount: Self.keySize)

@@ -14,8 +14,8 @@ import GRDB
 #endif
 
 extension TransferFile {
-    /// Commits all calls in one transaction; if that fails, commits each in its own, so that one failing call does not affect the
-    /// others.
+    /// Commits all calls in one transaction; if that fails, commits each call in a separate transaction, so that one failing call
+    /// does not affect the others.
     func commit(_ calls: [CommitQueue.Call]) -> [Result<Void, StorageFailure>] {
         if let results = commitTogether(calls) { return results }
         var hasCheckpointed = false
@@ -121,7 +121,7 @@ extension TransferFile {
 
     /// Returns some of the unused space to the system, if there is a lot of it.
     ///
-    /// - Returns: Whether there is more of it.
+    /// - Returns: Whether more unused space can be returned.
     func tidy() -> Bool {
         let piece = 512
         let left = try? pool.writeWithoutTransaction { database in
@@ -136,7 +136,7 @@ extension TransferFile {
 }
 
 extension StorageFailure {
-    /// A failure that concerns only this call, not the others that are committed with it.
+    /// Whether the failure concerns only this call, not the other calls that are committed with it.
     fileprivate var concernsOneCall: Bool {
         switch self {
         case .missing, .failed: true

@@ -46,7 +46,7 @@ extension TransferFile {
         return contents
     }
 
-    /// Throws if nothing can be decrypted: then the data are not damaged, but the key is wrong, and the right one may be restored.
+    /// Throws if no row can be decrypted: then the data are not damaged, but the key is wrong, and the right key may be restored.
     private func requireOwnKey(_ transfers: [TransferStore.TransferRow], _ database: Database) throws {
         let sample = transfers.prefix(16)
         guard !sample.isEmpty else { return }

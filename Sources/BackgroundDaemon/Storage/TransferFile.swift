@@ -22,11 +22,11 @@ import Glibc
 import Musl
 #endif
 
-/// The database of a ``TransferStore``: how it is opened, and its files.
+/// The database of a ``TransferStore``, with its files.
 struct TransferFile: Sendable {
     static let name = "transfers.sqlite"
     static let damagedName = name + ".damaged"
-    /// Exists if damage was found while the database was open.
+    /// A file that exists if damage was found while the database was open.
     static let suspectName = name + ".suspect"
     /// Up to this size, a database that was not closed is checked completely before it is used.
     private static let fullCheckLimit = 32 << 20
@@ -36,10 +36,10 @@ struct TransferFile: Sendable {
     private let directory: String
     var keyPath: String { directory + "/" + StorageKey.name }
 
-    /// Opens the database; creates a new one if there is none, or if it is damaged, in which case the damaged one is set aside.
+    /// Opens the database; creates a new database if there is none, or if the existing one is damaged and has been set aside.
     ///
     /// - Parameter directory: The folder of the files.
-    /// - Returns: The database, and a message if a damaged one was set aside.
+    /// - Returns: The database, and a message if a damaged database was set aside.
     /// - Throws: An error if the folder or the files cannot be used.
     static func open(_ directory: String) throws(StorageFailure) -> (TransferFile, trouble: String?) {
         do {
@@ -77,7 +77,7 @@ struct TransferFile: Sendable {
         }
     }
 
-    /// Makes the next process that opens the database check it completely, if damage was found.
+    /// If damage was found, makes the next process that opens the database check it completely.
     func note(_ failure: StorageFailure, of error: any Error) {
         guard case .damaged = failure, error is DatabaseError, let folder = try? StoreDirectory(directory, creating: false) else {
             return
@@ -102,7 +102,7 @@ extension TransferFile {
                         task INTEGER NOT NULL, state BLOB);
                     CREATE INDEX transfers_session ON transfers (session);
                     """)
-            // Each part has a table of its own, so that a change of the state does not rewrite them.
+            // Each part has a separate table, so that a change of the state does not rewrite the parts.
             for part in TransferStore.Part.allCases {
                 try database.execute(
                     sql: """
@@ -111,14 +111,14 @@ extension TransferFile {
                         """)
             }
         }
-        // From here on rows are written in the format of protocol version 2, and read in both formats; versions that know only the
-        // first leave the database alone. Nothing is converted now, because programs wait and the disk may be full.
+        // From here on, rows are written in the format of protocol version 2, and read in both formats; versions that know only the
+        // first format leave the database alone. Nothing is converted now, because programs wait and the disk may be full.
         migrator.registerMigration("2", foreignKeyChecks: .immediate) { _ in }
         return migrator
     }
 
-    /// The connections that checked a database, retained for the lifetime of the process: if one were released, Dispatch would
-    /// dispose of its queue on a thread of its own, which from then on wakes once a second.
+    /// The connections that checked a database, retained for the lifetime of the process: if a connection were released, Dispatch
+    /// would dispose of its queue on a separate thread, which from then on would wake once a second.
     private static let checkingQueues = Mutex<[DatabaseQueue]>([])
 
     private static func open(in folder: borrowing StoreDirectory, _ directory: String) throws(StorageFailure) -> DatabasePool {
@@ -141,8 +141,8 @@ extension TransferFile {
         }
     }
 
-    /// Throws if the database is damaged, or a newer version has written it; opens it read-only, so that it is not modified before
-    /// that is known.
+    /// Throws if the database is damaged, or a newer version has written it; opens the database read-only, so that it is not
+    /// modified before the check has passed.
     private static func verify(at path: String, thoroughly: Bool) throws {
         var configuration = configuration
         configuration.readonly = true
@@ -179,7 +179,7 @@ extension TransferFile {
         return configuration
     }
 
-    /// Throws if a newer version has written the database, or its tables are not the expected ones: a damaged name looks like
+    /// Throws if a newer version has written the database, or its tables are not the expected ones: damage may turn a name into
     /// another name.
     private static func checkVersion(_ database: Database) throws {
         let tables = ["sessions": "program, identifier, settings, state", "transfers": "session, task, state"]
@@ -209,7 +209,7 @@ extension TransferFile {
     }
 
     /// Creates the file accessible only to this user, before SQLite creates it with the mode of the process's umask; SQLite's other
-    /// files get the mode of this one.
+    /// files get the mode of this file.
     private static func prepare(in folder: borrowing StoreDirectory) throws(StoreFailure) {
         try own(name, in: folder, O_CREAT)
         for name in [name + "-wal", name + "-shm"] {
@@ -228,11 +228,11 @@ extension TransferFile {
         try Ownership.require(of: file, name)
     }
 
-    /// Renames the damaged database, replacing an earlier one.
+    /// Renames the damaged database, replacing any database that was set aside earlier.
     private static func setAside(in folder: borrowing StoreDirectory) throws {
         for end in ["-shm", "-wal", ""] {
             unlinkat(folder.number, damagedName + end, 0)
-            // The database is last: until it is renamed, the damage is found again.
+            // The database is renamed last: until then, the damage is found again.
             if renameat(folder.number, name + end, folder.number, damagedName + end) != 0, errno != ENOENT {
                 throw StoreFailure.system(errno, while: "setting a damaged database aside")
             }

@@ -14,10 +14,10 @@ import LoadingStores
 import GRDB
 #endif
 
-/// Stores what the daemon must not lose, in SQLite.
+/// Stores the data that the daemon must not lose, in SQLite.
 ///
 /// The content of requests is encrypted with a key in a separate file: the database without the key, in a backup for example, does
-/// not reveal it. What the daemon needs to decide what to do is in clear text.
+/// not reveal that content. The data that the daemon needs for its decisions are in clear text.
 package final class TransferStore: Sendable {
     /// A program's session.
     package struct SessionRow: Sendable, Hashable {
@@ -61,22 +61,22 @@ package final class TransferStore: Sendable {
     package enum Change: Sendable {
         /// Creates or updates the session with that ID.
         case saveSession(SessionRow)
-        /// Also removes its transfers; no effect if there is no such session.
+        /// Removes the session and its transfers; has no effect if there is no such session.
         case removeSession(Int64)
-        /// Fails if there is already a transfer with that ID, or no such session.
+        /// Fails if there is already a transfer with that ID, or if there is no such session.
         case addTransfer(TransferRow, order: [UInt8])
         /// Fails if there is no such transfer.
         case setState(Int64, [UInt8])
         /// Fails if there is no such transfer, unless the part is to be removed.
         case setPart(Int64, Part, [UInt8]?)
-        /// No effect if there is no such transfer.
+        /// Has no effect if there is no such transfer.
         case removeTransfer(Int64)
     }
 
     /// All rows, by ID.
     package struct Contents: Sendable {
         package var sessions: [SessionRow] = []
-        /// A transfer whose state cannot be read has an empty one.
+        /// A transfer whose state cannot be read has an empty state.
         package var transfers: [TransferRow] = []
         /// The IDs of rows that exist but cannot be read.
         package var damagedSessions: [Int64] = []
@@ -85,7 +85,7 @@ package final class TransferStore: Sendable {
         package var namedSessions: [SessionRow] = []
     }
 
-    /// A message for the user who runs the daemon: that a damaged database was set aside.
+    /// A message for the user who runs the daemon, if a damaged database was set aside.
     package let trouble: String?
 
     private let file: TransferFile
@@ -93,7 +93,7 @@ package final class TransferStore: Sendable {
 
     /// Opens the store in a folder, which is created if it does not exist.
     ///
-    /// Only one process may have it open.
+    /// Only one process at a time may have the store open.
     ///
     /// - Parameter directory: An absolute path.
     /// - Returns: The store.
@@ -111,7 +111,7 @@ package final class TransferStore: Sendable {
 
     deinit { queue.close(andWait: false) }
 
-    /// Seals a credential for resume data, under a key derived from the store's.
+    /// Seals a credential for resume data, under a key derived from the store's key.
     var resumeSeal: @Sendable (String) -> String {
         let seal = file.seal
         return { seal.resumeSeal(of: $0) }
@@ -119,7 +119,7 @@ package final class TransferStore: Sendable {
 
     /// Returns all sessions and transfers, without the transfers' parts.
     ///
-    /// If it throws that the database is damaged, the next ``open(directory:)`` sets the database aside.
+    /// If this method throws that the database is damaged, the next ``open(directory:)`` sets the database aside.
     package func load() throws(StorageFailure) -> Contents {
         try file.reading { [file] database in try file.contents(database) }
     }
@@ -129,7 +129,7 @@ package final class TransferStore: Sendable {
         try file.reading { [file] database in try file.part(part, of: transfer, database) }
     }
 
-    /// Returns the orders of many transfers by ID; those that cannot be decrypted are `damaged`.
+    /// Returns the orders of many transfers by ID, and as `damaged` the IDs of the orders that cannot be decrypted.
     package func orders(
         of transfers: [Int64]
     ) throws(StorageFailure) -> (orders: [Int64: [UInt8]], damaged: [Int64]) {
@@ -150,8 +150,8 @@ package final class TransferStore: Sendable {
 
     /// Makes the changes durable: all changes of one call or none of them, and in the order of the calls.
     ///
-    /// Does not wait. `done` is called when they are durable, on a thread that it must not block; or when that failed; or at once
-    /// with ``StorageFailure/busy``, if too many changes wait already.
+    /// Does not wait. `done` is called on a thread that it must not block, when the changes are durable or could not be stored; if
+    /// too many changes are already waiting, it is called at once with ``StorageFailure/busy``.
     package func apply(_ changes: [Change], done: @escaping @Sendable (Result<Void, StorageFailure>) -> Void) {
         let call = CommitQueue.Call(changes: changes, done: done, weight: changes.reduce(0) { $0 + $1.weight })
         if let failure = queue.add(call) { done(.failure(failure)) }

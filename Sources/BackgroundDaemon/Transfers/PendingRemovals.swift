@@ -9,9 +9,9 @@
 
 import LoadingModel
 
-/// The transfers of a session whose programs know their ends; their rows stay until the removal of their files is synced.
+/// The transfers of a session whose program knows their ends; their rows stay until the removal of their files is synced.
 ///
-/// After a power failure a removed file may be back: its row must then exist, too, and its end is reported again.
+/// After a power failure, a removed file may be back: its row must then exist, too, and the transfer's end is reported again.
 struct PendingRemovals: Sendable {
     struct Entry: Hashable, Sendable {
         var number: Int64
@@ -20,7 +20,8 @@ struct PendingRemovals: Sendable {
         var file: String?
     }
 
-    /// The maximum number of attempts to sync the folder: programs wait for it, so a disk that keeps failing must not block them.
+    /// The maximum number of attempts to sync the folder: programs wait for the sync, so a disk that keeps failing must not block
+    /// them.
     private static let limit = 3
     private var waiting: [Entry] = []
     private var current: [Entry] = []
@@ -36,7 +37,7 @@ struct PendingRemovals: Sendable {
         tasks.insert(one.task)
     }
 
-    /// The next batch; nil while a batch is in progress, or if there is none.
+    /// Returns the next batch; nil while a batch is in progress, or if no transfer waits.
     mutating func next() -> [Entry]? {
         guard current.isEmpty, !waiting.isEmpty else { return nil }
         (current, waiting) = (waiting, [])
@@ -49,10 +50,10 @@ struct PendingRemovals: Sendable {
         return isOnDisk || failures >= Self.limit
     }
 
-    /// Processes the current batch again, together with later departures.
+    /// Processes the current batch again, together with entries that were added later.
     mutating func retry() { (waiting, current) = (current + waiting, []) }
 
-    /// The rows of the batch were removed.
+    /// Ends the batch, whose rows were removed.
     mutating func removed() {
         for one in current { tasks.remove(one.task) }
         current = []

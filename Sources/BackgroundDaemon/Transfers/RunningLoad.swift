@@ -15,7 +15,7 @@ import SystemThreads
 /// Receives the events of one attempt on its engine's loop, and passes them to the desk.
 ///
 /// Progress is merged: the desk is notified at most ten times a second, however fast the transfer is. If all transfers share a rate
-/// limit, the load is suspended until the rate covers the bytes that it moved.
+/// limit, the load is suspended until the rate covers the bytes that the load has moved.
 final class RunningLoad: LoadClient {
     private struct State {
         var counts = TransferCounts()
@@ -27,7 +27,7 @@ final class RunningLoad: LoadClient {
         var pausedUntil: Double?
     }
 
-    /// The shortest pause in seconds; a shorter one is added to the next.
+    /// The shortest pause in seconds; a shorter pause is added to the next pause.
     private static let shortestPause = 0.005
     /// The length in seconds above which a pause is reported to the user's tool.
     private static let reportedPause = 2.0
@@ -104,7 +104,7 @@ final class RunningLoad: LoadClient {
 
     // MARK: Rate limit
 
-    /// Starts the attempt, and pauses it if the rate limit requires that.
+    /// Starts the attempt, and pauses it if the rate limit requires a pause.
     func begin(_ order: TaskOrder, with service: any LoadingService) {
         state.withLock { $0.service = service }
         let mustWake = service.submit(order, client: self)
@@ -157,7 +157,7 @@ final class RunningLoad: LoadClient {
 
     /// Changes the state, and sends the command if the change requires it.
     ///
-    /// - Returns: Whether the change required it.
+    /// - Returns: Whether the change required the command.
     private func command(_ command: TaskCommand, if change: (inout State) -> Bool) -> Bool {
         var woken: (any LoadingService)?
         let isRequired = state.withLock { state in

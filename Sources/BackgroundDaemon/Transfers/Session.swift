@@ -22,7 +22,7 @@ final class Session {
     /// The path of the program's executable.
     let program: String
     let identifier: String
-    /// The folder of its files in the spool.
+    /// The folder of the session's files in the spool.
     let folder: String
     var record: SessionRecord
     var settings: BackgroundSettings
@@ -31,7 +31,7 @@ final class Session {
     var isSaved: Bool
     var transfers: [TaskID: Transfer] = [:]
     var pendingRemovals = PendingRemovals()
-    /// How many transfers run, how many need the program's decision, and how many have a durable end.
+    /// The number of running transfers, of transfers that need the program's decision, and of transfers with a durable end.
     private(set) var runningCount = 0
     var askingCount = 0
     private(set) var endedCount = 0
@@ -41,7 +41,7 @@ final class Session {
     var isAttaching = false
     var takesEvents = false
     var launch: SessionLaunch
-    /// Its settings could not be read, so its unfinished transfers have failed.
+    /// The session's settings could not be read, so its unfinished transfers have failed.
     var isUnreadable: Bool
     private var engine: (any LoadingService)?
     private var engineSettings: [UInt8] = []
@@ -72,13 +72,13 @@ final class Session {
     /// The program receives events.
     var isListening: Bool { client != nil && takesEvents && !isAttaching }
 
-    /// Whether the last process that had the session has ended; false before the first one connected to this daemon.
+    /// Whether the last process that joined the session has ended; false until a process has connected to this daemon.
     var hasProgramEnded = false
 
-    /// The program can answer questions, now or once it has received the session's state.
+    /// Whether the program can answer questions, now or once it has received the session's state.
     var canAnswer: Bool { client != nil && takesEvents }
 
-    /// The session's engine, created when it is first needed, and again after its settings have changed.
+    /// Returns the session's engine, which is created when it is first needed, and again after the session's settings have changed.
     func service(of store: TransferStore) -> any LoadingService {
         if let engine, engineSettings == encodedSettings { return engine }
         engine?.invalidate()
@@ -100,7 +100,7 @@ final class Session {
         return made
     }
 
-    /// Releases the engine with its connections and threads, once no transfer runs.
+    /// Releases the engine with its connections and threads, once no transfer is running.
     func release() {
         engine?.invalidate()
         engine = nil

@@ -12,7 +12,7 @@ import SystemThreads
 
 /// Limits the total rate of all transfers.
 ///
-/// After moving bytes, a transfer pauses until the rate covers them and all bytes that other transfers moved before.
+/// After moving bytes, a transfer pauses until the rate covers these bytes and all bytes that other transfers moved before.
 package final class SharedRateLimiter: Sendable {
     private struct State {
         /// The limit in bytes per second.

@@ -18,14 +18,16 @@ import Glibc
 import Musl
 #endif
 
-/// The files of the transfers: a folder for each session, which holds partial files and complete ones that wait for their program.
+/// The files of the transfers: a folder for each session, which holds partial files, and complete files that wait for their
+/// program.
 ///
-/// File names are chosen here and by the engine, never by a program or a server, so that they cannot name another transfer's file.
+/// File names are chosen here and by the engine, never by a program or a server, so that no file name can name another transfer's
+/// file.
 /// Every method may block on the disk.
 struct Spool: Sendable {
     /// An absolute path.
     let directory: String
-    /// The ID of the machine's current boot: of data written during an earlier one, only the synced part certainly exists.
+    /// The ID of the machine's current boot: of the data written during an earlier boot, only the synced part certainly exists.
     let bootID: String
 
     init(_ directory: String) throws(StorageFailure) {
@@ -37,8 +39,8 @@ struct Spool: Sendable {
 
     func folder(of session: Int64) -> String { "\(directory)/\(session)" }
 
-    /// The name of the link that a program gets: the daemon keeps a link of its own, so that the file survives if the program
-    /// crashes while it handles it.
+    /// The name of the link that a program gets: the daemon keeps its own link, so that the file survives if the program crashes
+    /// while handling the file.
     static func handedName(_ number: Int64) -> String { "done-\(number)" }
     /// The name of a partial file to which a program's resume data refer.
     static func keptName(_ number: Int64) -> String { "kept-\(number)" }
@@ -48,7 +50,7 @@ struct Spool: Sendable {
     static func make(_ path: String) throws(StorageFailure) {
         let isNew = mkdir(path, 0o700) == 0
         if !isNew, errno != EEXIST { throw StorageFailure(errno, "The folder \(path) cannot be created") }
-        // Otherwise a power failure might remove the folder together with everything that was synced in it.
+        // Without this sync, a power failure might remove the folder together with everything that was synced in it.
         if isNew { _ = sync(folder: path.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }) }
         var facts = cls_file_facts()
         guard cls_path_facts(path, &facts) == 0, facts.kind == 2, facts.owner == geteuid(), facts.mode & 0o022 == 0
@@ -90,7 +92,7 @@ struct Spool: Sendable {
         let probe = directory + "/probe"
         _ = cls_unlink(probe)
         let fd = cls_create_private_file(probe)
-        // Other errors are not solved by waiting.
+        // Waiting does not solve other errors.
         guard fd >= 0 else { return fd != -ENOSPC && fd != -EDQUOT }
         defer {
             _ = cls_close(fd)
@@ -119,7 +121,7 @@ struct Spool: Sendable {
 
     /// The number of bytes of a partial file that certainly exist.
     ///
-    /// After a reboot these are the synced bytes: later ones may be holes, and are cut off.
+    /// After a reboot, only the synced bytes certainly exist: later bytes may be holes, and are cut off.
     func usableBytes(of file: String, in folder: String, synced: Int64, bootID: String) -> Int64 {
         withFile(file, folder) { fd in
             guard let version = Self.version(fd) else { return nil }
@@ -130,7 +132,7 @@ struct Spool: Sendable {
 
     /// Syncs a partial file.
     ///
-    /// - Returns: The number of synced bytes, or an error if some of them are lost; nil if there is no such file.
+    /// - Returns: The number of synced bytes, or an error if some bytes are lost; nil if there is no such file.
     func sync(_ file: String, in folder: String) -> Result<Int64, StorageFailure>? {
         withFile(file, folder) { fd in
             guard let version = Self.version(fd) else { return nil }
@@ -185,7 +187,7 @@ struct Spool: Sendable {
 
     /// Keeps a partial file beyond its transfer.
     ///
-    /// - Returns: Whether it was kept.
+    /// - Returns: Whether the file was kept.
     func keep(_ file: String, number: Int64, in folder: String) -> Bool {
         guard ResumePoint.isFileName(file) else { return false }
         return rename(folder + "/" + file, folder + "/" + Self.keptName(number)) == 0 && Self.sync(folder: folder) == nil
@@ -207,7 +209,7 @@ struct Spool: Sendable {
         rmdir(folder)
     }
 
-    /// Removes files that no transfer needs, as a killed daemon leaves them; files named in resume data stay for a week.
+    /// Removes files that no transfer needs, such as those left by a killed daemon; files named in resume data stay for a week.
     ///
     /// Files from an earlier boot stay for a week, too: after a power failure on a file system that loses synced data, such a file
     /// may be the only copy of a download that its program has taken. Files that the daemon did not create are left alone, and so
@@ -219,7 +221,7 @@ struct Spool: Sendable {
         for name in names(in: directory) {
             guard let number = Int64(name), String(number) == name, !unreadable.contains(number) else { continue }
             let folder = folder(of: number)
-            // It may be a link, whose target does not belong to the daemon.
+            // The entry may be a link, whose target does not belong to the daemon.
             guard isFolder(folder) else {
                 if !sessions.contains(number) { _ = cls_unlink(folder) }
                 continue

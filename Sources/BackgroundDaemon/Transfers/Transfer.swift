@@ -28,7 +28,7 @@ final class Transfer {
     let task: TaskID
     var record: TransferRecord
     private(set) var machine: TransferMachine
-    /// The attempt that runs or is being prepared.
+    /// The attempt that is running or being prepared.
     var attempt: Attempt?
     var counts = TransferCounts()
     /// The number of bytes that the last attempt started with.
@@ -39,19 +39,19 @@ final class Transfer {
     var question: Question? {
         didSet { session.askingCount += (question == nil ? 0 : 1) - (oldValue == nil ? 0 : 1) }
     }
-    /// The outcome of its attempt, until it is processed or durable.
+    /// The outcome of the transfer's attempt, until the outcome is processed or durable.
     var outcome: TaskOutcome?
     /// The order with the program's replacement for the original request, until it is durable.
     var changedOrder: BackgroundOrder?
     /// The state that the next attempt of an upload resumes from.
     ///
-    /// The store may not contain it yet. Nil if the upload starts over, or the state has not been read yet.
+    /// The store may not contain this state yet. Nil if the upload starts over, or if the state has not been read yet.
     var uploadPoint: UploadResumeData?
     /// The server does not have the upload that the program's resume data describe.
     var uploadRestarts = false
     /// The last attempt increased the number of bytes that the server has.
     var hasUploadMoved = false
-    /// The version of its complete file, once that is synced.
+    /// The version of the transfer's complete file, once that file is synced.
     var finishedFile: TransferRecord.FileVersion?
 
     init(number: Int64, session: Session, task: TaskID, record: TransferRecord, machine: TransferMachine) {
@@ -82,11 +82,11 @@ final class Transfer {
 /// One attempt of a transfer.
 final class Attempt {
     let load: RunningLoad
-    /// Nil until it is prepared.
+    /// Nil until the attempt is prepared.
     var preparation: Preparation?
-    /// Its partial file is being synced.
+    /// The attempt's partial file is being synced.
     var isSyncing = false
-    /// The engine that runs it.
+    /// The engine that runs the attempt.
     private var service: (any LoadingService)?
 
     init(_ load: RunningLoad) { self.load = load }

@@ -11,9 +11,9 @@ import LoadingModel
 
 /// The state machine of a transfer, from its order until its program has been told of its end.
 ///
-/// It decides what to do next; the desk does it and reports the result. The program is told only once the end is durable, nothing
-/// is removed before the program was told, and there is at most one attempt at a time. An event that does not apply to a state has
-/// no effect.
+/// The state machine decides what to do next; the desk does it and reports the result. The program is told of an end only once the
+/// end is durable, nothing is removed before the program was told, and there is at most one attempt at a time. An event that does
+/// not apply to a state has no effect.
 struct TransferMachine: Hashable, Sendable {
     /// Why a transfer is given up.
     enum GiveUpReason: String, Codable, Hashable, Sendable, CaseIterable {
@@ -24,7 +24,7 @@ struct TransferMachine: Hashable, Sendable {
 
     /// Why a running attempt is stopped.
     enum Halt: Hashable, Sendable {
-        /// To be resumed later.
+        /// The attempt is to be resumed later.
         case stopped
         case givenUp(GiveUpReason)
     }
@@ -38,29 +38,29 @@ struct TransferMachine: Hashable, Sendable {
         case preparing(Halt?, isSpoiled: Bool)
         /// The program is asked whether the attempt may start.
         case asking
-        /// The attempt runs; if it is spoiled, the disk may have lost some of the file.
+        /// The attempt is running; if it is spoiled, the disk may have lost some of the file.
         case running(Halt?, isSpoiled: Bool)
         /// Its complete file is being synced. If that fails, the transfer is given up for this reason, or retried if there is no
         /// reason.
         case closing(GiveUpReason?, isSpoiled: Bool)
-        /// Its partial file is being kept for another task.
+        /// The transfer's partial file is being kept for another task.
         case keeping(isSpoiled: Bool)
-        /// Its end is being made durable.
+        /// The transfer's end is being made durable.
         case ending
-        /// Its program has to be told.
+        /// The program has to be told of the transfer's end.
         case ended
         case told
     }
 
     enum Event: Hashable, Sendable {
-        /// The order is durable, or cannot be made durable.
+        /// The order has been made durable, or cannot be made durable.
         case accepted, rejected
         /// An earlier daemon's order cannot be read.
         case unreadable
         /// The scheduler starts or stops the transfer.
         case start, stop
         case giveUp(GiveUpReason, wantsData: Bool)
-        /// The attempt is prepared, and may have to ask its program first.
+        /// The attempt is prepared, and may have to ask the program first.
         case prepared(asks: Bool)
         /// The program allows the attempt to start.
         case allowed
@@ -72,7 +72,7 @@ struct TransferMachine: Hashable, Sendable {
         case closed(isWhole: Bool)
         case dataKept
         case endKept
-        /// Its program is connected, possibly again.
+        /// The program is connected, possibly again.
         case awaited
         /// The file was changed before the program got it.
         case fileLost
@@ -89,7 +89,7 @@ struct TransferMachine: Hashable, Sendable {
         /// Stores that the transfer was given up.
         case note(GiveUpReason)
         case discardFile, forgetPartial
-        /// None of the file can be used, and the attempt has failed because of that.
+        /// No part of the file can be used, and the attempt has failed for this reason.
         case spoil
         case closeFile, keepData
         /// The resume data that were kept cannot be used.
@@ -285,7 +285,7 @@ extension TransferMachine {
             }
         }
 
-        /// The number of refusals after which the next one is delivered to the program.
+        /// The number of refusals after which the next refusal is delivered to the program.
         static let refusalLimit = 8
 
         /// Whether the response asks the client to retry later, and the limit of refusals is not reached.

@@ -11,9 +11,9 @@ import BackgroundProtocol
 import FoundationEssentials
 import LoadingModel
 
-/// The durable state of a transfer besides its order: everything needed to schedule, list and resume it.
+/// The durable state of a transfer besides its order: everything needed to schedule, list and resume the transfer.
 ///
-/// It is stored in clear text, so it contains no header fields, queries or passwords.
+/// The record is stored in clear text, so it contains no header fields, queries or passwords.
 struct TransferRecord: Codable, Sendable {
     typealias FileVersion = LoadingModel.FileVersion
 
@@ -26,10 +26,10 @@ struct TransferRecord: Codable, Sendable {
         var received: Int64?
     }
 
-    /// Without user, password and query.
+    /// The URL without user, password and query.
     var url = ""
     var host = ""
-    /// Nil for the scheme's default port, and in rows of versions that did not store it.
+    /// Nil for the scheme's default port, and in rows of versions that did not store the port.
     var port: Int?
     var isUpload = false
     /// The transfer's host is this machine.
@@ -46,7 +46,7 @@ struct TransferRecord: Codable, Sendable {
     var isSuspended = false
     /// Paused by the user.
     var isPaused = false
-    /// The number of consecutive attempts without progress, and the earliest time of the next one.
+    /// The number of consecutive attempts without progress, and the earliest time of the next attempt.
     var attempts = 0
     var notBefore: Double?
     /// The number of responses that ask the client to retry later, plus failures that may be temporary.
@@ -133,9 +133,9 @@ struct SessionRecord: Codable, Sendable {
     var lastTask = 0
     /// The program invalidated the session; it is removed with its last task.
     var isInvalidated = false
-    /// The user force-quit the program, and only the user starts it again.
+    /// The user force-quit the program, and only the user may start it again.
     var wasQuit = false
-    /// Identifies the process to be killed: if it reconnects, the next daemon kills it.
+    /// Identifies the process to be killed: if the process reconnects, the next daemon kills it.
     var doomed: String?
     var launches = LaunchLimit()
 
