@@ -65,10 +65,10 @@ int cls_run_command(const char *path, char *const arguments[], char *const envir
     size_t count = 0;
     int status = 0, is_open = 1;
     pid_t ended;
-    // Output beyond the buffer is read and discarded, so that the command does not block on writing it.
+    // Output beyond the buffer is read and discarded, so that the command does not block while writing it.
     while ((ended = waitpid(child, &status, WNOHANG)) == 0 && milliseconds() < end) {
         struct pollfd wait = { .fd = is_open ? ends[0] : -1, .events = POLLIN };
-        // A closed standard error does not mean that the process has ended: the command may have closed it itself.
+        // A closed standard error does not mean that the process has ended: the command may have closed its standard error.
         if (poll(&wait, 1, 20) <= 0) continue;
         char rest[512];
         int is_full = count + 1 >= size;

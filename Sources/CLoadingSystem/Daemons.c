@@ -60,7 +60,7 @@ static void become_daemon(const char *path, char *const arguments[], char *const
     int null = open("/dev/null", O_RDWR);
     int errors = log == NULL ? null : open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     if (errors < 0) errors = null;
-    // Duplicated above the descriptors that are replaced below: a lower one would be overwritten.
+    // Duplicated above the descriptors that are replaced below: a lower duplicate would be overwritten.
     int kept = fcntl(trouble, F_DUPFD_CLOEXEC, 10);
     int spoken = output < 0 ? null : fcntl(output, F_DUPFD_CLOEXEC, 10);
     dup2(null, 0);
@@ -106,7 +106,7 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
     if (spoken[1] >= 0) close(spoken[1]);
     int status;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-    // A successful exec closes the pipe; otherwise the error is read from it.
+    // A successful exec closes the pipe; otherwise the error is read from the pipe.
     ssize_t count;
     while ((count = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR) {}
     close(ends[0]);
@@ -194,7 +194,7 @@ void cls_lock_sign(int fd, const char *reason) {
     char text[1024];
     int length = snprintf(text, sizeof text, "%d\n%s", (int)getpid(), reason);
     size_t count = length < (int)sizeof text ? (size_t)length : sizeof text - 1;
-    // Overwritten in place, which also works on a full disk.
+    // The file is overwritten in place, which also works on a full disk.
     if (pwrite(fd, text, count, 0) < 0 || ftruncate(fd, (off_t)count) < 0) return;
 }
 
@@ -235,7 +235,7 @@ void cls_wait_for_end(int32_t process, int milliseconds) {
 }
 
 int cls_listens_at(int socket_fd, const char *path) {
-    // SO_PEERCRED of a client reports the process that called listen() last (unix(7)): from now on, this one.
+    // SO_PEERCRED of a client reports the process that called listen() last (unix(7)): from now on, this process.
     if (listen(socket_fd, 128) < 0) return -errno;
     int fd = cls_connect(path, 1);
     if (fd == -EAGAIN || fd == -EINPROGRESS) return -EAGAIN;
@@ -281,7 +281,7 @@ void cls_clean_mappings(const char *map, void (*found)(void *context, uintptr_t 
         is_read = fgets(line, sizeof line, file) == NULL;
         int is_head = !is_read && sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu", &next_start, &next_end, next_rights, &next_inode) == 4;
         if (is_read || is_head) {
-            // A mapping that is not writable and has no modified pages: all its content is in the file.
+            // A mapping that is not writable and has no modified pages: all of its content is in the file.
             if (inode != 0 && rights[1] == '-' && changed == 0) found(context, start, end);
             if (is_read) break;
             start = next_start;
