@@ -13,14 +13,14 @@ import Glibc
 import Musl
 #endif
 
-/// The limit of file descriptors of the process, and how it is divided.
+/// The process's limit on file descriptors, and how the descriptors are divided.
 ///
 /// Some descriptors are reserved for short-lived use inside the library: one for each thread that looks up a host name or opens a
 /// file, three for each disk lane, three for each event loop, and a dozen for the standard streams, libdispatch and the network
 /// monitors. Of the rest, a quarter is left to the app, three eighths, up to 4,096, are for files that stay open (``FileBudget``),
 /// and the remainder is for connections (`ConnectionBudget`). Descriptors that are needed only now and then come out of the app's
-/// quarter: those for connections of libunbound, Kerberos and proxy scripts, and for one connection to the daemon per background
-/// session.
+/// quarter: the descriptors for connections of libunbound, Kerberos and proxy scripts, and for one connection to the daemon per
+/// background session.
 package enum DescriptorLimit {
     /// The maximum number of files that are opened, read or written at a time.
     package static let threadsForFiles = 16
@@ -29,7 +29,7 @@ package enum DescriptorLimit {
 
     /// The soft `RLIMIT_NOFILE`.
     ///
-    /// Read on each call, because the app may change it.
+    /// The limit is read on each call, because the app may change it.
     package static func system() -> Int {
         var limit = rlimit()
         #if canImport(Glibc)
@@ -46,7 +46,7 @@ package enum DescriptorLimit {
         return max(0, limit - setAside - threadsForNames(limit))
     }
 
-    /// The share for files, capped because beyond the cap the connections that feed the files are the bottleneck.
+    /// The share for files, with a maximum: above that maximum, the connections that feed the files are the bottleneck.
     package static func files(of divisible: Int) -> Int { max(2, min(divisible / 8 * 3, maximumFiles)) }
 
     /// The share for connections: what remains after the shares for files and the app.

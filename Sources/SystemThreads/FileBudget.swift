@@ -54,7 +54,7 @@ package final class FileBudget: Sendable {
         var used = 0
         var usedOfHalf = 0
         var queues = (whole: WaitQueue(), half: WaitQueue())
-        /// The number of waiters served from the `whole` queue since the last one from the `half` queue.
+        /// The number of waiters served from the `whole` queue since a waiter was last served from the `half` queue.
         var wholesInRow = 0
     }
 
@@ -94,7 +94,7 @@ package final class FileBudget: Sendable {
         return isThere ? FileReservation(self, part, count) : nil
     }
 
-    /// Requests a descriptor for a file: returns it at once, or calls `made` with it later, on any thread.
+    /// Requests a descriptor for a file: returns a reservation at once, or calls `made` with it later, on any thread.
     package func ask(_ part: Part, _ made: @escaping Made) -> Answer {
         let limit = limit
         let place = state.withLock { state -> Ticket? in

@@ -51,7 +51,7 @@ package final class Monitor: @unchecked Sendable {
 
     /// Releases the lock and waits until ``wakeAll()``, ``wakeOne()`` or `deadline`.
     ///
-    /// To be called only inside ``locked(_:)``. May wake up spuriously.
+    /// Must be called only inside ``locked(_:)``. May wake up spuriously.
     ///
     /// - Returns: false if the deadline has passed.
     @discardableResult

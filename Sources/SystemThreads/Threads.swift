@@ -15,7 +15,7 @@ package import Glibc
 package import Musl
 #endif
 
-/// Threads of the library itself, for work that would block an event loop or Swift's cooperative thread pool.
+/// The library's own threads, for work that would block an event loop or Swift's cooperative thread pool.
 package enum Threads {
     private final class Start {
         let name: String
@@ -29,7 +29,7 @@ package enum Threads {
 
     /// Starts a thread that ends when `body` returns.
     ///
-    /// It blocks all signals, so that the app's signal handlers run on the app's threads.
+    /// The thread blocks all signals, so that the app's signal handlers run on the app's threads.
     ///
     /// - Parameters:
     ///   - name: The name that system tools show; at most 15 bytes.
@@ -39,7 +39,7 @@ package enum Threads {
         var everySignal = sigset_t()
         var before = sigset_t()
         sigfillset(&everySignal)
-        // The new thread inherits the mask.
+        // The new thread inherits the signal mask.
         pthread_sigmask(SIG_SETMASK, &everySignal, &before)
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         var attributes = pthread_attr_t()

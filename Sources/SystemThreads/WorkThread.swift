@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Runs work that waits for a disk, one step after the other, on a thread of its own.
+/// Runs work that waits for a disk, one step after the other, on a separate thread.
 ///
 /// Sendable because all mutable state is read and changed inside `monitor.locked`.
 package final class WorkThread: @unchecked Sendable {
