@@ -20,7 +20,7 @@ struct InterfaceKinds {
     let root: String
 
     func kind(of name: String) -> NetworkPath.Interface.Kind {
-        // The kernel allows neither a slash nor "." and ".." as names, but the name comes from a message and is not trusted.
+        // The kernel allows neither a slash nor "." and ".." as names, but this name comes from a message and is not trusted.
         guard !name.isEmpty, !name.contains("/"), name != ".", name != ".." else { return .other }
         let folder = "\(root)/class/net/\(name)"
         if text(folder + "/type") == "772" { return .loopback }
@@ -30,7 +30,7 @@ struct InterfaceKinds {
         case "wwan": return .cellular
         default: break
         }
-        // Older wireless drivers have these; any other interface with a device is hardware such as Ethernet.
+        // Older wireless drivers have these entries; any other interface with a device is hardware such as Ethernet.
         if exists(folder + "/wireless") || exists(folder + "/phy80211") { return .wifi }
         return exists(folder + "/device") ? .wired : .other
     }

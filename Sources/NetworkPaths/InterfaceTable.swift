@@ -16,7 +16,7 @@ struct InterfaceTable {
         var isLoopback: Bool
     }
 
-    /// More than any machine has; further entries are dropped.
+    /// A limit that no machine reaches; further entries are dropped.
     static let limit = 16_384
 
     private(set) var links: [Int: Link] = [:]
@@ -29,7 +29,7 @@ struct InterfaceTable {
     private var addresses: [Int: [Address]] = [:]
     private var addressCount = 0
 
-    /// Applies a message; returns whether it may have changed the path.
+    /// Applies a message; returns whether the message may have changed the path.
     mutating func take(_ message: NetlinkReader.Message) -> Bool {
         switch message {
         case .link(let index, let name, let flags):

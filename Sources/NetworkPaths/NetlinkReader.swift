@@ -9,7 +9,7 @@
 
 /// Parses rtnetlink(7) messages, which are in the kernel's byte order.
 ///
-/// A message that is too short, or longer than the remaining bytes, ends the parsing: the start of the next one is unknown.
+/// A message that is too short, or longer than the remaining bytes, ends the parsing: the start of the next message is unknown.
 struct NetlinkReader {
     enum Message: Hashable {
         case link(index: Int, name: String?, flags: UInt32)
@@ -55,7 +55,7 @@ struct NetlinkReader {
         }
     }
 
-    /// Zero is an acknowledgment, not an error.
+    /// Returns nil for code zero, which is an acknowledgment, not an error.
     private func failure(_ question: UInt32, _ code: Int32) -> Message? {
         code == 0 ? nil : .failed(number: question, code: code == .min ? .max : abs(code))
     }
@@ -107,7 +107,7 @@ struct NetlinkReader {
         return found
     }
 
-    /// Callers have checked that the bytes exist.
+    /// Reads a number; callers have checked that the bytes exist.
     private func number<Number: FixedWidthInteger>(_ offset: Int, _ type: Number.Type) -> Number {
         bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: type) }
     }

@@ -17,7 +17,7 @@ import Glibc
 import Musl
 #endif
 
-/// Watches the machine's links, addresses and routes on a thread of its own: reading sysfs or asking other processes takes too long
+/// Watches the machine's links, addresses and routes on a separate thread: reading sysfs or asking other processes takes too long
 /// for an event loop.
 ///
 /// The thread starts with the first watch and then sleeps until something changes.
@@ -27,7 +27,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     /// The monitor of the whole process.
     package static let shared = SystemPathMonitor()
 
-    /// How long to gather further changes after the first one, in milliseconds.
+    /// How long to collect further changes after the first change, in milliseconds.
     private static let pause: CInt = 100
 
     /// RTM_GETLINK and RTM_GETADDR.
@@ -45,10 +45,10 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     /// The facts that NetworkManager reports, if it is running.
     private var managed: NetworkManager.Facts?
     private var hasBegun = false
-    /// The eventfd that wakes the thread; negative if there is none.
+    /// The eventfd that wakes the thread; negative if no eventfd could be created.
     private let event: CInt
 
-    /// Creates a separate monitor; use ``shared`` outside of tests.
+    /// Creates a separate monitor; outside of tests, use ``shared``.
     ///
     /// - Parameters:
     ///   - sysfs: Where sysfs is mounted.
@@ -160,7 +160,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         while true {
             let socket = cls_netlink_open()
             guard socket >= 0 else {
-                // Perhaps no descriptor is free. ``NetworkView`` limits how long loads wait for a path.
+                // The cause may be a lack of descriptors. ``NetworkView`` limits how long loads wait for a path.
                 pauses += 1
                 _ = cls_wait(-1, event, min(1_000 << min(pauses, 6), 60_000))
                 continue
@@ -237,7 +237,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     /// Applies all pending messages.
     ///
-    /// Returns whether they changed anything, or nil if some were lost.
+    /// Returns whether the messages changed anything, or nil if some messages were lost.
     private func take(from socket: CInt, into table: inout InterfaceTable) -> Bool? {
         var hasChanged = false
         while true {
@@ -261,7 +261,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     private func publish(_ table: InterfaceTable) {
         let routes = Self.defaultRoutes
-        // NetworkManager reports whether the primary connection is metered, which is the interface of the default route.
+        // NetworkManager reports whether the primary connection, which uses the interface of the default route, is metered.
         let isMetered = lock.locked { managed?.isMetered } ?? false
         let new = table.path(
             defaultRoutes: routes,
