@@ -28,7 +28,7 @@ final class DaemonConnection: Sendable {
     private let descriptor: CInt
     /// The process that listens: the daemon, or a service manager.
     let process: Int32
-    /// The daemon's log, if the library started it.
+    /// The path of the daemon's log, which is written if the library started the daemon.
     let log: String
     /// Keeps the bytes of concurrent messages apart.
     private let sending = Mutex(())
@@ -41,7 +41,8 @@ final class DaemonConnection: Sendable {
 
     deinit { _ = cls_close(descriptor) }
 
-    /// Connects to the daemon that listens at a place; if there is none, to the daemon that uses its state but listens elsewhere.
+    /// Connects to the daemon that listens at a place; if no daemon listens there, connects to the daemon that uses the place's
+    /// state but listens elsewhere.
     ///
     /// - Parameters:
     ///   - place: The place where the daemon is expected.

@@ -43,7 +43,7 @@ package enum DaemonStarter {
         return folders.lazy.map { $0 + "/urlsessiond" }.first(where: isProgram)
     }
 
-    /// Starts the daemon; if several are started at the same time, all but one end.
+    /// Starts the daemon; if several daemons are started at the same time, all but one end.
     ///
     /// - Returns: The daemon's report of its start.
     package static func start(_ place: DaemonPlace, replacing: Bool = false) throws(LoadError) -> StartReport {
@@ -73,7 +73,8 @@ package enum DaemonStarter {
         return StartReport(report, log: place.log, logged: logged)
     }
 
-    /// Whether an environment variable is passed on to the daemon, which serves all programs and not only the one that starts it.
+    /// Whether an environment variable is passed on to the daemon, which serves all programs and not only the program that starts
+    /// it.
     private static func isPassedOn(_ name: String) -> Bool {
         [
             "HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS",

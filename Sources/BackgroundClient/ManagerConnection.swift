@@ -27,7 +27,7 @@ package final class ManagerConnection: Sendable {
         var isWelcome = false
         var isOver = false
         var refusal: String?
-        /// The daemon has an older version.
+        /// The daemon is of an older version.
         var isOutdated = false
     }
 
@@ -41,7 +41,7 @@ package final class ManagerConnection: Sendable {
 
     /// Connects to a running daemon.
     ///
-    /// - Returns: The connection, or nil if none is running.
+    /// - Returns: The connection, or nil if no daemon is running.
     package static func open(_ place: DaemonPlace = DaemonPlace(), patience: Int = 10) -> ManagerConnection? {
         let manager = ManagerConnection(patience)
         guard let connection = DaemonConnection.open(place, patience: patience),
@@ -58,7 +58,8 @@ package final class ManagerConnection: Sendable {
 
     /// Connects to the daemon.
     ///
-    /// Starts a daemon first if the running one is an older version, or if none is running and an earlier one left unfinished work.
+    /// Starts a daemon first if the running daemon is of an older version, or if no daemon is running and an earlier daemon left
+    /// unfinished work.
     ///
     /// - Parameters:
     ///   - place: The daemon's socket.
@@ -75,7 +76,7 @@ package final class ManagerConnection: Sendable {
         let end = Monitor.clock + Double(patience)
         var reason = "urlsessiond cannot be reached at \(place.socket); see \(place.log)"
         repeat {
-            // A daemon that is still ending may block a new one for a moment.
+            // A daemon that is still ending may block a new daemon for a moment.
             let start = try DaemonStarter.start(place, replacing: found != nil)
             let next = Monitor.clock + 1
             repeat {
@@ -100,7 +101,7 @@ package final class ManagerConnection: Sendable {
         monitor.locked { while monitor.wait(until: end) {} }
     }
 
-    /// Waits for the daemon's first message; returns whether the daemon is not an older version.
+    /// Waits for the daemon's first message; returns whether the daemon is not of an older version.
     private var isCompatible: Bool {
         greeting.locked {
             let end = Monitor.clock + Double(patience)
@@ -122,7 +123,7 @@ package final class ManagerConnection: Sendable {
         return try result(answer)
     }
 
-    /// Sends a request with a single response and blocks the thread until it arrives.
+    /// Sends a request with a single response, and blocks the thread until the response arrives.
     ///
     /// - Returns: The response.
     package func askAndWait(_ request: ManagerRequest) throws(LoadError) -> DaemonMessage {
@@ -186,7 +187,7 @@ package final class ManagerConnection: Sendable {
 
     package func close() { state.withLock { $0.connection }?.close() }
 
-    /// Sends a request; `answer` returns whether a response was the last one.
+    /// Sends a request; `answer` returns whether a response was the last response to the request.
     private func send(_ request: ManagerRequest, _ answer: @escaping @Sendable (Int, DaemonMessage?) -> Bool) {
         let (connection, payload): (DaemonConnection?, [UInt8]?) = state.withLock { state in
             guard !state.isOver else { return (nil, nil) }

@@ -22,7 +22,7 @@ extension RemoteSession {
         var attempt = 0
         var start: StartReport?
         var nextStart = 0.0
-        // The reason why a started daemon waits.
+        // The reason why a started daemon is waiting.
         var obstacle: String?
         while true {
             guard let end = monitor.locked({ link.isJoining ? attemptsEnd : nil }) else { return }
@@ -44,7 +44,7 @@ extension RemoteSession {
             guard Monitor.clock < end else {
                 return lose(obstacle ?? "urlsessiond cannot be reached at \(place.socket); see \(place.log)")
             }
-            // No daemon listens. A daemon that was started may have ended because an earlier one was still shutting down.
+            // No daemon listens. A daemon that was started may have ended because an earlier daemon was still shutting down.
             if start?.isOver != false, replacement?.isOver != false, Monitor.clock >= nextStart {
                 do throws(LoadError) {
                     start = try DaemonStarter.start(place)
@@ -93,7 +93,7 @@ extension RemoteSession {
                 return connection?.process ?? 0
             }
             guard let before = versionRefusal else {
-                // The daemon has an older version: start one of this version to replace it.
+                // The daemon is of an older version: start a daemon of this version to replace it.
                 versionRefusal = (process, reason)
                 do throws(LoadError) {
                     replacement = try DaemonStarter.start(place, replacing: true)
@@ -102,8 +102,8 @@ extension RemoteSession {
                 }
                 return
             }
-            // The daemon that refused first may not have ended yet. If a different process refuses as well, a replacement does not
-            // help.
+            // The daemon that refused first may not have ended yet. If a different process refuses as well, replacing the daemon
+            // does not help.
             if process != before.process || replacement?.word == .listens { lose(reason) }
         case .malformed, .tooMany, .storage: lose(reason)
         }

@@ -19,8 +19,8 @@ import Musl
 
 /// Tasks that were reported as failed because the daemon was unreachable, but that the daemon may still have.
 ///
-/// For the program these tasks are over, and it may have ordered them again. When this or another process of the program rejoins
-/// the session, the daemon cancels them, and their ends are not reported again.
+/// For the program these tasks are over, and the program may have ordered them again. When this or another process of the program
+/// rejoins the session, the daemon cancels these tasks, and their ends are not reported again.
 extension RemoteSession {
     private static let limit = 100_000
 
@@ -29,7 +29,7 @@ extension RemoteSession {
 
     private var lossesFiles: [String] { DaemonStarter.executable().map { place.losses(of: identifier, in: $0) } ?? [] }
 
-    /// Runs without the lock: the session is lost and no longer changes.
+    /// Runs without the lock, because the session is lost and no longer changes.
     func addLosses(_ tasks: [TaskID: Double]) {
         guard !tasks.isEmpty else { return }
         writeLosses(readLosses().merging(tasks) { $1 })
@@ -48,7 +48,7 @@ extension RemoteSession {
         return losses
     }
 
-    /// Writes both files; one is sufficient if the program is started with another place later.
+    /// Writes both files; one file is sufficient if the program is started with another place later.
     func writeLosses(_ losses: [TaskID: Double]) {
         let text = losses.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.bitPattern)\n" }.joined()
         for file in lossesFiles {

@@ -27,7 +27,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     let place: DaemonPlace
     /// The timeout, in seconds, for joining a session, and for reconnecting to a daemon.
     let patience: Double
-    /// Locked while messages are sent, so that they are sent in the order in which they took effect.
+    /// Locked while messages are sent, so that the order of the messages is the order in which they took effect.
     let monitor = Monitor()
     var link: SessionLink
     var connection: DaemonConnection?
@@ -36,13 +36,13 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     private var lastRequest = 0
     private var onEventsTold: (@Sendable () -> Void)?
     private var onLoss: (@Sendable (LoadError) -> Void)?
-    /// The end of the attempts to connect, on the monitor's clock.
+    /// When the attempts to connect end, on the monitor's clock.
     var attemptsEnd = 0.0
     /// The daemon that refused this version since the session was last attached, with its reason.
     ///
     /// Used only by the session's thread, like ``replacement``.
     var versionRefusal: (process: Int32, reason: String)?
-    /// The start of the daemon that replaces the one that refused this version.
+    /// The start of the daemon that replaces the daemon that refused this version.
     var replacement: StartReport?
 
     /// - Parameters:
@@ -77,7 +77,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - event: The event.
-    ///   - order: The encoded order to send, if it is already encoded.
+    ///   - order: The encoded order to send, if the order is already encoded.
     /// - Returns: The work to do without the lock, in this order.
     private func perform(_ event: SessionLink.Event, order: [UInt8]? = nil) -> [() -> Void] {
         var rest: [() -> Void] = []
@@ -123,7 +123,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     // MARK: Joining
 
-    /// Joins the daemon, starting one if none is running, and waits until it has reported its tasks of the session.
+    /// Joins the daemon, starting a daemon if none is running, and waits until it has reported its tasks of the session.
     ///
     /// - Returns: The session's tasks, and the highest task number used so far.
     package func join() throws(LoadError) -> (known: [KnownTask], lastTask: TaskID) {
@@ -155,11 +155,11 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         handle(.adopt(task)) { clients[task.order.task.id] = client }
     }
 
-    /// Starts the delivery of events: first those of tasks that ended while the program was not running, then current ones.
+    /// Starts the delivery of events: first the events of tasks that ended while the program was not running, then current events.
     ///
     /// - Parameters:
-    ///   - eventsTold: Called once after all waiting events were delivered, if there were any or the program was started for
-    ///     them.
+    ///   - eventsTold: Called once after all waiting events were delivered, if there were such events or the program was started
+    ///     for them.
     ///   - loss: Called once when the daemon is lost for good.
     package func begin(eventsTold: @escaping @Sendable () -> Void, loss: @escaping @Sendable (LoadError) -> Void) {
         handle(.begin) { (onEventsTold, onLoss) = (eventsTold, loss) }
@@ -218,7 +218,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     package func wake() {
         let isDead = monitor.locked {
             let mark = SessionLink.Waiter.accepted(link.sequence)
-            // Reconnects once if the daemon does not respond: another one may be running.
+            // Reconnects once if the daemon does not respond: another daemon may be running.
             for limit in [patience * 1.25, patience * 2] {
                 guard timesOut(mark, until: Monitor.clock + limit) else { return false }
                 if link.isAttached { connection?.close() }
@@ -238,8 +238,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     /// Reports that the program has been told of the task's end and has taken its file.
     ///
-    /// Returns once the daemon has stored that durably, or if it is unreachable. After a durable report, a program that ends
-    /// immediately is not told again.
+    /// Returns once the daemon has stored the report durably, or once the daemon counts as unreachable. After a durable report, a
+    /// program that ends immediately is not told of the task's end again.
     package func acknowledge(_ task: TaskID) {
         handle(.told(task)) { clients[task] = nil }
         monitor.locked {
@@ -248,7 +248,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         handle(.concluded(task))
     }
 
-    /// The program has processed the events that it was started for.
+    /// Reports that the program has processed the events that it was started for.
     package func eventsHandled() { handle(.eventsHandled) }
 
     package func invalidate() { handle(.leave(invalidating: true)) }

@@ -30,7 +30,7 @@ extension SessionLink {
         lastTask = max(lastTask, last)
         var actions: [Action] = [.removeTimeout] + dropLosses()
         let knownTasks = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
-        // Repeated, because some ends may have been reported to the program since the attach message was sent.
+        // The ends are sent again, because some may have been reported to the program since the attach message was sent.
         actions += told.sorted().map { .send(.told($0)) }
         for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !entry.isEnded {
             if let task = knownTasks[id] {
@@ -63,7 +63,7 @@ extension SessionLink {
         return messages.map { .send($0) }
     }
 
-    /// Cancels the lost tasks that the daemon still has, and forgets the others.
+    /// Cancels the lost tasks that the daemon still has, and forgets the other lost tasks.
     private mutating func dropLosses() -> [Action] {
         guard !losses.isEmpty else { return [] }
         let knownTasks = known.filter { losses[$0.order.task.id] == $0.order.created }

@@ -12,8 +12,8 @@ package import LoadingModel
 
 /// The state machine of a session's link to the daemon and its tasks there, without locks, sockets or a clock.
 ///
-/// It keeps the program's orders and commands until the daemon has stored them durably, and sends them again to each daemon that it
-/// joins. It repeats the acknowledgment of a task's end until the daemon has forgotten the task.
+/// The link keeps the program's orders and commands until the daemon has stored them durably, and sends them again to each daemon
+/// that it joins. The link repeats the acknowledgment of a task's end until the daemon has forgotten the task.
 package struct SessionLink {
     package enum State {
         case unjoined
@@ -27,8 +27,8 @@ package struct SessionLink {
     }
 
     package enum Event {
-        /// Searches for a daemon. `losses` are the tasks of a lost session with their creation times: they are over for the
-        /// program, but perhaps not for the daemon.
+        /// Starts the search for a daemon. `losses` are the tasks of a lost session with their creation times: these tasks are over
+        /// for the program, but perhaps not for the daemon.
         case join(losses: [TaskID: Double])
         /// The connection is open.
         case opened
@@ -39,16 +39,16 @@ package struct SessionLink {
         case adopt(KnownTask)
         /// The program has clients for all known tasks; from now on, ``deliver`` passes on the held messages.
         case begin
-        /// Passes on the held messages; if there are none, later messages are passed on immediately.
+        /// Passes on the held messages; if no messages are held, later messages are passed on immediately.
         case deliver
         case submit(BackgroundOrder)
         case command(TaskCommand, TaskID)
         case note(BackgroundOrder.Notes, TaskID)
         /// The program was told of the task's end and has taken its file.
         case told(TaskID)
-        /// No thread waits for the task's ``SessionLink/Waiter/forgotten(_:)`` any more.
+        /// No thread waits any longer for the task's ``SessionLink/Waiter/forgotten(_:)``.
         case concluded(TaskID)
-        /// The program's answer to a question; `generation` is that of the connection on which the question arrived.
+        /// The program's answer to a question; `generation` is the number of the connection on which the question arrived.
         case answered(TaskAnswer, TaskID, question: Int, generation: Int)
         /// The question that the program was started for did not arrive in time.
         case notAsked
@@ -56,7 +56,7 @@ package struct SessionLink {
         /// A request with a single response, by its number.
         case request(Int, ClientMessage)
         case giveUp(request: Int)
-        /// The daemon did not confirm in time that it has forgotten a task.
+        /// The daemon has not confirmed in time that it has forgotten a task.
         case forgettingTimedOut
         /// The daemon is lost for good, or refuses the session.
         case lose(LoadError)
@@ -77,9 +77,9 @@ package struct SessionLink {
         case fail(TaskID, LoadError)
         /// Fail a task that was never ordered.
         case reject(TaskID, LoadError)
-        /// Nil if there is no response.
+        /// Pass on the response to a request; nil if there is no response.
         case reply(Int, DaemonMessage?)
-        /// All waiting events were delivered.
+        /// Report that all waiting events were delivered.
         case farewell
         /// Replace the stored losses.
         case writeLosses([TaskID: Double])
@@ -98,16 +98,16 @@ package struct SessionLink {
     }
 
     struct Entry {
-        /// Set until the daemon has stored the order durably.
+        /// The task's order; nil once the daemon has stored the order durably.
         var order: BackgroundOrder?
         var sequence = 0
         var isSuspended = false
         var end: TaskCommand?
         var priority: Float?
         var notes: BackgroundOrder.Notes?
-        /// The creation time, which distinguishes the task from earlier ones with the same number.
+        /// The creation time, which distinguishes the task from earlier tasks with the same number.
         var created = 0.0
-        /// The client was told of the end, but the program has not acknowledged that yet.
+        /// The client was told of the end, but the program has not acknowledged the end yet.
         var isEnded = false
     }
 
@@ -115,7 +115,7 @@ package struct SessionLink {
     /// Whether the program was started for this session.
     let isAwaited: Bool
     package internal(set) var state = State.unjoined
-    /// The session's tasks that the daemon reported when it was last joined.
+    /// The session's tasks that the daemon reported when the session was last joined.
     package internal(set) var known: [KnownTask] = []
     package internal(set) var lastTask = 0
     /// The number of the last submitted order.
@@ -124,11 +124,11 @@ package struct SessionLink {
     var generation = 0
     var isOpen = false
     var entries: [TaskID: Entry] = [:]
-    /// Ended tasks that the program was told of; the daemon may not have forgotten them yet.
+    /// Ended tasks that the program was told of; the daemon may not have forgotten these tasks yet.
     var told: Set<TaskID> = []
     /// Orders that are not durable yet, by their sequence number.
     var waiting: [Int: TaskID] = [:]
-    /// The daemon did not confirm a task's end in time; until it confirms one, no thread waits for confirmations.
+    /// The daemon did not confirm a task's end in time; until it confirms an end, no thread waits for confirmations.
     var forgettingTimedOut = false
     /// Messages that arrived before the program took over the known tasks.
     var held: [(message: DaemonMessage, generation: Int)]? = []
@@ -151,7 +151,7 @@ package struct SessionLink {
 
     package var isJoining: Bool { if case .joining = state { true } else { false } }
     package var isAttached: Bool { if case .attached = state { true } else { false } }
-    /// Whether messages are held, or later ones will be.
+    /// Whether messages are being held, or later messages will be held.
     package var isHolding: Bool { held != nil }
     package var loss: LoadError? { if case .lost(let error) = state { error } else { nil } }
 
@@ -214,7 +214,8 @@ package struct SessionLink {
             return farewell()
         case .answered(let answer, let task, let question, let asked):
             openQuestions -= 1
-            // Another connection uses the same numbers for other questions, and the daemon asks again there.
+            // On another connection, the same number belongs to another question, and the daemon asks the unanswered questions
+            // again.
             return (asked == generation ? send(.answer(answer, task, question: question)) : []) + farewell()
         case .notAsked:
             awaitsQuestion = false
@@ -234,7 +235,7 @@ package struct SessionLink {
             return [.close]
         case .leave(let isInvalidating):
             let word = isInvalidating ? send(.invalidate) : []
-            // The session's tasks fail with the error of a lost session from then on.
+            // From now on, the session's tasks fail with the error of a lost session.
             if loss == nil { state = .left }
             waiting = [:]
             return word + [.close]
@@ -276,7 +277,7 @@ package struct SessionLink {
         return send(.command(command, task))
     }
 
-    /// The daemon has stored the task durably.
+    /// Forgets a task's order, because the daemon has stored it durably.
     mutating func settle(_ id: TaskID) {
         guard let entry = entries[id], entry.order != nil else { return }
         waiting[entry.sequence] = nil

@@ -18,7 +18,7 @@ import Musl
 
 /// The daemon's report of its start, until it listens or ends.
 ///
-/// Used by one thread.
+/// The report is used by one thread.
 package final class StartReport {
     /// The maximum number of bytes read from the log.
     private static let textLimit = 1000
@@ -32,7 +32,7 @@ package final class StartReport {
     private var count = 0
     /// The latest message.
     private(set) var word: StartupMessage?
-    /// No further messages can arrive.
+    /// Whether no further messages can arrive.
     private(set) var isOver = false
 
     init(_ descriptor: CInt, log: String, logged: Int64) {
@@ -50,12 +50,12 @@ package final class StartReport {
 
     /// Reads the available messages, waiting for a number of milliseconds.
     ///
-    /// - Returns: The reason if the daemon will never listen; nil if it may still do so.
+    /// - Returns: The reason if the daemon will never listen; nil if the daemon may still listen later.
     func look(_ milliseconds: CInt = 0) -> String? {
         if !isOver { read(milliseconds) }
         if case .failed(let reason) = word { return reason }
-        // A daemon that was killed reports nothing, and the next one may succeed. If the program could not be executed, the log
-        // has the system's reason.
+        // A daemon that was killed reports nothing, and the next daemon may succeed. If the program could not be executed, the log
+        // contains the system's reason.
         if isOver, word == nil, let text = loggedText { return "urlsessiond cannot be run: \(text)" }
         return nil
     }
@@ -79,7 +79,7 @@ package final class StartReport {
         }
     }
 
-    /// The text added to the log since the start, without the lines of daemons, which begin with a date.
+    /// The text added to the log since the start, without the lines that daemons wrote, which begin with a date.
     private var loggedText: String? {
         let file = cls_open_for_reading(log)
         guard file >= 0 else { return nil }
