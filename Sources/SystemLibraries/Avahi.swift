@@ -17,13 +17,13 @@ import Musl
 
 /// Finds services on the local network (DNS-SD, RFC 6763), through Avahi's client library and its daemon.
 ///
-/// For use by one thread. Each request blocks for at most 25 seconds if the daemon does not answer.
+/// The connection is for use by one thread. Each request blocks for at most 25 seconds if the daemon does not answer.
 package final class Avahi {
     /// Why no service was found.
     package enum Failure: Error, Sendable, Hashable {
         /// The library is not installed, or the daemon is not running.
         case absent(String)
-        /// The request's name, type or domain cannot be that of a service.
+        /// The request's name, type or domain cannot belong to a service.
         case invalid(String)
         case failed(String)
     }
@@ -45,10 +45,10 @@ package final class Avahi {
         package let text: [UInt8]
     }
 
-    /// The result of one way of a query.
+    /// The result of one of the ways to ask a question.
     package enum Outcome: Sendable, Hashable {
         case found(Service)
-        /// There is no answer yet; the query continues.
+        /// No answer has arrived yet; the query continues.
         case silent
         case failed(Failure)
     }
@@ -71,7 +71,7 @@ package final class Avahi {
         package func ring() { csl_bell_ring(descriptor) }
     }
 
-    /// Sendable because the table it points to is never changed or freed.
+    /// Sendable because the function table behind the pointer is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -86,7 +86,7 @@ package final class Avahi {
         return Library(functions: functions)
     }()
 
-    /// The number of ways to ask a question: over IPv4 and over IPv6 for addresses of that family, and over IPv4 for IPv6
+    /// The number of ways to ask a question: over IPv4 for IPv4 addresses, over IPv6 for IPv6 addresses, and over IPv4 for IPv6
     /// addresses.
     package static let wayCount = Int(CSL_AVAHI_WAYS)
 
@@ -106,7 +106,7 @@ package final class Avahi {
 
     /// Connects to the daemon.
     ///
-    /// - Parameter bell: Interrupts waits.
+    /// - Parameter bell: The bell that interrupts waits.
     /// - Returns: The connection.
     /// - Throws: ``Failure/absent(_:)`` if the library or the daemon is missing; otherwise another failure.
     package static func open(_ bell: Bell) throws(Failure) -> Avahi {
@@ -119,7 +119,7 @@ package final class Avahi {
 
     /// Starts to look for a service.
     ///
-    /// The results are events with this number.
+    /// The results are events with the question's number.
     ///
     /// - Parameters:
     ///   - number: The number of the question; no other open question may have it.
@@ -133,16 +133,16 @@ package final class Avahi {
 
     /// Ends a question.
     ///
-    /// Its events may still come if they were already queued.
+    /// Events of the question may still arrive if they were already queued.
     package func drop(_ number: Int) {
         if let question = questions.removeValue(forKey: number) { csl_avahi_drop(question) }
     }
 
     /// Waits until something arrives, the bell rings, or the time has passed.
     ///
-    /// Nil waits without a limit.
+    /// Waits without a limit if `milliseconds` is nil.
     ///
-    /// - Throws: If the daemon is lost. The connection cannot be used any more.
+    /// - Throws: An error if the connection to the daemon is lost. The connection can then no longer be used.
     package func wait(milliseconds: Int?) throws(Failure) {
         var failure = csl_avahi_failure()
         guard csl_avahi_wait(client, CInt(clamping: milliseconds ?? -1), &failure) != 0 else { throw Self.failure(failure) }
@@ -193,16 +193,16 @@ extension Avahi.Service {
     /// The maximum length of a name in bytes (RFC 1035, section 2.3.4).
     private static let longestHost = 253
 
-    /// Validates what an untrusted host announces.
+    /// Validates the announcement of an untrusted host.
     ///
     /// - Parameters:
-    ///   - host: Labels of letters, digits, hyphens and underscores. Anything else is refused, because it could be taken for
-    ///     another part of a URL.
+    ///   - host: Labels of letters, digits, hyphens and underscores. A host with any other character is refused, because it could
+    ///     be taken for another part of a URL.
     ///   - port: 0 means that the service is absent (RFC 6763, section 8).
     ///   - address: 4 or 16 bytes.
     ///   - interface: The interface that the answer arrived on.
     ///   - text: The data of the TXT record; dropped unless all its lengths fit.
-    /// - Throws: ``Avahi/Failure/failed(_:)`` with what is invalid.
+    /// - Throws: ``Avahi/Failure/failed(_:)`` with the reason why the announcement is invalid.
     package init(host: String, port: UInt16, address: [UInt8], interface: UInt32, text: [UInt8]) throws(Avahi.Failure) {
         let name = host.hasSuffix(".") ? String(host.dropLast()) : host
         let labels = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -231,7 +231,7 @@ extension Avahi.Service {
         }
     }
 
-    /// Whether these are length-prefixed strings (RFC 6763, section 6.1).
+    /// Whether the text consists of complete length-prefixed strings (RFC 6763, section 6.1).
     private static func isWhole(_ text: [UInt8]) -> Bool {
         var rest = text[...]
         while let length = rest.first {
@@ -243,7 +243,7 @@ extension Avahi.Service {
 }
 
 extension Avahi.Address {
-    /// The address in text form, with the number of its interface as its zone if it has one ("fe80::1%2").
+    /// The address in text form, with the number of its interface as its zone, if any ("fe80::1%2").
     package var text: String {
         var buffer = [CChar](repeating: 0, count: 64)
         let family = bytes.count == 4 ? AF_INET : AF_INET6

@@ -21,14 +21,14 @@ import Musl
 package enum CAres {
     /// The result of a lookup.
     package enum Answer: Sendable, Hashable {
-        /// Addresses of 4 or 16 bytes each, and their TTL. Empty if the name has none of the family.
+        /// Addresses of 4 or 16 bytes each, and their TTL. Empty if the name has no addresses of the family.
         case addresses([[UInt8]], seconds: Int)
         case failed(String)
     }
 
     /// The library's function table.
     ///
-    /// Sendable because the table it points to is never changed or freed.
+    /// Sendable because the function table behind the pointer is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }

@@ -11,13 +11,13 @@ import CSystemLibraries
 
 /// Decodes a content coding with a C library: brotli (RFC 7932) with libbrotlidec, zstd (RFC 8878) with libzstd.
 ///
-/// Sendable because the table it points to is never changed or freed.
+/// Sendable because the function table behind the pointer is never changed or freed.
 package struct Codec: @unchecked Sendable {
     private typealias Load = (UnsafeMutableRawPointer?, UnsafeMutablePointer<UnsafePointer<CChar>?>?) -> OpaquePointer?
 
     /// Nil if the library is not installed.
     ///
-    /// Opened on first use, which blocks while the dynamic linker loads it.
+    /// The library is opened on first use, which blocks while the dynamic linker loads it.
     package static let brotli = open("libbrotlidec.so.1", csl_brotli_load)
     /// Nil if the library is not installed, or older than 1.4.
     package static let zstandard = open("libzstd.so.1", csl_zstd_load)
@@ -69,7 +69,8 @@ package struct Codec: @unchecked Sendable {
 
         /// Decodes until the buffer is full or all input is read.
         ///
-        /// If the buffer is full, there may be more output even without more input. Must not be called after damage.
+        /// If the buffer is full, there may be more output even without more input. Must not be called after damaged input was
+        /// reported.
         package func decode(_ bytes: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) -> Step {
             var decoding = csl_decoding()
             csl_decoder_decode(

@@ -21,7 +21,7 @@ import Musl
 package enum DesktopSettings {
     /// The library's function table.
     ///
-    /// Sendable because the table it points to is never changed or freed.
+    /// Sendable because the function table behind the pointer is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -36,7 +36,7 @@ package enum DesktopSettings {
         return Library(functions: functions)
     }()
 
-    /// A string, or the name of an enumeration's value.
+    /// Returns a string setting, or the name of an enumeration's value.
     package static func text(_ schema: String, _ key: String) -> String? {
         guard let library, let text = csl_settings_text(library.functions, schema, key) else { return nil }
         defer { free(text) }

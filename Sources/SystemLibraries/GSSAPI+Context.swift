@@ -13,11 +13,11 @@ import Synchronization
 extension GSSAPI {
     /// A handshake with one server, by SPNEGO (RFC 4178) with Kerberos, which requests mutual authentication.
     ///
-    /// May be used from any thread; a lock serializes the steps.
+    /// A context may be used from any thread; a lock serializes the steps.
     package final class Context: Sendable {
         private struct State {
             var context: OpaquePointer?
-            /// The password is empty; it is refused without asking a KDC.
+            /// Whether the password is empty; an empty password is refused without asking a KDC.
             var isWithoutPassword = false
             var hasBegun = false
             var isOver = false
@@ -49,8 +49,8 @@ extension GSSAPI {
 
         /// Performs one step of the handshake.
         ///
-        /// Blocks, because it may contact a KDC: never call it on an event loop. The token is the one that the server sent. It is
-        /// nil only on the first step; later, nil means that the server sent no token, which is a failure.
+        /// Blocks, because a step may contact a KDC: never call this method on an event loop. `token` is the token that the server
+        /// sent; nil on the first step. On later steps, nil means that the server sent no token, which is a failure.
         package func step(_ token: [UInt8]?) -> Result<Step, Failure> {
             state.withLock { state in
                 guard let context = state.context else {

@@ -22,7 +22,7 @@ extension GSSAPI {
             case credentialIsRefused
             /// The KDC does not know the server.
             case serverIsUnknown
-            /// No KDC answers, or none is known.
+            /// No KDC answers, or no KDC is known.
             case kdcIsUnreachable
             /// The server's token is malformed, missing, or not from this server.
             case serverIsRefused
@@ -46,7 +46,7 @@ extension GSSAPI {
             self.minorStatus = minorStatus
         }
 
-        /// Only the first step needs a KDC and a credential; failures of later steps are the server's.
+        /// Only the first step needs a KDC and a credential; failures of later steps are the server's fault.
         init(_ leg: csl_gss_leg, isFirst: Bool) {
             let text = withUnsafeBytes(of: leg.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             self.init(
@@ -62,7 +62,7 @@ extension GSSAPI {
 extension GSSAPI.Failure.Reason {
     /// Checks the Kerberos codes first, because GSSAPI's own codes say little ("no credential" for an unreachable KDC).
     ///
-    /// Heimdal passes Kerberos codes on as numbers. MIT's library renumbers those that pass through SPNEGO, so its messages are
+    /// Heimdal passes Kerberos codes on as numbers. MIT's library renumbers the codes that pass through SPNEGO, so its messages are
     /// matched as text.
     init(majorStatus: UInt32, minorStatus: UInt32, text: String) {
         if let reason = Self.numbers[Int32(bitPattern: minorStatus)] ?? Self.texts.first(where: { text.contains($0.0) })?.1 {
@@ -76,7 +76,7 @@ extension GSSAPI.Failure.Reason {
         }
     }
 
-    /// The codes of RFC 4120, section 7.5.9, and further ones of the libraries, all offset by -1765328384.
+    /// The codes of RFC 4120, section 7.5.9, and further codes of the libraries, all offset by -1765328384.
     private static let numbers: [Int32: Self] = [
         // KDC_ERR_C_PRINCIPAL_UNKNOWN, CLIENT_REVOKED, KEY_EXPIRED, PREAUTH_FAILED; AP_ERR_BAD_INTEGRITY
         -1_765_328_378: .credentialIsRefused, -1_765_328_366: .credentialIsRefused, -1_765_328_361: .credentialIsRefused,

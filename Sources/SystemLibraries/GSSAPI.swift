@@ -9,13 +9,13 @@
 
 import CSystemLibraries
 
-/// Kerberos for HTTP's Negotiate scheme (RFC 4559), through the system's GSSAPI library, MIT's or Heimdal's.
+/// Kerberos for HTTP's Negotiate scheme (RFC 4559), through the system's GSSAPI library, which is MIT's or Heimdal's.
 ///
 /// The library's own configuration determines realm, KDC, ticket cache and keytab (krb5.conf, KRB5_CONFIG, KRB5CCNAME).
 package enum GSSAPI {
     /// The library's function table, which contexts share.
     ///
-    /// Sendable because the table it points to is never changed or freed.
+    /// Sendable because the function table behind the pointer is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -35,9 +35,9 @@ package enum GSSAPI {
 
     /// The result of one step.
     package struct Step: Sendable, Hashable {
-        /// The token to send to the server; nil if there is none.
+        /// The token to send to the server; nil if there is no token to send.
         package var token: [UInt8]?
-        /// Whether the context is established; until then the server's next token is needed.
+        /// Whether the context is established; until then, the server's next token is needed.
         package var isDone: Bool
         /// Whether the server has proved its identity.
         package var isMutual: Bool

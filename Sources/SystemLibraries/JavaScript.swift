@@ -23,7 +23,7 @@ import Musl
 package final class JavaScript: Sendable {
     /// The library's function table.
     ///
-    /// Sendable because the table it points to is never changed or freed.
+    /// Sendable because the function table behind the pointer is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -47,7 +47,7 @@ package final class JavaScript: Sendable {
         package var description: String { text }
     }
 
-    /// Answers the script's calls of `__ask(what, name)`, on the thread that runs it; nil becomes null.
+    /// Answers the script's calls of `__ask(what, name)`, on the thread that runs the script; nil becomes null.
     package typealias Helper = @Sendable (_ what: String, _ name: String) -> String?
 
     private final class Questions: Sendable {
@@ -66,7 +66,7 @@ package final class JavaScript: Sendable {
     /// Creates a context and runs the scripts in it.
     ///
     /// - Parameters:
-    ///   - scripts: Run in order.
+    ///   - scripts: The scripts, which are run in order.
     ///   - helper: Answers the scripts' calls of `__ask`.
     /// - Throws: ``Failure`` if JavaScriptCore is not installed, or a script fails.
     package init(_ scripts: [String], helper: @escaping Helper) throws(Failure) {

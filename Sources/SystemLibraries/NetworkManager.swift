@@ -8,11 +8,11 @@
 //===----------------------------------------------------------------------===//
 import CSystemLibraries
 
-/// What NetworkManager knows of the network: whether it is metered, and whether it leads anywhere.
+/// NetworkManager's view of the network: whether the network is metered, and whether anything can be reached through it.
 ///
-/// Uses the system bus.
+/// The connection uses the system bus.
 ///
-/// For use by one thread. Each request blocks it for at most a quarter of a second.
+/// The connection is for use by one thread. Each request blocks that thread for at most a quarter of a second.
 package final class NetworkManager {
     package struct Facts: Sendable, Hashable {
         /// Whether traffic costs money, or probably does.
@@ -21,7 +21,7 @@ package final class NetworkManager {
         package var isOffline: Bool
     }
 
-    /// Sendable because the table it points to is never changed or freed.
+    /// Sendable because the function table behind the pointer is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -40,9 +40,9 @@ package final class NetworkManager {
 
     /// Nil once the bus is gone.
     private var watch: OpaquePointer?
-    /// Whether NetworkManager did not answer in time.
+    /// Whether NetworkManager has failed to answer in time.
     ///
-    /// It is asked again only after its next signal.
+    /// If so, NetworkManager is asked again only after its next signal.
     private var isUnresponsive = false
 
     private init(_ watch: OpaquePointer) { self.watch = watch }

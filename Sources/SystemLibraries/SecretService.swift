@@ -23,7 +23,7 @@ import Musl
 package enum SecretService {
     /// The library's function table.
     ///
-    /// Sendable because the table it points to is never changed or freed.
+    /// Sendable because the function table behind the pointer is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -72,7 +72,7 @@ package enum SecretService {
         }
     }
 
-    /// Stores a secret in the default collection, replacing one with the same attributes.
+    /// Stores a secret in the default collection, replacing any secret with the same attributes.
     ///
     /// The schema is the name of the kind of item, such as "org.example.Password". The label is shown to users who browse the
     /// keyring.
@@ -86,7 +86,7 @@ package enum SecretService {
         }
     }
 
-    /// The secret of any item that has at least these attributes.
+    /// Returns the secret of any item that has at least these attributes.
     package static func lookUp(_ attributes: [String: String], schema: String) throws(Failure) -> String? {
         var result: String?
         try call(attributes) { functions, pairs, failure in
@@ -101,7 +101,7 @@ package enum SecretService {
         return result
     }
 
-    /// Removes all items that have at least these attributes; returns false if there was none.
+    /// Removes all items that have at least these attributes; returns false if there was no such item.
     @discardableResult
     package static func remove(_ attributes: [String: String], schema: String) throws(Failure) -> Bool {
         var removed: Int32 = 0
@@ -111,7 +111,7 @@ package enum SecretService {
         return removed != 0
     }
 
-    /// All items that have at least these attributes.
+    /// Returns all items that have at least these attributes.
     package static func list(_ attributes: [String: String], schema: String) throws(Failure) -> [Item] {
         var items: [Item] = []
         try call(attributes) { functions, pairs, failure in

@@ -49,9 +49,9 @@ package final class SystemLibrary: Sendable {
         self.address = address
     }
 
-    /// Opens the first of these names that exists ("libfoo.so.2").
+    /// Opens the first library that exists among these names ("libfoo.so.2").
     ///
-    /// All must stand for the same interface.
+    /// All names must stand for the same interface.
     ///
     /// Blocks while the dynamic linker loads the library. Libraries are never unloaded.
     package static func open(_ names: [String]) -> SystemLibrary? {

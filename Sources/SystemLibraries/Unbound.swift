@@ -16,9 +16,9 @@ import Glibc
 import Musl
 #endif
 
-/// Looks up addresses that DNSSEC validates (RFC 4035), through libunbound.
+/// Looks up addresses that are validated with DNSSEC (RFC 4035), through libunbound.
 ///
-/// It asks the system's name servers, and validates locally.
+/// The library asks the system's name servers, and validates their answers locally.
 ///
 /// A call blocks until the name servers answer. Several threads may call at the same time.
 package enum Unbound {
@@ -37,7 +37,7 @@ package enum Unbound {
 
     /// The library's function table.
     ///
-    /// Sendable because the table it points to is never changed or freed.
+    /// Sendable because the function table behind the pointer is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -99,7 +99,7 @@ package enum Unbound {
 
     /// Discards the cached answers.
     ///
-    /// Never blocks: if another thread holds the lock, it is already creating a new context.
+    /// Never blocks: if another thread holds the lock, that thread is already creating a new context.
     package static func forget() { current.withLockIfAvailable { $0 = nil } }
 
     private struct Failure: Error {
