@@ -143,7 +143,7 @@ final class DaemonStart {
         }
     }
 
-    /// The reason that the lock's holder has written to the lock file.
+    /// Returns the reason that the lock's holder has written to the lock file.
     private static func reason(in path: String) -> String? {
         let text = SmallFile.contents(of: path, limit: 1024).map { String(decoding: $0, as: UTF8.self) } ?? ""
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)

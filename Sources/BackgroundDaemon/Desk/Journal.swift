@@ -21,7 +21,7 @@ import Musl
 ///
 /// The last lines are kept for the user's tool.
 final class Journal: Sendable {
-    /// Raw values are those of syslog(3).
+    /// The raw values are the levels of syslog(3).
     enum Level: Int, Sendable { case error = 3, warning = 4, notice = 5, info = 6 }
 
     private static let limit = 500

@@ -175,7 +175,7 @@ final class Launches {
 
 /// The launches of a program for one of its sessions.
 struct SessionLaunch {
-    /// The daemon has launched the program, and the program has not yet reported that it has processed the events.
+    /// Whether the daemon has launched the program, and the program has not yet reported that it has processed the events.
     fileprivate(set) var isUnderWay = false
     /// The number of the last launch; results of earlier launches may arrive late.
     fileprivate var number = 0

@@ -123,9 +123,9 @@ final class Quits {
 }
 
 extension Spool {
-    /// Distinguishes a process from others that have had the same ID.
+    /// Returns a text that distinguishes a process from others that have had the same ID.
     fileprivate func mark(of process: Int32) -> String? {
-        // Its start time is the 22nd field. Its name, the second field, is truncated to 15 bytes, which need not be text
+        // The process's start time is the 22nd field. Its name, the second field, is truncated to 15 bytes, which need not be text
         // (proc_pid_stat(5)).
         guard let facts = FileManager.default.contents(atPath: "/proc/\(process)/stat"),
             let end = facts.lastIndex(of: UInt8(ascii: ")"))

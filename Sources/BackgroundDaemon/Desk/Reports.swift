@@ -44,7 +44,7 @@ final class Reports {
             created: record.created, description: record.notes.description.map { String($0.prefix(Self.textLimit)) })
     }
 
-    /// Why a transfer waits, or how it ended, in plain words.
+    /// Returns why a transfer waits, or how it ended, in plain words.
     private func reason(of transfer: Transfer, _ state: TransferReport.State, _ desk: isolated TransferDesk) -> String {
         if transfer.question != nil {
             return "needs a decision from its program" + absence(of: transfer.session)

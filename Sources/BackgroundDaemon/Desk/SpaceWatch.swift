@@ -79,13 +79,13 @@ final class SpaceWatch {
         }
     }
 
-    /// The space that a transfer needs, as text; empty if that is not known.
+    /// Returns the space that a transfer needs, as text; empty if the space is not known.
     func reason(of transfer: Transfer) -> String {
         guard let (needed, free) = line.missing(for: transfer.number) else { return "" }
         return ": \(needed) bytes are needed, and \(free) are free"
     }
 
-    /// A message that downloads wait for disk space; nil if no download waits.
+    /// Returns a message that downloads wait for disk space; nil if no download waits.
     func trouble(_ desk: isolated TransferDesk) -> String? {
         guard line.hasWaiters else { return nil }
         let count = desk.transfers.values.count { desk.scheduler.waitReason(of: $0.number) == .space }

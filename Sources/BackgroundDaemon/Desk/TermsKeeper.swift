@@ -111,7 +111,7 @@ final class TermsKeeper {
         timer = desk.timer(after: min(Double(change), desk.options.hoursInterval)) { $0.terms.look($0) }
     }
 
-    /// The local time in seconds since midnight.
+    /// Returns the local time in seconds since midnight.
     private static func second() -> Int {
         var now = time_t(Date().timeIntervalSince1970)
         var parts = tm()

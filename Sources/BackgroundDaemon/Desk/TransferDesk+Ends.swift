@@ -168,7 +168,7 @@ extension TransferDesk {
         space.noteRemoval(self)
     }
 
-    /// The resume data with which the program may continue in another task of the session.
+    /// Returns the resume data with which the program may continue in another task of the session.
     private static func resumeData(
         _ bytes: [UInt8], _ number: Int64, _ record: TransferRecord, _ partial: String, _ folder: String, _ spool: Spool
     ) -> Data? {
@@ -296,7 +296,7 @@ extension TaskOutcome {
         self.init(result: .failure(error), response: nil, timelines: [], redirectCount: 0)
     }
 
-    /// The attempt failed, and left data to resume from.
+    /// Whether the attempt failed, and left data to resume from.
     fileprivate var isResumable: Bool {
         if case .failure(let error) = result { error.resumeData != nil || error.uploadResumeData != nil } else { false }
     }

@@ -19,7 +19,8 @@ import SystemThreads
 /// The core of the daemon: it manages all sessions and transfers, uses the store, the scheduler and the engines, and reports
 /// results to programs.
 ///
-/// The desk is confined to one event loop, which never blocks on a disk: the store and the work threads do, and call back.
+/// The desk is confined to one event loop, which never blocks on a disk: only the store and the work threads do, and they call
+/// back.
 package actor TransferDesk {
     /// The maximum number of tasks, for one session and in total.
     static let sessionLimit = 50_000

@@ -58,16 +58,16 @@ struct LaunchCandidate: Hashable, Sendable {
     var session: Int64
     /// How the program is launched; nil if the program must not be launched.
     var way: BackgroundSettings.Launch?
-    /// A process of the program has joined the session.
+    /// Whether a process of the program has joined the session.
     var isConnected = false
-    /// The program was launched for the session, and has not processed its events yet.
+    /// Whether the program was launched for the session, and has not processed its events yet.
     var isLaunched = false
     var transfers = 0
     /// How many transfers need the program's decision, and how many have a durable end.
     var asking = 0
     var ended = 0
 
-    /// All transfers have ended, or one needs the program's decision.
+    /// Whether all transfers have ended, or a transfer needs the program's decision.
     var isDue: Bool {
         way != nil && !isConnected && !isLaunched && transfers > 0 && (asking > 0 || ended == transfers)
     }

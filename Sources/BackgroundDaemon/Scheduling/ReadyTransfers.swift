@@ -50,7 +50,7 @@ struct ReadyTransfers: Sendable {
 
     func has(_ program: Int64) -> Bool { programs[program] != nil }
 
-    /// The first transfer of a queue.
+    /// Returns the first transfer of a queue.
     func front(of key: QueueKey) -> ID? { queues[key]?.first?.id }
 
     mutating func insert(_ id: ID, at instant: Double, in key: QueueKey, turn: Turn) {
@@ -96,7 +96,7 @@ struct ReadyTransfers: Sendable {
         return found.flatMap { front(of: $0) }
     }
 
-    /// All transfers to a host, oldest first.
+    /// Returns all transfers to a host, oldest first.
     func ids(at host: String) -> [ID] { (hosts[host] ?? []).flatMap { queues[$0]?.ids ?? [] }.sorted() }
 
     func hasQueue(at host: String, where isWanted: (QueueKey) -> Bool) -> Bool { hosts[host]?.contains(where: isWanted) ?? false }

@@ -17,12 +17,12 @@ struct SpaceQueue: Sendable {
 
     /// A download that is not over.
     struct Download: Hashable, Sendable {
-        /// The download is suspended, and checks the disk again when it is resumed.
+        /// Whether the download is suspended; it checks the disk again when it is resumed.
         var isHeld: Bool
         /// The number of bytes of the download's file that exist.
         var present: Int64
-        /// The download is running or about to run; other downloads start at an unknown time, and check the disk themselves when
-        /// they start.
+        /// Whether the download is running or about to run; other downloads start at an unknown time, and check the disk themselves
+        /// when they start.
         var isUnderWay: Bool
     }
 
@@ -45,7 +45,7 @@ struct SpaceQueue: Sendable {
     private var confirmed: Set<ID> = []
     /// The admitted downloads, with the size of their files once they have used the space that they needed.
     private var goals: [ID: Int64] = [:]
-    /// The disk is completely full.
+    /// Whether the disk is completely full.
     private var isFull = false
     /// The number of free bytes; nil if it has not been needed yet.
     private(set) var free: Int64?

@@ -36,16 +36,16 @@ extension TransferScheduler {
 
     /// The state of the machine.
     package struct Conditions: Sendable, Hashable {
-        /// There is a route to other networks.
+        /// Whether there is a route to other networks.
         ///
         /// Without such a route, nearby hosts may still be reachable; only an attempt can tell.
         package var isConnected = true
         package var isMetered = false
         package var hasExternalPower = true
         package var hasSpace = true
-        /// Transfers may run at this time of day.
+        /// Whether transfers may run at this time of day.
         package var isWithinHours = true
-        /// A rate limit applies to all transfers together.
+        /// Whether a rate limit applies to all transfers together.
         package var isSlow = false
 
         package init() {}
@@ -70,14 +70,14 @@ extension TransferScheduler {
         package var priority: Float
         package var isDiscretionary = false
         package var isUpload = false
-        /// The host is this machine, so the transfer needs no network.
+        /// Whether the host is this machine, so that the transfer needs no network.
         package var isLocal = false
         package var earliestBegin: Double?
         package var deadline: Double
         package var isHeld = false
         /// The number of consecutive attempts without progress.
         package var attempts = 0
-        /// The earliest time of the next attempt after a failed one.
+        /// The earliest time of the next attempt after a failed attempt.
         package var notBefore: Double?
 
         package init(
@@ -111,7 +111,7 @@ extension TransferScheduler {
 
     package enum Event: Hashable, Sendable {
         case added(Item)
-        /// The transfer is over or given up, and no longer runs.
+        /// The transfer is over or given up, and is no longer running.
         case removed(ID)
         case held(ID)
         case released(ID)
@@ -124,9 +124,9 @@ extension TransferScheduler {
         case sentAll(ID, Bool)
         /// The transfer's total number of bytes so far.
         case progressed(ID, bytes: Int64)
-        /// The transfer was told to stop, and no longer runs.
+        /// The transfer was told to stop, and is no longer running.
         case stopped(ID)
-        /// The transfer no longer runs, and is to be retried.
+        /// The transfer is no longer running, and is to be retried.
         case failed(ID, Failure, madeProgress: Bool, retryAfter: Double?, random: UInt64)
         case conditionsChanged(Conditions, random: UInt64)
         /// A running transfer finds no route to its host.

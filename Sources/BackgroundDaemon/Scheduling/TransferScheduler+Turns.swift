@@ -85,7 +85,7 @@ extension TransferScheduler {
         return ready.next(full: fullHosts) { hasCapacity($0, in: ready) }
     }
 
-    /// Whether the host's limits allow the first transfer of a queue to run, now or if `gone` were not running.
+    /// Returns whether the host's limits allow the first transfer of a queue to run, now or if `gone` were not running.
     private func hasCapacity(_ line: QueueKey, in ready: ReadyTransfers, without gone: Entry? = nil) -> Bool {
         guard let id = ready.front(of: line), let hostLimit = entries[id]?.item.hostLimit else { return false }
         let atHost = hostCounts[line.host, default: 0] - (gone?.item.host == line.host ? 1 : 0)
@@ -93,7 +93,7 @@ extension TransferScheduler {
         return atHost < limits.perHost && inSession < max(1, hostLimit)
     }
 
-    /// Whether a waiting transfer to the same host could run if this transfer were not running.
+    /// Returns whether a waiting transfer to the same host could run if this transfer were not running.
     private func makesRoom(_ entry: Entry, for ready: ReadyTransfers) -> Bool {
         ready.hasQueue(at: entry.item.host) { hasCapacity($0, in: ready, without: entry) }
     }
@@ -187,13 +187,14 @@ extension TransferScheduler {
 
     // MARK: For display
 
-    /// Until when a transfer waits after a failed attempt, and the number of consecutive failures; nil if no attempt failed.
+    /// Returns until when a transfer waits after a failed attempt, and the number of consecutive failures; nil if no attempt
+    /// failed.
     package func pause(of id: ID) -> (until: Double, attempts: Int)? {
         guard let item = entries[id]?.item, let until = item.notBefore else { return nil }
         return (until, item.attempts)
     }
 
-    /// Why a transfer is not running; nil if the transfer is running or unknown.
+    /// Returns why a transfer is not running; nil if the transfer is running or unknown.
     package func waitReason(of id: ID) -> WaitReason? {
         guard let entry = entries[id] else { return nil }
         let item = entry.item

@@ -35,17 +35,17 @@ package struct TransferScheduler: Sendable {
         var place = Queue.parked
         /// When the transfer started to wait, for its position in the queue; a pause does not count as waiting.
         var since: Double
-        /// The transfer is queued behind the others, whatever its priority.
+        /// Whether the transfer is queued behind the others, whatever its priority.
         var isDemoted = false
         /// The transfer's key in the queue of instants.
         var instant = 0.0
-        /// The failure of the last attempt, until the next one.
+        /// The failure of the last attempt, until the next attempt.
         var failure: Failure?
-        /// The disk has less space than the transfer needs.
+        /// Whether the disk has less space than the transfer needs.
         var lacksSpace = false
-        /// The transfer runs, and has found no route to its host.
+        /// Whether the transfer is running, and has found no route to its host.
         var lacksNetwork = false
-        /// The transfer runs, and only waits for the response.
+        /// Whether the transfer is running, and only waits for the response.
         var awaitsResponse = false
         /// The earliest time of the next attempt according to the server.
         var serverBound: Double?
@@ -74,7 +74,7 @@ package struct TransferScheduler: Sendable {
     var turns: [Int64: Turn] = [:]
     var instants = PriorityQueue<ID, Rank>()
     var deadlines = PriorityQueue<ID, Rank>()
-    /// All origins, and when the next attempt of those that do not respond is due.
+    /// All origins, and when the next attempt is due at each origin that does not respond.
     var origins: [String: Origin] = [:]
     var originInstants = PriorityQueue<String, Double>()
     var running: Set<ID> = []
@@ -305,7 +305,7 @@ package struct TransferScheduler: Sendable {
         needsReassignment = true
     }
 
-    /// A number from 0 up to, but not including, 1.
+    /// Returns a number from 0 up to, but not including, 1.
     private static func share(_ random: UInt64) -> Double { Double(random >> 11) / Double(1 << 53) }
 
     // MARK: Waiting

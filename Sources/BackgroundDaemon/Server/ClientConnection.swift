@@ -60,7 +60,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private var isRefused = false
     /// The session that the connection has joined.
     var session: Session?
-    /// The connection's process is about to be killed, so its messages are ignored.
+    /// Whether the connection's process is about to be killed; if so, its messages are ignored.
     var isDoomed = false
 
     init(_ channel: any Channel, peer: cls_peer, program: String, mayManage: Bool, desk: TransferDesk) {

@@ -90,7 +90,7 @@ struct SocketServer: Sendable {
         }
     }
 
-    /// The executable of a process; if the executable was replaced meanwhile, its former path.
+    /// Returns the executable of a process; if the executable was replaced meanwhile, its former path.
     static func program(of process: Int32) -> String? {
         guard let path = target(of: "/proc/\(process)/exe"), !path.isEmpty else { return nil }
         let mark = " (deleted)"
@@ -113,7 +113,7 @@ struct SocketServer: Sendable {
         return folders + ["/usr/local/bin", "/usr/bin"].filter { !folders.contains($0) }
     }()
 
-    /// The error for a program that is not one of the user's tools.
+    /// Returns the error message for a program that is not one of the user's tools.
     static func managerRefusal(of program: String) -> String {
         "\(program) may not manage the transfers of all programs: the running urlsessiond permits that only to urlsession in "
             + managerFolders.joined(separator: ", ") + "; to replace it, start another one with urlsessiond --replace"

@@ -41,7 +41,7 @@ final class CommitQueue: @unchecked Sendable {
 
     private struct State {
         var waiting: [Call] = []
-        /// The totals of the queued calls and of those being committed.
+        /// The totals of the queued calls and the calls that are being committed.
         var changes = 0
         var bytes = 0
         var mustTidy = true

@@ -45,14 +45,14 @@ struct StorageSeal: Sendable {
         }
     }
 
-    /// The HMAC-SHA-256 of a credential, for resume data, under a key derived from the store's key.
+    /// Returns the HMAC-SHA-256 of a credential, for resume data, under a key derived from the store's key.
     func resumeSeal(of credential: String) -> String {
         let own = HKDF<SHA256>.deriveKey(
             inputKeyMaterial: key, info: Data("URLLoading resume data 1".utf8), outputByteCount: Self.keySize)
         return Data(HMAC<SHA256>.authenticationCode(for: Data(credential.utf8), using: own)).base64EncodedString()
     }
 
-    /// The authenticated data, so that nothing sealed with the key for another purpose or place is accepted here.
+    /// Returns the authenticated data, so that nothing sealed with the key for another purpose or place is accepted here.
     private static func place(_ column: String, _ row: Int64) -> [UInt8] {
         Array("URLLoading transfers 1 \(column) \(row)".utf8)
     }

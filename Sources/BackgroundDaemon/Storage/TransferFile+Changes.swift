@@ -119,7 +119,7 @@ extension TransferFile {
         return Data(bytes)
     }
 
-    /// Returns some of the unused space to the system, if there is a lot of it.
+    /// Returns some of the unused space to the system, if there is a lot of unused space.
     ///
     /// - Returns: Whether more unused space can be returned.
     func tidy() -> Bool {

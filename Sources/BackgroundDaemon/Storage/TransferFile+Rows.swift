@@ -88,7 +88,7 @@ extension TransferFile {
         return number
     }
 
-    /// Empty data are stored as NULL.
+    /// Returns the bytes of a value; empty data are stored as NULL.
     private static func bytes(_ value: DatabaseValue) -> Data? {
         switch value.storage {
         case .blob(let data): data

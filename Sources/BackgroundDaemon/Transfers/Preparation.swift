@@ -19,7 +19,7 @@ struct Preparation: Sendable {
     private(set) var startCount: Int64 = 0
     /// The state that an upload resumes from.
     private(set) var upload: UploadResumeData?
-    /// The attempt starts with the program's resume data.
+    /// Whether the attempt starts with the program's resume data.
     private(set) var resumesForProgram = false
 
     /// Reads the order and the resume data; the store may not contain `changedOrder` yet.
@@ -75,7 +75,7 @@ struct Preparation: Sendable {
         return try MessageCoding.decodeOrder(bytes)
     }
 
-    /// The order for the engine.
+    /// Returns the order for the engine.
     func engineOrder(for transfer: Transfer) -> TaskOrder {
         var task = order.task
         // The engine gets the transfer's number instead of the program's task ID.

@@ -37,11 +37,11 @@ final class Session {
     private(set) var endedCount = 0
     /// The connection of the process that has joined the session, if any.
     var client: ClientConnection?
-    /// The session's state is being sent to the program, which receives no events yet.
+    /// Whether the session's state is being sent to the program, which receives no events until then.
     var isAttaching = false
     var takesEvents = false
     var launch: SessionLaunch
-    /// The session's settings could not be read, so its unfinished transfers have failed.
+    /// Whether the session's settings could not be read; if so, its unfinished transfers have failed.
     var isUnreadable: Bool
     private var engine: (any LoadingService)?
     private var engineSettings: [UInt8] = []
@@ -69,7 +69,7 @@ final class Session {
         endedCount += (after.state == .ended ? 1 : 0) - (before?.state == .ended ? 1 : 0)
     }
 
-    /// The program receives events.
+    /// Whether the program receives events.
     var isListening: Bool { client != nil && takesEvents && !isAttaching }
 
     /// Whether the last process that joined the session has ended; false until a process has connected to this daemon.

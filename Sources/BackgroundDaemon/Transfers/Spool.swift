@@ -39,10 +39,10 @@ struct Spool: Sendable {
 
     func folder(of session: Int64) -> String { "\(directory)/\(session)" }
 
-    /// The name of the link that a program gets: the daemon keeps its own link, so that the file survives if the program crashes
-    /// while handling the file.
+    /// Returns the name of the link that a program gets: the daemon keeps its own link, so that the file survives if the program
+    /// crashes while handling the file.
     static func handedName(_ number: Int64) -> String { "done-\(number)" }
-    /// The name of a partial file to which a program's resume data refer.
+    /// Returns the name of a partial file to which a program's resume data refer.
     static func keptName(_ number: Int64) -> String { "kept-\(number)" }
     static func isKept(_ file: String) -> Bool { file.hasPrefix("kept-") }
 
@@ -61,7 +61,7 @@ struct Spool: Sendable {
 
     // MARK: Files of programs
 
-    /// The current version of a file that is to be uploaded.
+    /// Returns the current version of a file that is to be uploaded.
     static func version(ofProgramFile path: String) -> Result<TransferRecord.FileVersion, LoadError> {
         let fd = cls_open_for_reading(path)
         guard fd >= 0 else {
@@ -119,7 +119,7 @@ struct Spool: Sendable {
 
     // MARK: Partial files
 
-    /// The number of bytes of a partial file that certainly exist.
+    /// Returns the number of bytes of a partial file that certainly exist.
     ///
     /// After a reboot, only the synced bytes certainly exist: later bytes may be holes, and are cut off.
     func usableBytes(of file: String, in folder: String, synced: Int64, bootID: String) -> Int64 {
@@ -215,7 +215,7 @@ struct Spool: Sendable {
     /// may be the only copy of a download that its program has taken. Files that the daemon did not create are left alone, and so
     /// are the folders of unreadable sessions.
     ///
-    /// - Returns: The number of files that stay because they are older than the boot.
+    /// - Returns: The number of files that are kept because they are older than the boot.
     func tidy(sessions: Set<Int64>, files: [Int64: Set<String>], unreadable: Set<Int64>) -> Int {
         var count = 0
         for name in names(in: directory) {

@@ -47,9 +47,9 @@ final class Transfer {
     ///
     /// The store may not contain this state yet. Nil if the upload starts over, or if the state has not been read yet.
     var uploadPoint: UploadResumeData?
-    /// The server does not have the upload that the program's resume data describe.
+    /// Whether the server does not have the upload that the program's resume data describe.
     var uploadRestarts = false
-    /// The last attempt increased the number of bytes that the server has.
+    /// Whether the last attempt increased the number of bytes that the server has.
     var hasUploadMoved = false
     /// The version of the transfer's complete file, once that file is synced.
     var finishedFile: TransferRecord.FileVersion?
@@ -84,7 +84,7 @@ final class Attempt {
     let load: RunningLoad
     /// Nil until the attempt is prepared.
     var preparation: Preparation?
-    /// The attempt's partial file is being synced.
+    /// Whether the attempt's partial file is being synced.
     var isSyncing = false
     /// The engine that runs the attempt.
     private var service: (any LoadingService)?

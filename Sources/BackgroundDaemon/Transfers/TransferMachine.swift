@@ -30,7 +30,7 @@ struct TransferMachine: Hashable, Sendable {
     }
 
     enum State: Hashable, Sendable {
-        /// The transfer's order is being made durable; the transfer may be given up before that.
+        /// The transfer's order is being made durable; the transfer may be given up before the order is durable.
         case ordered(isOver: Bool)
         /// Waits for its turn, for its start time, for the network, or for disk space; the scheduler knows which.
         case waiting
@@ -40,8 +40,8 @@ struct TransferMachine: Hashable, Sendable {
         case asking
         /// The attempt is running; if it is spoiled, the disk may have lost some of the file.
         case running(Halt?, isSpoiled: Bool)
-        /// Its complete file is being synced. If that fails, the transfer is given up for this reason, or retried if there is no
-        /// reason.
+        /// The transfer's complete file is being synced. If the sync fails, the transfer is given up for the associated reason, or
+        /// retried if there is no reason.
         case closing(GiveUpReason?, isSpoiled: Bool)
         /// The transfer's partial file is being kept for another task.
         case keeping(isSpoiled: Bool)
@@ -111,9 +111,9 @@ struct TransferMachine: Hashable, Sendable {
 
     private(set) var state: State
     private var repeats = 0
-    /// The program has allowed the transfer to start.
+    /// Whether the program has allowed the transfer to start.
     private var isAllowed = false
-    /// The caller that gave up the transfer wants resume data.
+    /// Whether the caller that gave up the transfer wants resume data.
     private var wantsData = false
 
     init(_ state: State = .ordered(isOver: false)) { self.state = state }
@@ -134,13 +134,13 @@ struct TransferMachine: Hashable, Sendable {
         }
     }
 
-    /// The transfer runs only until it is stopped, and none of its data is kept.
+    /// Whether the transfer is running only until it is stopped, and none of its data is kept.
     var isBeingDiscarded: Bool {
         guard case .running(.givenUp(let why)?, _) = state else { return false }
         return why == .cancelled && !wantsData
     }
 
-    /// The transfer's files are being processed; the transfer neither runs nor is over.
+    /// Whether the transfer's files are being processed, while the transfer is neither running nor over.
     var isClosing: Bool {
         switch state {
         case .closing, .keeping: true
@@ -257,7 +257,7 @@ struct TransferMachine: Hashable, Sendable {
 extension TransferMachine {
     /// The result of an attempt.
     enum Verdict: Hashable, Sendable {
-        /// A complete file, or a response without one.
+        /// A complete file, or a response without a file.
         case whole, answered
         /// The attempt failed, and may have left data from which another task can resume.
         case failed(leavesData: Bool)
@@ -266,7 +266,7 @@ extension TransferMachine {
 
         static let unstarted = failed(leavesData: false)
 
-        /// The verdict on a response; `status` is nil for a response without one.
+        /// Creates the verdict on a response; `status` is nil for a response without a status.
         init(status: Int?, hasFile: Bool, refusals: Int) {
             self = Self.asksForRetry(status, refusals) ? .again(.server, isRefusal: true) : hasFile ? .whole : .answered
         }
@@ -293,7 +293,7 @@ extension TransferMachine {
             refusals < refusalLimit && [408, 425, 429, 502, 503, 504].contains(status)
         }
 
-        /// The server has sent a complete response, whatever its status.
+        /// Whether the server has sent a complete response, whatever its status.
         var isResponse: Bool {
             switch self {
             case .whole, .answered, .again(.server, _): true

@@ -32,7 +32,7 @@ struct TransferRecord: Codable, Sendable {
     /// Nil for the scheme's default port, and in rows of versions that did not store the port.
     var port: Int?
     var isUpload = false
-    /// The transfer's host is this machine.
+    /// Whether the transfer's host is this machine.
     var isLocal = false
     var hostLimit = 6
     var priority: Float = 0.5
@@ -42,9 +42,9 @@ struct TransferRecord: Codable, Sendable {
     var created = 0.0
     var deadline = 0.0
     var asksBeforeBegin = false
-    /// Suspended by the program.
+    /// Whether the program has suspended the transfer.
     var isSuspended = false
-    /// Paused by the user.
+    /// Whether the user has paused the transfer.
     var isPaused = false
     /// The number of consecutive attempts without progress, and the earliest time of the next attempt.
     var attempts = 0
@@ -108,7 +108,7 @@ struct TransferRecord: Codable, Sendable {
 
     var isHeld: Bool { isSuspended || isPaused }
 
-    /// A URL for display: without user, password, query and fragment.
+    /// Returns a URL for display: without user, password, query and fragment.
     static func shown(_ url: URL?) -> String {
         guard let url, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return url?.host() ?? "" }
         parts.user = nil
@@ -131,9 +131,9 @@ struct TransferRecord: Codable, Sendable {
 /// The durable state of a session besides its settings.
 struct SessionRecord: Codable, Sendable {
     var lastTask = 0
-    /// The program invalidated the session; it is removed with its last task.
+    /// Whether the program has invalidated the session; the session is removed with its last task.
     var isInvalidated = false
-    /// The user force-quit the program, and only the user may start it again.
+    /// Whether the user has force-quit the program; if so, only the user may start the program again.
     var wasQuit = false
     /// Identifies the process to be killed: if the process reconnects, the next daemon kills it.
     var doomed: String?
