@@ -225,7 +225,7 @@ int32_t cls_lock_holder(const char *path) {
 }
 
 void cls_wait_for_end(int32_t process, int milliseconds) {
-    // Not supported before Linux 5.3, and blocked by older seccomp filters.
+    // pidfd_open is not supported before Linux 5.3, and is blocked by older seccomp filters.
     int fd = process > 1 ? (int)syscall(SYS_pidfd_open, process, 0) : -1;
     if (fd < 0 && process > 1 && errno == ESRCH) return;
     struct pollfd watched = {.fd = fd, .events = POLLIN};
