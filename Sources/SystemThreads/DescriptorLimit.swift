@@ -27,7 +27,7 @@ package enum DescriptorLimit {
     private static let lanes = 4
     private static let others = 12
 
-    /// The soft `RLIMIT_NOFILE`.
+    /// Returns the soft `RLIMIT_NOFILE`.
     ///
     /// The limit is read on each call, because the app may change it.
     package static func system() -> Int {
@@ -40,21 +40,21 @@ package enum DescriptorLimit {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// The number of descriptors that connections, files and the app share.
+    /// Returns the number of descriptors that connections, files and the app share.
     package static func divisible() -> Int {
         let limit = system()
         return max(0, limit - setAside - threadsForNames(limit))
     }
 
-    /// The share for files, with a maximum: above that maximum, the connections that feed the files are the bottleneck.
+    /// Returns the share for files, with a maximum: above that maximum, the connections that feed the files are the bottleneck.
     package static func files(of divisible: Int) -> Int { max(2, min(divisible / 8 * 3, maximumFiles)) }
 
-    /// The share for connections: what remains after the shares for files and the app.
+    /// Returns the share for connections: the rest after the shares for files and the app.
     package static func connections(of divisible: Int) -> Int { max(2, divisible - divisible / 4 - files(of: divisible)) }
 
     private static let maximumFiles = 4_096
 
-    /// The maximum number of host names that are looked up at a time: `getaddrinfo` opens a socket.
+    /// Returns the maximum number of host names that are looked up at a time: `getaddrinfo` opens a socket.
     package static func threadsForNames(_ limit: Int = system()) -> Int { min(64, max(4, limit / 16)) }
 
     private static let setAside: Int = {

@@ -21,7 +21,7 @@ import Synchronization
 package final class FileBudget: Sendable {
     /// The part of the budget that a load may use.
     package enum Part: Sendable {
-        /// For loads that already have their connection, and do not keep it longer than the file.
+        /// For loads that already have their connection, and do not keep the connection longer than the file.
         case whole
         /// For loads that may wait for a connection while they have the file, and for uses that can do without a descriptor.
         case half
@@ -124,7 +124,7 @@ package final class FileBudget: Sendable {
 }
 
 extension FileBudget.State {
-    /// Whether no queued load takes precedence over a new request for this part.
+    /// Returns whether no queued load takes precedence over a new request for this part.
     fileprivate func hasNoWaiters(before part: FileBudget.Part) -> Bool {
         queues.whole.waiting.isEmpty && (part == .whole || queues.half.waiting.isEmpty)
     }
@@ -152,8 +152,8 @@ extension FileBudget.State {
         part == .whole ? queues.whole.waiting.removeValue(forKey: number) : queues.half.waiting.removeValue(forKey: number)
     }
 
-    /// Hands free descriptors to the waiters: loads that have a connection come first, but after every seven of them, one of the
-    /// others is served.
+    /// Hands free descriptors to the waiters: loads that have a connection come first, but after every seven such loads, another
+    /// load is served.
     fileprivate mutating func serve(_ limit: Int) -> [(FileBudget.Made, FileBudget.Part)] {
         var served: [(FileBudget.Made, FileBudget.Part)] = []
         while true {

@@ -34,7 +34,7 @@ package enum Threads {
     /// - Parameters:
     ///   - name: The name that system tools show; at most 15 bytes.
     ///   - body: The body of the thread.
-    /// - Returns: The thread, or nil if the system cannot create one.
+    /// - Returns: The thread, or nil if the system cannot create a thread.
     package static func start(_ name: String, _ body: @escaping @Sendable () -> Void) -> pthread_t? {
         var everySignal = sigset_t()
         var before = sigset_t()

@@ -27,7 +27,7 @@ package final class WorkThread: @unchecked Sendable {
             defer { isRunning = true }
             return !isRunning
         }
-        // If the system cannot create a thread, run the work on this one.
+        // If the system cannot create a thread, runs the work on the calling thread.
         if mustStart, Threads.start(name, { self.runSteps() }) == nil { runSteps() }
     }
 
