@@ -83,7 +83,7 @@ package enum DaemonStarter {
             || name.hasPrefix("URLSESSIOND")
     }
 
-    /// The executable file of this process.
+    /// Returns the executable file of this process.
     package static func executable() -> String? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
             guard let start = buffer.baseAddress else { return nil }

@@ -27,7 +27,7 @@ package final class ManagerConnection: Sendable {
         var isWelcome = false
         var isOver = false
         var refusal: String?
-        /// The daemon is of an older version.
+        /// Whether the daemon is of an older version.
         var isOutdated = false
     }
 
@@ -101,7 +101,7 @@ package final class ManagerConnection: Sendable {
         monitor.locked { while monitor.wait(until: end) {} }
     }
 
-    /// Waits for the daemon's first message; returns whether the daemon is not of an older version.
+    /// Whether the daemon is not of an older version; waits for the daemon's first message.
     private var isCompatible: Bool {
         greeting.locked {
             let end = Monitor.clock + Double(patience)
@@ -206,7 +206,7 @@ package final class ManagerConnection: Sendable {
         connection.send(payload)
     }
 
-    /// Whether to keep waiting for a silent daemon; false before its welcome, and once a response is overdue.
+    /// Returns whether to keep waiting for a silent daemon; false before its welcome, and once a response is overdue.
     private func endures() -> Bool {
         state.withLock { state in
             let now = Monitor.clock

@@ -17,7 +17,8 @@ extension RemoteSession {
     /// The minimum number of seconds between two starts of a daemon.
     private static let startPause = 1.0
 
-    /// The session thread's main loop: connects, receives the daemon's messages, and reconnects when the connection closes.
+    /// Runs the main loop of the session's thread: connects, receives the daemon's messages, and reconnects when the connection
+    /// closes.
     func run() {
         var attempt = 0
         var start: StartReport?

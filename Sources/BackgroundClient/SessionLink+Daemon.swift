@@ -87,7 +87,7 @@ extension SessionLink {
         waiting = [:]
         let failed = entries.filter { !$0.value.isEnded }
         for id in failed.keys { entries[id]?.isEnded = true }
-        // If another process has the session, it also has the session's tasks.
+        // If another process has joined the session, that process also has the session's tasks.
         let kept: [Action] =
             error.kind == .backgroundSessionDisconnected ? [.addLosses(failed.mapValues(\.created))] : []
         return [.close] + kept + failed.keys.sorted().map { .fail($0, error) } + [.report(error)]

@@ -107,7 +107,7 @@ package struct SessionLink {
         var notes: BackgroundOrder.Notes?
         /// The creation time, which distinguishes the task from earlier tasks with the same number.
         var created = 0.0
-        /// The client was told of the end, but the program has not acknowledged the end yet.
+        /// Whether the client was told of the end, but the program has not acknowledged the end yet.
         var isEnded = false
     }
 
@@ -128,7 +128,7 @@ package struct SessionLink {
     var told: Set<TaskID> = []
     /// Orders that are not durable yet, by their sequence number.
     var waiting: [Int: TaskID] = [:]
-    /// The daemon did not confirm a task's end in time; until it confirms an end, no thread waits for confirmations.
+    /// Whether the daemon did not confirm a task's end in time; until it confirms an end, no thread waits for confirmations.
     var forgettingTimedOut = false
     /// Messages that arrived before the program took over the known tasks.
     var held: [(message: DaemonMessage, generation: Int)]? = []
@@ -137,7 +137,7 @@ package struct SessionLink {
     var mustSendFarewell = false
     /// The number of questions that the program has not answered.
     var openQuestions = 0
-    /// The program was started for a question that has not arrived.
+    /// Whether the program was started for a question that has not arrived.
     var awaitsQuestion = false
     var requests: Set<Int> = []
     var losses: [TaskID: Double] = [:]
@@ -155,7 +155,7 @@ package struct SessionLink {
     package var isHolding: Bool { held != nil }
     package var loss: LoadError? { if case .lost(let error) = state { error } else { nil } }
 
-    /// Whether a thread still has to wait for the condition.
+    /// Returns whether a thread still has to wait for the condition.
     package func waits(for waiter: Waiter) -> Bool {
         switch (waiter, state) {
         case (.question, _): awaitsQuestion
