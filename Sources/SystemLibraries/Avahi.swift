@@ -252,7 +252,7 @@ extension Avahi.Address {
         return scope == 0 ? text : "\(text)%\(scope)"
     }
 
-    /// The address as a `sockaddr_in` or `sockaddr_in6`.
+    /// Returns the address as a `sockaddr_in` or `sockaddr_in6`.
     package func socketAddress(port: Int) -> [UInt8] {
         if bytes.count == 4 {
             var address = sockaddr_in()

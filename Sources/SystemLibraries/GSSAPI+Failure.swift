@@ -16,7 +16,7 @@ extension GSSAPI {
         package enum Reason: Sendable, Hashable {
             /// There is no GSSAPI library.
             case isUnavailable
-            /// The user has no ticket, or only expired ones.
+            /// The user has no ticket, or only expired tickets.
             case hasNoCredential
             /// The KDC rejects this user or this password.
             case credentialIsRefused

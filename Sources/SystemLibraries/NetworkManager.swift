@@ -67,7 +67,7 @@ package final class NetworkManager {
         return descriptor >= 0 ? descriptor : nil
     }
 
-    /// Whether NetworkManager signaled a change, started or stopped, or the bus is gone.
+    /// Returns whether NetworkManager signaled a change, started or stopped, or the bus is gone.
     package func hasChanged() -> Bool {
         guard let watch else { return false }
         let result = csl_network_watch_process(watch)

@@ -106,7 +106,7 @@ package enum Unbound {
         let text: String
     }
 
-    /// Returns the current context, or a new one if the system's name servers have changed.
+    /// Returns the current context, or a new context if the system's name servers have changed.
     private static func context(of library: Library) -> Result<Context, Failure> {
         let stamp = Self.stamp(of: "/etc/resolv.conf")
         return current.withLock { current in
