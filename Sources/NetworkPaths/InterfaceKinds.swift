@@ -37,7 +37,7 @@ struct InterfaceKinds {
 
     private func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// The first 4 KiB of a file, without trailing newlines.
+    /// Returns the first 4 KiB of a file, without trailing newlines.
     private func text(_ path: String) -> String? {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else { return nil }

@@ -66,7 +66,7 @@ struct InterfaceTable {
         return true
     }
 
-    /// The network path that the table describes.
+    /// Returns the network path that the table describes.
     ///
     /// - Parameters:
     ///   - defaultRoutes: The interfaces that lead to other networks, the best first.

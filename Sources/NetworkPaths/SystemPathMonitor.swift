@@ -109,7 +109,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     /// Two addresses of a root name server, which is neither local nor on a nearby network.
     ///
-    /// Nothing is sent to them.
+    /// Nothing is sent to these addresses.
     private static let farAddresses: [[UInt8]] = [
         [198, 41, 0, 4], [0x20, 0x01, 0x05, 0x03, 0xBA, 0x3E, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0x30],
     ]
@@ -214,7 +214,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         }
     }
 
-    /// All links and addresses; nil if they cannot be read.
+    /// Returns all links and addresses; nil if they cannot be read.
     private func read(_ socket: CInt) -> InterfaceTable? {
         var table = InterfaceTable()
         for (number, kind) in [(UInt32(1), Self.getLinks), (2, Self.getAddresses)] {
@@ -251,7 +251,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         }
     }
 
-    /// The bytes of one receive; empty if nothing is pending, nil if messages were lost.
+    /// Returns the bytes of one receive; empty if no bytes are pending, nil if messages were lost.
     private func receive(_ socket: CInt) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = cls_netlink_receive(socket, &bytes, bytes.count)
