@@ -54,7 +54,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
         )
     }
 
-    /// Makes a challenge for a session's delegate, whose answer goes to the completion handler.
+    /// Makes a challenge for a session's delegate, which answers through the completion handler.
     package init(
         protectionSpace: URLProtectionSpace, proposedCredential: URLCredential?, previousFailureCount: Int,
         failureResponse: URLResponse?
@@ -102,7 +102,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     /// Zero the first time.
     open var previousFailureCount: Int { failureCount }
 
-    /// The response with the challenge, or nil if it did not come with a response.
+    /// The response that contained the challenge, or nil if there was none.
     open var failureResponse: URLResponse? { response }
 
     /// The error, or nil.

@@ -19,9 +19,9 @@ public protocol URLAuthenticationChallengeSender: NSObjectProtocol, Sendable {
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge)
     /// Cancels the load.
     func cancel(_ challenge: URLAuthenticationChallenge)
-    /// Does what the session would do without the app.
+    /// Handles the challenge as the session would without the app.
     func performDefaultHandling(for challenge: URLAuthenticationChallenge)
-    /// Rejects this authentication method, so that the next one is tried.
+    /// Rejects this authentication method, so that the session tries the next method.
     func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge)
 }
 

@@ -9,8 +9,9 @@
 
 public import Foundation
 
-/// A user name and a password, a client certificate with its key, or the trust in a server's certificate; and how long it is
-/// stored.
+/// A user name and a password, a client certificate with its key, or the trust in a server's certificate.
+///
+/// A credential also has a ``persistence``: how long it is stored.
 ///
 /// Sendable because it is immutable.
 open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable, @unchecked Sendable {
@@ -22,9 +23,9 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
         case none = 0
         /// For the lifetime of the session.
         case forSession = 1
-        /// After the process ends.
+        /// In permanent storage, even after the process ends.
         case permanent = 2
-        /// After the process ends, and on the user's other devices; deprecated by Apple, and the same as ``permanent`` here.
+        /// In permanent storage, and on the user's other devices; deprecated by Apple, and the same as ``permanent`` here.
         case synchronizable = 3
     }
 
@@ -50,7 +51,8 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
     ///   - identity: The certificate and the key.
     ///   - certArray: The intermediate certificates (`SecCertificate`), if the server needs them; if nil or empty, the certificates
     ///     that came with the identity are sent.
-    ///   - persistence: How long it is stored. It is never written to disk, and `.permanent` is the same as `.forSession`.
+    ///   - persistence: How long the credential is stored. An identity is never written to disk, so `.permanent` is the same as
+    ///     `.forSession`.
     public init(identity: SecIdentity, certificates certArray: [Any]?, persistence: Persistence) {
         content = .identity(identity, certificates: certArray?.compactMap { $0 as? SecCertificate } ?? [])
         lifetime = persistence

@@ -14,6 +14,6 @@ extension Notification.Name {
     public static let NSURLCredentialStorageChanged = Notification.Name("NSURLCredentialStorageChangedNotification")
 }
 
-/// The key in the options of ``URLCredentialStorage/remove(_:for:options:)`` which, with the value true, also removes a credential
-/// with ``URLCredential/Persistence/synchronizable`` persistence.
+/// The option of ``URLCredentialStorage/remove(_:for:options:)`` that, if true, also removes a credential with
+/// ``URLCredential/Persistence/synchronizable`` persistence.
 public let NSURLCredentialStorageRemoveSynchronizableCredentials = "NSURLCredentialStorageRemoveSynchronizableCredentials"

@@ -13,12 +13,12 @@ package import LoadingStores
 
 /// Stores credentials by protection space.
 ///
-/// Each credential's ``URLCredential/persistence`` determines how long: not at all, for the lifetime of the storage, or after the
-/// process ends. Client certificates never outlive the process. Spaces match only if host, port, protocol, realm and method are all
-/// equal.
+/// Each credential's ``URLCredential/persistence`` determines how long the credential is stored: not at all, for the lifetime of
+/// the storage, or beyond the end of the process. Client certificates never outlive the process. Spaces match only if host, port,
+/// protocol, realm and method are all equal.
 ///
-/// A subclass may implement its own storage. A session calls the methods that take a task, which by default call those that
-/// do not.
+/// A subclass may implement its own storage. A session calls the methods that take a task; by default, they call the methods that
+/// take no task.
 ///
 /// Sendable because its store has its own lock.
 open class URLCredentialStorage: NSObject, @unchecked Sendable {
@@ -34,9 +34,9 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     /// All processes of the same program share it.
     ///
     /// Permanent credentials are stored in the desktop's Secret Service (GNOME Keyring, KWallet), which the user's login unlocks.
-    /// If there is none, as on a server, they are stored in an encrypted file in the user's data directory, which only the user may
-    /// read. **The key is stored beside it**: this protects against other users, and if only the file is copied, but neither
-    /// against programs of the same user, nor if the whole disk is copied.
+    /// If there is no Secret Service, as on a server, they are stored in an encrypted file in the user's data directory, which only
+    /// the user may read. **The key is stored beside the file**: the encryption protects against other users and if only the file
+    /// is copied, but neither against programs of the same user, nor if the whole disk is copied.
     open class var shared: URLCredentialStorage { programStorage }
 
     /// Makes an empty storage that is only in memory.
@@ -56,7 +56,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
 
     /// Returns the credentials of a space by user name; nil if there are none.
     ///
-    /// The first call blocks until the stored credentials have been read; the user may have to unlock a keyring for that.
+    /// The first call blocks until the stored credentials have been read; the user may first have to unlock a keyring.
     ///
     /// - Returns: The credentials by user name, or nil if there are none.
     open func credentials(for space: URLProtectionSpace) -> [String: URLCredential]? {
@@ -75,7 +75,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         return all.filter { !$0.value.isEmpty }
     }
 
-    /// Stores a credential for a space, replacing one of the same user, unless its persistence is
+    /// Stores a credential for a space, replacing a credential of the same user; ignored for the persistence
     /// ``URLCredential/Persistence/none``.
     ///
     /// The first credential of a space becomes its default.

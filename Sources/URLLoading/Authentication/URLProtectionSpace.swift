@@ -70,8 +70,8 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     ///
     /// - Parameters:
     ///   - space: The space; its own TLS properties are not copied.
-    ///   - serverTrust: For `NSURLAuthenticationMethodServerTrust`.
-    ///   - distinguishedNames: For `NSURLAuthenticationMethodClientCertificate`, in DER.
+    ///   - serverTrust: The server's certificates, for `NSURLAuthenticationMethodServerTrust`.
+    ///   - distinguishedNames: The accepted issuers in DER, for `NSURLAuthenticationMethodClientCertificate`.
     init(_ space: URLProtectionSpace, serverTrust: SecTrust?, distinguishedNames: [Data]?) {
         spaceHost = space.spaceHost
         spacePort = space.spacePort

@@ -11,8 +11,8 @@ import Foundation
 
 /// What a cache stores with an entry besides the response and its body.
 ///
-/// In memory it is stored unchanged. On disk, only the property-list values of the user info are stored: `String`, `Data`, `Date`,
-/// numbers, and arrays and dictionaries of these.
+/// In memory, the notes are stored unchanged. On disk, only the property-list values of the user info are stored: `String`, `Data`,
+/// `Date`, numbers, and arrays and dictionaries of these.
 ///
 /// Sendable because this library does not mutate the values; the app must ensure that they can be shared between threads.
 struct CacheNotes: @unchecked Sendable {

@@ -117,7 +117,8 @@ extension CachedURLResponse {
     private static func nonHTTPFields(_ response: URLResponse) -> HeaderBlock {
         var fields = HeaderBlock()
         var type = response.mimeType
-        // If the type itself contains "; charset=", another one is appended, because `nonHTTPType` splits at the last.
+        // If the type itself contains "; charset=", a second "; charset=" is appended, because `nonHTTPType` splits at the last
+        // one.
         if response.textEncodingName != nil || type?.contains(charsetParameter) == true {
             type = (type ?? "") + charsetParameter + (response.textEncodingName ?? "")
         }

@@ -36,9 +36,9 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     /// - Parameters:
     ///   - response: The response.
     ///   - data: The body.
-    ///   - userInfo: Data of the app to store with it, or nil. Disks and archives store only values with string keys that a
+    ///   - userInfo: The app's data to store with the entry, or nil. Disks and archives store only values with string keys that a
     ///     property list can hold; the others are lost when the entry leaves memory.
-    ///   - storagePolicy: Where it may be stored.
+    ///   - storagePolicy: Where the entry may be stored.
     public init(
         response: URLResponse, data: Data, userInfo: [AnyHashable: Any]? = nil, storagePolicy: URLCache.StoragePolicy
     ) {
@@ -102,7 +102,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
         super.init()
     }
 
-    /// Encodes the entry, with those values of its `userInfo` that a property list can hold.
+    /// Encodes the entry, with the values of its `userInfo` that a property list can hold.
     open func encode(with coder: NSCoder) {
         coder.encode(storedResponse, forKey: "response")
         coder.encode(storedData as NSData, forKey: "data")
@@ -124,7 +124,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
 
     private static let userFields = ["Authorization", "Cookie"]
 
-    /// Whether the response depends on a credential, or, according to its `Vary` field, on a cookie: then it must not be used for
+    /// Whether the response depends on a credential or, according to its `Vary` field, on a cookie, and so must not be used for
     /// requests with a different credential or cookie.
     private var isForOneUser: Bool {
         guard let sentFields, let stored = stored(under: "", requestHeaders: sentFields, now: 0) else { return false }

@@ -14,7 +14,7 @@ internal import LoadingModel
 
 /// The `URLProtocol` class that delivered a cached response.
 ///
-/// The entry is given to instances of that class, and visible to the app. The session's own loaders never use it.
+/// The entry is given to instances of that class, and is visible to the app. The session's own loaders never use the entry.
 struct ProtocolOrigin: Sendable {
     let className: String
     /// The request of the load, while the entry is in memory; without its stream and properties, so that they are released.
@@ -40,8 +40,8 @@ struct ProtocolOrigin: Sendable {
 
     /// Where the response to a request may be stored.
     ///
-    /// A response obtained with a credential may only be used for requests with the same credential, and only the memory cache can
-    /// compare them; `no-store` in the request or the response forbids storing.
+    /// A response obtained with a credential may only be used for requests with the same credential, which only the memory cache
+    /// can compare; `no-store` in the request or the response forbids storing.
     static func policy(
         _ policy: URLCache.StoragePolicy, _ request: URLRequest, _ response: URLResponse
     ) -> URLCache.StoragePolicy {

@@ -25,9 +25,10 @@ extension URLCache {
         public let mimeType: String?
         /// The size of the body in bytes.
         public let bodyLength: Int64
-        /// The time when it was stored, or last validated.
+        /// The time when the entry was stored, or last validated.
         public let storedAt: Date
-        /// The time until which it may be used without validation (RFC 9111, section 4.2); nil if it always needs validation.
+        /// The time until which the entry may be used without validation (RFC 9111, section 4.2); nil if it always needs
+        /// validation.
         public let expires: Date?
         /// The size of the entry in bytes.
         public let size: Int64
@@ -39,7 +40,7 @@ extension URLCache {
     ///
     /// Not in Apple's API.
     ///
-    /// - Returns: The entries. A subclass with its own storage must override this; otherwise there are none.
+    /// - Returns: The entries; empty for a subclass with its own storage that does not override this method.
     public func entries() -> [Entry] {
         store.entries().sorted { $0.lastUse > $1.lastUse }.compactMap { Self.entry($0.response, $0.size) }
     }

@@ -101,7 +101,7 @@ extension URLCache {
         waitForDisk()
     }
 
-    /// Stores an entry, under the key for `URLProtocol` responses if it has an origin; `isLimited` is true if it came from a load.
+    /// Stores an entry, under the key for `URLProtocol` responses if it has an origin; `isLimited` is true for the entry of a load.
     func keep(_ entry: CachedURLResponse, _ request: URLRequest, isLimited: Bool) {
         guard entry.storagePolicy != .notAllowed, Self.isCacheable(request), let text = CacheKey(request),
             case let key = entry.origin == nil ? text.text : text.forProtocolResponse,

@@ -14,10 +14,10 @@ import Synchronization
 /// Stores responses in memory and on disk, by their URLs and the request fields that their `Vary` fields name (RFC 9111).
 ///
 /// A session stores the responses that HTTP allows, and uses them as its cache policy says. An app may also store and look up
-/// responses: it gets stored responses of any age. Entries whose bodies exceed 5 % of a capacity are not stored there. When a
-/// capacity is exceeded, the least recently used entries are removed. When a method returns, its changes have reached the files on
-/// disk, so that other objects and processes see them in the same directory; only `URLSession.flush` ensures that they survive a
-/// power failure.
+/// responses: a lookup returns stored responses of any age. An entry is not stored in memory or on disk if its body exceeds 5 % of
+/// the capacity there. When a capacity is exceeded, the least recently used entries are removed. When a method returns, its changes
+/// have reached the files on disk and are visible to other objects and processes that use the same directory; only
+/// `URLSession.flush` ensures that the changes survive a power failure.
 ///
 /// A subclass may implement its own storage. A session calls the methods that take a task, which by default call those that take
 /// a request: overriding either set is enough.
@@ -85,7 +85,7 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     /// Makes a cache with the entries that are already in its directory.
     ///
-    /// Apple's documentation says that this initializer will be deprecated; use the one with a directory.
+    /// Apple's documentation says that this initializer will be deprecated; use the initializer with a `directory` parameter.
     ///
     /// - Parameters:
     ///   - memoryCapacity: The maximum number of bytes stored in memory; 0 stores none.
@@ -125,8 +125,8 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     /// Stores an entry for a request, replacing an existing one.
     ///
-    /// Ignored if the entry's policy forbids storing, and for methods other than GET. An entry that is too large only removes the
-    /// one that it would have replaced.
+    /// Ignored if the entry's policy forbids storing, and for methods other than GET. An entry that is too large is not stored, but
+    /// the entry that it would have replaced is removed.
     open func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {
         keep(cachedResponse, request)
     }
@@ -211,7 +211,7 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     /// The size of the entries on disk, in bytes.
     ///
-    /// Too low for a moment after the cache was made, while its directory is scanned.
+    /// The value is too low for a moment after the cache was made, while its directory is scanned.
     open var currentDiskUsage: Int {
         waitForDisk()
         return store.currentDiskUsage

@@ -36,7 +36,7 @@ struct CookieProperties {
         return text(key).flatMap { Double($0.trimmingCharacters(in: .whitespaces)) }
     }
 
-    /// An integer; nil if the value is not a number, or is out of range.
+    /// Returns the value as an integer; nil if the value is not a number, or is out of range.
     func integer(_ key: HTTPCookiePropertyKey) -> Int? {
         number(key).flatMap { Int(exactly: $0.rounded(.towardZero)) }
     }
@@ -46,7 +46,7 @@ struct CookieProperties {
         return text(key).flatMap { CookieDate.parse($0) }
     }
 
-    /// The value of a Boolean attribute, nil if it is absent.
+    /// Returns the value of a Boolean attribute; nil if the attribute is absent.
     ///
     /// Strings such as "FALSE" or "0" are false.
     func flag(_ key: HTTPCookiePropertyKey) -> Bool? {
@@ -64,7 +64,7 @@ struct CookieProperties {
         return ports.filter { (0...65535).contains($0) }
     }
 
-    /// The ports of a list such as "80,443", with or without quotation marks (RFC 2965, section 3.2.2).
+    /// Parses a list of ports such as "80,443", with or without quotation marks (RFC 2965, section 3.2.2).
     static func ports(in list: String) -> [Int] {
         list.split(separator: ",").compactMap { Int($0.trimmingCharacters(in: CharacterSet(charactersIn: " \t\""))) }
     }

@@ -28,7 +28,7 @@ extension CookieRequest {
 
     /// Whether a cookie's same-site policy allows it to be sent with this request, or to be set by the response.
     ///
-    /// A request of an app is never a user's navigation.
+    /// A request of an app never counts as navigation by a user.
     func mayCarry(_ cookie: Cookie) -> Bool {
         switch (site, cookie.sameSite) {
         case (.sameSite, _), (.crossSite(topLevelNavigation: true), _), (_, .some(.none)), (_, nil): true

@@ -91,7 +91,8 @@ extension HTTPCookie {
         return URL(string: "http://\(bare)/").flatMap(Origin.init)?.host ?? bare.lowercased()
     }
 
-    /// A cookie that contains a control character is ignored (RFC 6265bis, section 5.6, step 1): it would end the field.
+    /// Whether a text has no control character: a cookie with one is ignored (RFC 6265bis, section 5.6, step 1), because it would
+    /// end the field.
     private static func isPrintable(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }

@@ -11,9 +11,9 @@ public import Foundation
 import HTTPRules
 import HTTPWire
 
-/// A cookie: a name and a value set by a server, and the requests to send them with.
+/// A cookie: a name and a value set by a server, with attributes that determine which requests carry them.
 ///
-/// Version 0 is Netscape's original format, which nearly all cookies have; version 1 is that of RFC 2965.
+/// Version 0 is Netscape's original format, which nearly all cookies have; version 1 is the format of RFC 2965.
 ///
 /// Sendable because it is immutable.
 open class HTTPCookie: NSObject, @unchecked Sendable {
@@ -65,8 +65,8 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     /// There is no validation: a cookie for a domain that does not match the URL is returned, and
     /// ``HTTPCookieStorage/setCookies(_:for:mainDocumentURL:)`` rejects it. If a field has no `=` before its first semicolon, the
     /// whole text is the value, and the name is empty (RFC 6265bis, section 5.6). A cookie without a domain is only for the URL's
-    /// host; one without a path has the path "/", as Apple documents it. (For cookies that a session stores itself, RFC 6265bis,
-    /// section 5.1.4, applies instead.)
+    /// host; a cookie without a path has the path "/", as Apple's documentation says. (For cookies that a session stores itself,
+    /// RFC 6265bis, section 5.1.4, applies instead.)
     ///
     /// - Parameters:
     ///   - headerFields: The response's header fields; those other than `Set-Cookie` are ignored. Several cookies in one value are
@@ -88,7 +88,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
         return properties
     }
 
-    /// 0 for Netscape's format, 1 for that of RFC 2965.
+    /// 0 for Netscape's format, 1 for the format of RFC 2965.
     open var version: Int { cookie.version }
 
     /// The name.
@@ -109,11 +109,11 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     /// This includes all cookies without an expiration date, as in Apple's implementation.
     open var isSessionOnly: Bool { cookie.isDiscarded || cookie.expires == nil }
 
-    /// The domain in lower case: with a leading dot if the cookie is also sent to subdomains, without if it is sent only to that
-    /// host.
+    /// The domain in lower case: with a leading dot if the cookie is also sent to subdomains, without a dot if it is sent only to
+    /// that host.
     open var domain: String { cookie.isHostOnly ? cookie.domain : "." + cookie.domain }
 
-    /// The path: the cookie is sent to it and to paths below it.
+    /// The path: the cookie is sent to this path and to paths below it.
     open var path: String { cookie.path }
 
     /// Whether the cookie is sent only over secure connections.

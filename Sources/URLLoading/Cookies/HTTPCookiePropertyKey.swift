@@ -31,17 +31,17 @@ public struct HTTPCookiePropertyKey: RawRepresentable, Hashable, Sendable {
     public static let value = HTTPCookiePropertyKey("Value")
     /// The URL that set the cookie, a `URL` or a string.
     ///
-    /// Required if there is no ``domain``; its host is then the domain.
+    /// Required if there is no ``domain``; the URL's host is then the domain.
     public static let originURL = HTTPCookiePropertyKey("OriginURL")
     /// The version "0" or "1", a string or a number.
     ///
     /// Default 0.
     public static let version = HTTPCookiePropertyKey("Version")
-    /// The domain, a string: with a leading dot to include its subdomains, without to mean only that host.
+    /// The domain, a string: with a leading dot to include subdomains, without a dot for only that host.
     public static let domain = HTTPCookiePropertyKey("Domain")
     /// The path, a string.
     ///
-    /// Required, unless there is an ``originURL`` to take it from.
+    /// Required, unless there is an ``originURL`` to take the path from.
     public static let path = HTTPCookiePropertyKey("Path")
     /// Whether the cookie is sent only over secure connections: "TRUE", another string, or true.
     ///
@@ -76,14 +76,14 @@ public struct HTTPCookiePropertyKey: RawRepresentable, Hashable, Sendable {
 
     /// Whether the cookie is hidden from scripts.
     ///
-    /// Apple has no constant for it.
+    /// Apple has no constant for this key.
     static let httpOnly = HTTPCookiePropertyKey("HttpOnly")
     /// The creation time, in seconds since the reference date.
     ///
-    /// Apple has no constant for it.
+    /// Apple has no constant for this key.
     static let created = HTTPCookiePropertyKey("Created")
     /// The partition of the cookie.
     ///
-    /// Apple has no constant for it.
+    /// Apple has no constant for this key.
     static let partition = HTTPCookiePropertyKey("StoragePartition")
 }

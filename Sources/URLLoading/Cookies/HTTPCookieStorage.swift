@@ -14,9 +14,8 @@ import Synchronization
 
 /// Stores cookies, and determines which of them to send with a request.
 ///
-/// A subclass may implement its own storage. A session calls it through ``storeCookies(_:for:)`` and
-/// ``getCookiesFor(_:completionHandler:)``, which by default call ``setCookies(_:for:mainDocumentURL:)`` and
-/// ``cookies(for:)-(URL)``: overriding either pair is enough.
+/// A subclass may implement its own storage. A session calls ``storeCookies(_:for:)`` and ``getCookiesFor(_:completionHandler:)``;
+/// by default, they call ``setCookies(_:for:mainDocumentURL:)`` and ``cookies(for:)-(URL)``. Overriding either pair is enough.
 ///
 /// Sendable because a mutex guards its policy, and its store has its own lock.
 open class HTTPCookieStorage: NSObject, @unchecked Sendable {
@@ -40,8 +39,8 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
 
     /// Returns the storage shared by all programs that use the same group identifier.
     ///
-    /// It is on disk, in the user's data directory. Unlike on Apple's platforms, there are no entitlements: every program of the
-    /// user may use every group.
+    /// The storage is on disk, in the user's data directory. Unlike on Apple's platforms, there are no entitlements: every program
+    /// of the user may use every group.
     ///
     /// - Returns: The storage; the same object for the same identifier.
     open class func sharedCookieStorage(forGroupContainerIdentifier identifier: String) -> HTTPCookieStorage {
@@ -89,7 +88,7 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
 
     /// Stores a cookie, replacing one with the same name, domain and path, unless the policy is ``HTTPCookie/AcceptPolicy/never``.
     ///
-    /// An expired cookie removes the one that it would replace.
+    /// An expired cookie removes the cookie that it would replace.
     open func setCookie(_ cookie: HTTPCookie) {
         guard cookieAcceptPolicy != .never else { return }
         store.set(cookie.cookie, now: Self.now)
@@ -124,8 +123,8 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - cookies: The cookies from ``HTTPCookie/cookies(withResponseHeaderFields:for:)``.
-    ///   - url: The URL of the response. If it is nil, nothing is stored.
-    ///   - mainDocumentURL: The main document of the request; nil if the request is its own.
+    ///   - url: The URL of the response. If the URL is nil, nothing is stored.
+    ///   - mainDocumentURL: The main document of the request; nil if the request itself loads the main document.
     open func setCookies(_ cookies: [HTTPCookie], for url: URL?, mainDocumentURL: URL?) {
         guard let url,
             let request = CookieRequest(url: url, mainDocumentURL: mainDocumentURL, method: "GET", partition: nil),
@@ -136,7 +135,7 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Which cookies this object accepts; not stored on disk.
+    /// Which cookies this object accepts; the policy is not stored on disk.
     ///
     /// Default ``HTTPCookie/AcceptPolicy/always``.
     ///
@@ -163,8 +162,8 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         setCookies(cookies, for: request.url, mainDocumentURL: request.mainDocumentURL)
     }
 
-    /// Calls a completion handler with the cookies to send with a task's request; the default implementation takes those of
-    /// ``cookies(for:)-(URL)``, without those that their same-site policy excludes for the request's main document.
+    /// Calls a completion handler with the cookies to send with a task's request; the default implementation takes the cookies from
+    /// ``cookies(for:)-(URL)``, except those whose same-site policy excludes the request's main document.
     open func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
         guard let request = task.currentRequest, let url = request.url else { return completionHandler(nil) }
         let cookieRequest = CookieRequest(

@@ -9,7 +9,7 @@
 
 package import Foundation
 
-/// Calls delegate methods in the form that their class implements, and reports if it implements none.
+/// Calls delegate methods in the form that the delegate's class implements, and reports if the class implements neither form.
 package enum DelegateCall {
     /// Calls a method without a result; returns false if the object's class does not implement it.
     @discardableResult
@@ -34,7 +34,7 @@ package enum DelegateCall {
     ///   - receiver: The object.
     ///   - completionForm: Calls the completion-handler form with the given handler, on the calling thread.
     ///   - asyncForm: Calls the `async` form; it runs in a new task.
-    ///   - reply: Receives the answer, on any thread and as often as the app gives one; nil if the method is not implemented.
+    ///   - reply: Receives each answer that the app gives, on any thread; nil if the method is not implemented.
     package static func ask<Answer: Sendable>(
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable,
         completionForm: (@escaping @Sendable (Answer) -> Void) -> Void,
@@ -58,8 +58,8 @@ package enum DelegateCall {
         }
     }
 
-    /// Answers a direct call by the app to a form of a method that its class does not implement: the other form is called, and if
-    /// that is missing, too, the answer is the session's default.
+    /// Answers a direct call by the app to a form of a method that the class does not implement: calls the other form, or if that
+    /// form is missing, too, gives the session's default answer.
     static func answer<Answer: Sendable>(
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable, otherwise fallback: Answer,
         asyncForm: @escaping @Sendable () async -> Answer, handler: @escaping @Sendable (Answer) -> Void

@@ -52,9 +52,9 @@ package final class DelegateProbe: Sendable {
         return probe.fellThrough.load(ordering: .acquiring) ? nil : answer
     }
 
-    /// Every default implementation calls this first.
+    /// Records the call of a default implementation, if a probe is running; every default implementation calls this function first.
     ///
-    /// Returns true if a probe recorded the call; then the default must do nothing else.
+    /// Returns true if a probe recorded the call; the default implementation must then do nothing else.
     static func note(_ method: DelegateMethod, _ form: Form = .completion, on receiver: AnyObject) -> Bool {
         guard let probe = current, probe.method == method, probe.form == form,
             probe.receiver == ObjectIdentifier(receiver)

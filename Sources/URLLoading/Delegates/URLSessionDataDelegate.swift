@@ -11,8 +11,9 @@ public import Foundation
 
 /// The delegate methods for data and upload tasks that were made without a completion handler.
 public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
-    /// Asks the delegate how to continue after the response has arrived. No further events are delivered before the answer. Without
-    /// this method the body is delivered.
+    /// Asks the delegate how to continue after the response has arrived.
+    ///
+    /// No further events are delivered before the answer. Without this method the body is delivered.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
@@ -25,16 +26,21 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition
 
-    /// Tells the delegate that the data task became a download task, because it answered the response with `.becomeDownload`. The
-    /// data task has no further events.
+    /// Tells the delegate that the data task became a download task, because the delegate answered the response with
+    /// `.becomeDownload`.
+    ///
+    /// The data task has no further events.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
 
     /// Tells the delegate that the data task became a stream task, which owns the connection and first reads the bytes that follow
-    /// the response's head. The data task has no further events.
+    /// the response's head.
+    ///
+    /// The data task has no further events.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask)
 
-    /// Tells the delegate that bytes of the body have arrived. The task reads from the server only as fast as the delegate
-    /// processes data.
+    /// Tells the delegate that bytes of the body have arrived.
+    ///
+    /// The task reads from the server only as fast as the delegate processes data.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
 
     /// Asks the delegate what to store in the cache for a response with a status from 200 to 299; nil stores nothing.

@@ -11,8 +11,8 @@ public import Foundation
 
 /// The delegate methods for the session itself.
 ///
-/// Every method is optional: a class implements those it needs, and methods with a result either with a completion handler or as
-/// `async`. The methods are called on the session's `delegateQueue`, the `async` ones on Swift's concurrent executor.
+/// Every method is optional: a class implements only the methods it needs, and a method with a result either with a completion
+/// handler or as `async`. The methods are called on the session's `delegateQueue`, the `async` ones on Swift's concurrent executor.
 ///
 /// Unlike on Apple's platforms, if a delegate class lacks a method, adding it in a subclass has no effect, because Swift selects
 /// the implementations where a class first conforms to a protocol; override methods of the superclass instead.

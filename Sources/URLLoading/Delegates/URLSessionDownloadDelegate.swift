@@ -11,17 +11,18 @@ public import Foundation
 
 /// The delegate methods for download tasks.
 public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
-    /// Tells the delegate that the download is complete. Move the file or open it before returning: it is deleted when the method
-    /// returns.
+    /// Tells the delegate that the download is complete.
+    ///
+    /// Move the file or open it before returning: the file is deleted when the method returns.
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL)
 
-    /// Reports bytes written: by this call, in total, and expected (`NSURLSessionTransferSizeUnknown` if that is not known).
+    /// Reports the bytes written: since the last call, in total, and expected (`NSURLSessionTransferSizeUnknown` if unknown).
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
     )
 
-    /// Tells the delegate that a download was resumed: at an offset, and with the expected total (-1 if that is not known).
+    /// Tells the delegate that a download was resumed, with the offset and the expected total (-1 if unknown).
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
         expectedTotalBytes: Int64

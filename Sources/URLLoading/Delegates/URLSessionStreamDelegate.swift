@@ -13,10 +13,12 @@ public import Foundation
 ///
 /// All methods are optional, as in Apple's API.
 public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
-    /// Tells the delegate that the read side is closed, by the peer or by the task. Bytes received before can still be read.
+    /// Tells the delegate that the read side was closed, by the peer or by the task.
+    ///
+    /// Bytes received before can still be read.
     func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask)
 
-    /// Tells the delegate that the write side is closed.
+    /// Tells the delegate that the write side was closed.
     func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask)
 
     /// Tells the delegate that a new network is available, which may be a better route to the host: only a new task would use it.

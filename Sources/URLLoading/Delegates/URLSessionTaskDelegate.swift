@@ -15,8 +15,9 @@ public import Foundation
 /// the events of a task: creation; waiting for connectivity; challenges, body streams, bytes sent, informational responses and
 /// redirects as they happen; the events of the task's kind; metrics; and completion, which is the last.
 public protocol URLSessionTaskDelegate: URLSessionDelegate {
-    /// Tells the delegate that a task was created. Called on the creating thread before it gets the task, not on the delegate
-    /// queue.
+    /// Tells the delegate that a task was created.
+    ///
+    /// Called on the creating thread before that thread gets the task, not on the delegate queue.
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask)
 
     /// Asks the delegate, at a task's `earliestBeginDate`, whether to continue, replace the request, or cancel.
@@ -32,13 +33,14 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?)
 
-    /// Tells the delegate that a task waits for a network, because its configuration sets `waitsForConnectivity`.
+    /// Tells the delegate that a task is waiting for a network, because its configuration sets `waitsForConnectivity`.
     ///
     /// Called at most once per task.
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask)
 
-    /// Asks the delegate for the request with which to follow a redirect; nil delivers the redirect response itself. Without this
-    /// method the redirect is followed.
+    /// Asks the delegate for the request with which to follow a redirect; nil delivers the redirect response itself.
+    ///
+    /// Without this method the redirect is followed.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
@@ -52,8 +54,9 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         newRequest request: URLRequest
     ) async -> URLRequest?
 
-    /// Asks the delegate for the credentials that a server or proxy requests of this task. Without this method the default handling
-    /// applies.
+    /// Asks the delegate for the credentials that a server or proxy requests of this task.
+    ///
+    /// Without this method the default handling applies.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -74,7 +77,7 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
 
     /// The `async` form of `urlSession(_:task:needNewBodyStream:)`.
     ///
-    /// - Returns: An unopened stream, or nil, with which the task fails.
+    /// - Returns: An unopened stream; if it is nil, the task fails.
     func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream?
 
     /// Asks the delegate for a new, unopened stream that begins at an offset in bytes, to resume an interrupted upload.
@@ -85,22 +88,23 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
 
     /// The `async` form of `urlSession(_:task:needNewBodyStreamFrom:completionHandler:)`.
     ///
-    /// - Returns: An unopened stream, or nil, with which the task fails.
+    /// - Returns: An unopened stream; if it is nil, the task fails.
     func urlSession(
         _ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64
     ) async -> InputStream?
 
-    /// Reports bytes of the request body sent: by this call, in total, and expected (-1 if that is not known).
+    /// Reports the bytes of the request body sent: since the last call, in total, and expected (-1 if unknown).
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     )
 
-    /// Tells the delegate that the head of a request was sent: the first one, and each one after a redirect or a challenge.
+    /// Tells the delegate that the head of a request was sent: of the first request, and of each request after a redirect or a
+    /// challenge.
     ///
     /// Not called for a response from the cache that needed no request.
     ///
-    /// Not in Apple's API, which shows the app its requests only as it made them, not as they are sent.
+    /// Not in Apple's API, which shows the app only the requests that the app made, not the requests as sent.
     ///
     /// - Parameters:
     ///   - session: The session of the task.
@@ -112,7 +116,9 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     /// Tells the delegate that a response with a 1xx status other than 101 arrived before the final one.
     func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
 
-    /// Tells the delegate that the task's metrics are complete. The second-to-last message about the task.
+    /// Tells the delegate that the task's metrics are complete.
+    ///
+    /// This is the second-to-last message about the task.
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics)
 
     /// Tells the delegate that the task is complete: the last message about it.

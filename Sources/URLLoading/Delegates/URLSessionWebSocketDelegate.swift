@@ -18,7 +18,9 @@ public protocol URLSessionWebSocketDelegate: URLSessionTaskDelegate {
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?
     )
 
-    /// Tells the delegate that the server's close frame arrived, on its own or in reply to the task's. The reason is UTF-8 text.
+    /// Tells the delegate that the server's close frame arrived, either unprompted or in reply to the task's close frame.
+    ///
+    /// The reason is UTF-8 text.
     func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
         didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?

@@ -38,7 +38,7 @@ enum BackgroundSessions {
     /// The sessions that the daemon launched this program for; empty if the program was started in another way.
     static let launchedFor: Set<String> = {
         if let named = ProcessInfo.processInfo.environment[launchVariable], !named.isEmpty {
-            // Child processes must not inherit it: the daemon did not launch them.
+            // Child processes must not inherit the variable: the daemon did not launch them.
             unsetenv(launchVariable)
             return Set(named.split(separator: "\n").map(String.init))
         }
@@ -56,7 +56,7 @@ enum BackgroundSessions {
         return identifiers
     }()
 
-    /// The engine of a background session; nil for other sessions.
+    /// Returns the engine of a background session; nil for other sessions.
     static func remote(
         for settings: SessionSettings, _ policy: SessionPolicy, _ memory: SessionMemory, takesEvents: Bool
     ) -> RemoteSession? {
@@ -69,12 +69,13 @@ enum BackgroundSessions {
         return remote
     }
 
-    /// Registers a session whose tasks have been restored, so that it is notified when the program has handled its events.
+    /// Registers the engine of a session whose tasks have been restored, to be notified when the program has handled the session's
+    /// events.
     static func register(_ remote: RemoteSession) {
         state.withLock { $0.sessions[remote.identifier] = WeakRemote(remote: remote) }
     }
 
-    /// Returns, once, the sessions that the program was launched for.
+    /// Returns the sessions that the program was launched for; empty for all calls after the first.
     static func takeAwaited() -> [String] {
         state.withLock { state in
             defer { state.awaited = [] }
@@ -111,7 +112,7 @@ extension SessionSettings {
         return nil
     }
 
-    /// The credentials to send to the daemon, because they are not in a file that it can read.
+    /// Returns the credentials to send to the daemon: those that are not in a file that the daemon can read.
     private static func credentials(in store: CredentialStore, isOnDisk: Bool) -> [BackgroundSettings.KnownCredential] {
         var known: [BackgroundSettings.KnownCredential] = []
         for (space, credentials) in store.all() {

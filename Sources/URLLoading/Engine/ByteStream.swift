@@ -13,7 +13,7 @@ internal import Synchronization
 
 /// Buffers the chunks of a response body between the event loop and the iterator.
 ///
-/// The engine's credit window limits its size: credit is returned only for chunks that were taken and read.
+/// The engine's credit window limits the size of the buffer: credit is returned only for chunks that were taken and read.
 final class ByteStream: Sendable {
     private struct State {
         var chunks: [Data] = []
@@ -82,7 +82,7 @@ final class ByteStream: Sendable {
         }
     }
 
-    /// Returns all chunks that have arrived, and waits if there are none; empty at the end.
+    /// Waits until chunks have arrived, and returns all of them; empty at the end of the body.
     nonisolated(nonsending) func takeChunks() async throws -> [Data] {
         try await withUnsafeThrowingContinuation { continuation in
             let known: Result<[Data], any Error>? = state.withLock { state in

@@ -46,7 +46,7 @@ enum ChallengeTranslation {
 }
 
 extension URLCredential {
-    /// Nil for trust, which belongs to a server, not to a credential.
+    /// Converts the engine's credential; nil for trust, which belongs to a server, not to a credential.
     static func make(_ credential: LoadCredential) -> URLCredential? {
         let persistence = Persistence(rawValue: credential.persistence.rawValue) ?? .forSession
         switch credential.kind {

@@ -11,8 +11,8 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// The `URLProtocol` classes that a session asks before it loads a request itself: its configuration's in order, then, for the
-/// shared session, the classes registered with `URLProtocol.registerClass(_:)`, most recent first.
+/// The `URLProtocol` classes that a session asks before it loads a request itself: the classes of its configuration in order, then,
+/// for the shared session, the classes registered with `URLProtocol.registerClass(_:)`, most recent first.
 struct CustomClasses: Sendable {
     private let own: [URLProtocol.Type]
     private let usesRegistered: Bool
@@ -34,7 +34,7 @@ struct CustomClasses: Sendable {
 }
 
 extension URLRequest {
-    /// The request with its body as a stream: as on Apple's platforms, a `URLProtocol` gets every body as a stream.
+    /// Returns the request with its body as a stream: as on Apple's platforms, a `URLProtocol` gets every body as a stream.
     fileprivate func withBodyStream() -> URLRequest {
         guard httpBodyStream == nil else { return self }
         return switch loadRequest.body {
@@ -62,7 +62,7 @@ extension URLSessionTask {
         }
     }
 
-    /// Passes a challenge of a `URLProtocol` to the delegates; default handling if there are none.
+    /// Passes a challenge of a `URLProtocol` to the delegates; without a delegate, default handling applies.
     func present(
         _ challenge: URLAuthenticationChallenge,
         reply: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void

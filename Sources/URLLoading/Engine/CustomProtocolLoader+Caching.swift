@@ -26,7 +26,7 @@ extension CustomProtocolLoader {
         return (cache, CacheDecision.Policy.stricter(policies[0], policies[1]))
     }
 
-    /// The stored response that this class delivered earlier, unless the cache policy forbids its use.
+    /// Returns the stored response that this class delivered earlier, unless the cache policy forbids its use.
     ///
     /// Blocks while reading from disk.
     func findStoredResponse() -> CachedURLResponse? {
@@ -36,7 +36,7 @@ extension CustomProtocolLoader {
         return found
     }
 
-    /// Begins to collect a response for the cache; nil if it must not be stored.
+    /// Begins to collect a response for the cache; returns nil if the response must not be stored.
     func collected(_ response: URLResponse, _ policy: URLCache.StoragePolicy) -> CollectedResponse? {
         let policy = ProtocolOrigin.policy(policy, request, response)
         guard policy != .notAllowed, let (cache, _) = cache,

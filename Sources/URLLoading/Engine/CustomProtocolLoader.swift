@@ -12,7 +12,7 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// Runs an instance of an app's `URLProtocol` class for the engine, on a separate serial queue, and is its client.
+/// Runs an instance of an app's `URLProtocol` class for the engine, on a separate serial queue, and acts as the instance's client.
 ///
 /// Once the app or the engine has ended the load, reports are ignored. The answer to a challenge goes to the challenge's sender, on
 /// the loader's queue.
@@ -161,7 +161,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     private func collect(_ data: Data) {
         state.withLock { state in
-            // Appends in place: a local copy of the answer would make every append copy all the data.
+            // Appends in place: with a local copy of the response, every append would copy all the data.
             guard !state.isOver, let count = state.collected?.data.count, let limit = state.collected?.limit else { return }
             if Int64(count) + Int64(data.count) > limit {
                 state.collected = nil

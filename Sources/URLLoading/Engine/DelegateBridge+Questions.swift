@@ -81,7 +81,7 @@ extension DelegateBridge {
 }
 
 extension URLRequest {
-    /// This request for the engine, including a body stream with which the app replaced the other request's stream.
+    /// Converts this request for the engine, including its body stream if the app replaced the other request's stream.
     fileprivate func translated(replacing other: URLRequest) -> LoadRequest {
         var request = loadRequest
         if case .streamOnDemand = request.body, let stream = httpBodyStream, stream !== other.httpBodyStream {

@@ -59,7 +59,7 @@ final class DelegateBridge: LoadClient {
     /// The owner of the connections that the task's own delegate trusted; nil if the session's delegate decides, or no delegate
     /// does.
     var connectionHolder: ConnectionHolder? {
-        // Until the session's method was called once, it is unknown whether the class implements it: assume that it does not.
+        // Until the session's method has been called once, it is unknown whether the class implements it: assume that it does not.
         let sessionDecides = calls.shared.map {
             ![nil, .absent].contains(DelegateForms.form(of: .sessionChallenge, in: type(of: $0.object)))
         }
@@ -113,13 +113,13 @@ final class DelegateBridge: LoadClient {
 
     private func schedule() { queue.addOperation { self.deliverMail() } }
 
-    /// The task, if its body goes to an iterator.
+    /// Returns the task if its body goes to an iterator; otherwise nil.
     private func iteratorTask() -> URLSessionTask? {
         let task = state.withLock { $0.task }
         return task.mutex.withLock { if case .bytes = $0.audience { true } else { false } } ? task : nil
     }
 
-    /// The task, if its result is for an async caller.
+    /// Returns the task if its result is for an async caller; otherwise nil.
     private func callerTask() -> URLSessionTask? {
         let task = state.withLock { $0.task }
         let isForCaller = task.mutex.withLock { state in

@@ -10,7 +10,7 @@
 internal import Foundation
 internal import LoadingModel
 
-/// Questions to delegates. Each is answered exactly once, however often the app calls the handler; nil means that no delegate
+/// Questions to delegates, each answered exactly once, however often the app calls the handler; a nil answer means that no delegate
 /// implements the method.
 extension DelegateCalls {
     private func ask<Delegate: Sendable, Answer: Sendable>(
@@ -107,7 +107,7 @@ extension DelegateCalls {
         )
     }
 
-    /// Asks for a stream that begins at an offset; if that method is missing, asks for a whole stream and skips its beginning.
+    /// Asks for a stream that begins at an offset; if no delegate has that method, asks for a whole stream and skips its beginning.
     func newBodyStream(_ task: URLSessionTask, from offset: Int64, reply: @escaping @Sendable ((any BodyStream)?) -> Void) {
         guard offset > 0 else { return newBodyStream(task, skipping: 0, reply: reply) }
         ask(
@@ -146,7 +146,8 @@ extension DelegateCalls {
         )
     }
 
-    /// Challenges about a connection or the whole session go to the session's method first; others only to the task's.
+    /// Asks about a challenge: a challenge about a connection or the whole session goes to the session's method first, others only
+    /// to the task's.
     func challenge(
         _ task: URLSessionTask, _ challenge: URLAuthenticationChallenge,
         reply: @escaping @Sendable ((URLSession.AuthChallengeDisposition, URLCredential?)?) -> Void

@@ -28,7 +28,7 @@ final class DelegateConformances: Sendable {
         stream = delegate as? any URLSessionStreamDelegate
     }
 
-    /// Whether the delegate's class implements a method, as far as is known: true before the method was first called.
+    /// Whether the delegate's class implements a method, as far as is known: true until the method has been called once.
     func mayImplement(_ method: DelegateMethod) -> Bool {
         let conforms =
             switch method {

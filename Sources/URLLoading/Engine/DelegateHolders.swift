@@ -10,7 +10,7 @@ internal import LoadingModel
 internal import Synchronization
 
 /// Separates the connections of tasks whose own delegates evaluate servers: a connection that one delegate trusted is not used for
-/// another's.
+/// the tasks of another delegate.
 enum DelegateHolders {
     private struct Entry: Sendable {
         weak var delegate: (any URLSessionDelegate)?

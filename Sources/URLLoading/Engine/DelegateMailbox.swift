@@ -25,7 +25,7 @@ struct DelegateMailbox: Sendable {
         case part(LoadResponse)
         /// Bytes of a part.
         case partData(Data)
-        /// Returns this number of bytes to the engine as credit, once the items before it were delivered.
+        /// Returns this number of bytes to the engine as credit, once the items before it have been delivered.
         case credit(Int)
     }
 
@@ -59,7 +59,7 @@ struct DelegateMailbox: Sendable {
         items = rest + items
         isPaused = true
         isScheduled = false
-        // If the load has failed meanwhile, it ends without the delegate's answer.
+        // If the load has failed meanwhile, the task ends without the delegate's answer.
         if let end = items.last, case .event(.finished(let outcome)) = end, case .failure = outcome.result { items = [end] }
     }
 
@@ -74,7 +74,7 @@ struct DelegateMailbox: Sendable {
         return true
     }
 
-    /// Called when the items from ``take()`` have been delivered.
+    /// Ends the delivery of the items from ``take()``.
     ///
     /// Returns true if more items have arrived, for which the caller must schedule another operation.
     mutating func finishDelivery() -> Bool {

@@ -12,7 +12,7 @@ internal import LoadingModel
 
 /// Converts the engine's errors to Apple's.
 ///
-/// Only this file knows both.
+/// Only this file knows both kinds of error.
 enum ErrorTranslation {
     /// The error for the app: a `URLError` with the failing URL, without its password, and the underlying error; or the app's own
     /// error unchanged.
@@ -36,12 +36,12 @@ enum ErrorTranslation {
         return URLError(code(of: error.kind), userInfo: userInfo)
     }
 
-    /// Makes an error that was detected in this module.
+    /// Makes the app's error for a failure that this module detected.
     static func appError(_ kind: LoadError.Kind, _ message: String = "cancelled", url: URL?) -> any Error {
         appError(LoadError(kind, message), url: url)
     }
 
-    /// Wraps an error that the app's code threw or reported for the engine.
+    /// Wraps, for the engine, an error that the app's code threw or reported.
     static func loadError(_ error: any Error) -> LoadError {
         if let known = error as? LoadError { return known }
         return LoadError(.application, "the app's code reported an error", cause: error)

@@ -21,7 +21,7 @@ struct MultipartParts: Sendable {
     /// The maximum size of the head that is repeated for each part: a body of a megabyte may have tens of thousands of parts.
     private static let headLimit = 16_384
 
-    /// Returns nil for other responses, and if the head is too long to be repeated for each part.
+    /// Prepares for the parts of a response; nil for other responses, and if the head is too long to be repeated for each part.
     init?(_ response: LoadResponse) {
         guard let head = response.head, let type = head.headers.first("Content-Type").flatMap(MediaType.init),
             type.mimeType.lowercased() == "multipart/x-mixed-replace", let boundary = type.boundary,
@@ -51,7 +51,7 @@ struct MultipartParts: Sendable {
         }
     }
 
-    /// The response's head, in which the part's fields replace those that describe the whole body.
+    /// Returns the response for a part: the response's head, in which the part's fields replace those that describe the whole body.
     private func response(_ fields: HeaderBlock) -> LoadResponse {
         var head = head
         let ofPart = Set(fields.fields.map { $0.name.lowercased() })

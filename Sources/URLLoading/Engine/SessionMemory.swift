@@ -16,20 +16,21 @@ internal import Synchronization
 
 /// The stores of a session: those that the engine uses directly, and the app's subclasses, which must be called instead.
 struct SessionMemory: Sendable {
-    /// The app's subclass; nil if the storage is not a subclass, or there is none.
+    /// The app's cookie storage, if it is a subclass; otherwise nil.
     let cookies: HTTPCookieStorage?
     /// The cache for responses of `URLProtocol` classes; nil if there is no cache, or it is a subclass.
     ///
     /// A subclass might not store which class delivered a response.
     let protocolCache: URLCache?
-    /// The app's subclass; nil if the cache is not a subclass, or there is none.
+    /// The app's cache, if it is a subclass; otherwise nil.
     let cache: URLCache?
-    /// The app's subclass; nil if the storage is not a subclass, or there is none.
+    /// The app's credential storage, if it is a subclass; otherwise nil.
     let credentials: URLCredentialStorage?
     let stores: SessionStores
     /// The questions that the engine must ask because of the app's subclasses.
     let interests: TaskOrder.Interests
-    /// A serial queue for operations on the app's storages that no load waits for, so that a reset runs after earlier stores.
+    /// A serial queue for operations on the app's storages that no load waits for, so that a reset runs after earlier store
+    /// operations.
     let storageQueue: DispatchQueue
 
     init(_ settings: SessionSettings) {

@@ -12,7 +12,7 @@ internal import Synchronization
 /// Retains the tasks of a session, and detects when the last one has ended after the session was invalidated.
 ///
 /// A session retains a task from its creation to its end, whether it was resumed or not, and whether or not the app retains it:
-/// `weak var task = session.dataTask(with: url)` can be resumed in the next line. A task that is never resumed remains until it is
+/// `weak var task = session.dataTask(with: url)` can be resumed on the next line. A task that is never resumed remains until it is
 /// cancelled.
 final class TaskRegistry: Sendable {
     private enum Intake {
@@ -65,7 +65,7 @@ final class TaskRegistry: Sendable {
 
     /// Adds a task that is about to start.
     ///
-    /// Returns false if it must not start: the registry is closed and does not contain it.
+    /// Returns false if the task must not start, because the registry is closed and does not contain the task.
     func start(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
             guard state.intake == .open else { return state.tasks[task.identity] != nil }
@@ -95,9 +95,9 @@ final class TaskRegistry: Sendable {
     /// Whether no new tasks are accepted.
     var isClosed: Bool { state.withLock { $0.intake != .open } }
 
-    /// Closes the registry, and calls `whenEmpty` once it is empty: immediately if there are no tasks.
+    /// Closes the registry, and calls `whenEmpty` once the registry is empty: immediately if there are no tasks.
     ///
-    /// If it is called several times, only the first closure is called.
+    /// If this method is called several times, only the first closure is called.
     func close(whenEmpty: @escaping @Sendable () -> Void) {
         let emptyHandler = state.withLock { $0.close(.closed, whenEmpty) }
         emptyHandler?()

@@ -17,7 +17,7 @@ public let NSURLErrorNetworkUnavailableReasonKey = "NSURLErrorNetworkUnavailable
 
 /// The error code for a file outside the safe area: -1104.
 ///
-/// `URLError.Code` on Linux is a closed enumeration that lacks it.
+/// `URLError.Code` on Linux is a closed enumeration that lacks this code.
 public let NSURLErrorFileOutsideSafeArea = -1104
 
 extension URLError {
@@ -47,7 +47,7 @@ extension URLError {
         case insufficientSystemResources = 2
     }
 
-    /// The data needed to resume a failed or cancelled upload, or nil if it cannot be resumed.
+    /// The data needed to resume a failed or cancelled upload, or nil if the upload cannot be resumed.
     public var uploadTaskResumeData: Data? { userInfo[NSURLSessionUploadTaskResumeData] as? Data }
 
     /// The reason why the network was unavailable, or nil if the error has another cause.
@@ -73,14 +73,14 @@ extension URLError {
     public static var dataLengthExceedsMaximum: URLError.Code { .dataLengthExceedsMaximum }
 }
 
-/// The size of a transfer whose size is unknown.
+/// The value for the size of a transfer whose size is unknown: -1.
 public let NSURLSessionTransferSizeUnknown: Int64 = -1
 
 /// The `userInfo` key for the data needed to resume a failed download.
 public let NSURLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeData"
 
 extension URLError {
-    /// The data needed to resume a failed download, or nil if it cannot be resumed.
+    /// The data needed to resume a failed download, or nil if the download cannot be resumed.
     ///
     /// Pass it to `URLSession.downloadTask(withResumeData:)`.
     public var downloadTaskResumeData: Data? { userInfo[NSURLSessionDownloadTaskResumeData] as? Data }

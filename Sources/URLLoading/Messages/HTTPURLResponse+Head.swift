@@ -31,6 +31,8 @@ enum MessageLines {
             + fields(response.headers)
     }
 
+    /// Returns the version for a start line.
+    ///
     /// HTTP/2 and later have no minor version (RFC 9113, section 2.2) and no start line; the line made here represents their
     /// pseudo-header fields.
     private static func version(_ major: Int, _ minor: Int) -> String { major == 1 ? "HTTP/1.\(minor)" : "HTTP/\(major)" }

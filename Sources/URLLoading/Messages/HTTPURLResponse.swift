@@ -136,7 +136,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         return built.fields
     }
 
-    /// The value of a header field, whose name is case-insensitive.
+    /// Returns the value of a header field, whose name is case-insensitive.
     ///
     /// The values of a repeated field are joined by ", ".
     ///
@@ -184,7 +184,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     // MARK: Status texts
 
-    /// A short text for a status code, as in Apple's system: "not found" for 404, "no error" for 200.
+    /// Returns a short text for a status code, as in Apple's system: "not found" for 404, "no error" for 200.
     ///
     /// Lower case, in English.
     ///

@@ -13,7 +13,7 @@ public import Foundation
 ///
 /// Two threads must not use it at the same time; pass copies. (`Sendable` is inherited, as on Apple's platforms.)
 open class NSMutableURLRequest: NSURLRequest, @unchecked Sendable {
-    /// An immutable copy.
+    /// Returns an immutable copy.
     ///
     /// - Returns: An `NSURLRequest`.
     open override func copy(with zone: NSZone? = nil) -> Any { NSURLRequest(request) }

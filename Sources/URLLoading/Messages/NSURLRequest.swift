@@ -11,8 +11,8 @@ public import Foundation
 
 /// A request as an object: the reference counterpart of ``URLRequest``, for subclasses and Objective-C style interfaces.
 ///
-/// Sendable because it is immutable. ``NSMutableURLRequest`` is not: as on Apple's platforms, while one thread changes it, no
-/// other thread may use it.
+/// Sendable because it is immutable. ``NSMutableURLRequest`` is mutable: as on Apple's platforms, while one thread changes a
+/// request, no other thread may use that request.
 open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, @unchecked Sendable {
     /// The request.
     ///

@@ -74,8 +74,8 @@ public struct URLRequest: Sendable {
 
     /// The request timeout: how many seconds the load may be idle before it fails with `URLError.timedOut`.
     ///
-    /// Returns 60 if it was never set; then the session's `timeoutIntervalForRequest` applies. A value that was set, even 60,
-    /// overrides the session's.
+    /// Returns 60 if the timeout was never set; the session's `timeoutIntervalForRequest` then applies. A timeout that was set,
+    /// even to 60, overrides the session's.
     public var timeoutInterval: TimeInterval {
         get { storage.timeout }
         set { storage.load.timeout = newValue }
@@ -83,7 +83,7 @@ public struct URLRequest: Sendable {
 
     /// The HTTP method.
     ///
-    /// Default "GET"; setting nil restores it.
+    /// Default "GET"; setting nil restores the default.
     ///
     /// GET, HEAD, POST, PUT, DELETE and CONNECT are recognized in any case and uppercased; every other method keeps its spelling,
     /// because methods are case-sensitive (RFC 9110, section 9.1).
@@ -102,7 +102,7 @@ public struct URLRequest: Sendable {
         set { storage.headerFields = newValue }
     }
 
-    /// The value of a header field, whose name is case-insensitive.
+    /// Returns the value of a header field, whose name is case-insensitive.
     ///
     /// - Returns: The value, or nil if the request has no such field.
     public func value(forHTTPHeaderField field: String) -> String? { storage.value(for: field) }
@@ -129,7 +129,7 @@ public struct URLRequest: Sendable {
     /// Default nil. Setting it removes ``httpBody``.
     ///
     /// A stream can be read only once: if the body must be sent again, after a redirect or a challenge, the task asks its delegate
-    /// for another one.
+    /// for another stream.
     public var httpBodyStream: InputStream? {
         get { storage.stream }
         set { storage.bodyStream = newValue }
@@ -191,7 +191,7 @@ public struct URLRequest: Sendable {
         set { storage.prohibit(.constrained, !newValue) }
     }
 
-    /// Whether the load may use an ultra-constrained network, such as a satellite's.
+    /// Whether the load may use an ultra-constrained network, such as a satellite link.
     ///
     /// Default true. The stricter of this and the session's setting applies; see
     /// ``URLSessionConfiguration/allowsUltraConstrainedNetworkAccess``.
@@ -238,7 +238,7 @@ public struct URLRequest: Sendable {
 
     /// The cookie partition of the load.
     ///
-    /// Default nil. `Partitioned` cookies that its responses set are sent only with requests of the same partition.
+    /// Default nil. `Partitioned` cookies that the load's responses set are sent only with requests of the same partition.
     public var cookiePartitionIdentifier: String? {
         get { storage.cookiePartition }
         set { storage.cookiePartition = newValue }

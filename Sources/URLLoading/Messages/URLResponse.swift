@@ -46,7 +46,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         super.init()
     }
 
-    /// For ``HTTPURLResponse``, which derives the other properties from its header fields.
+    /// Makes the base of an ``HTTPURLResponse``, which derives the other properties from its header fields.
     init(url: URL, expectedLength: Int64) {
         responseURL = url
         givenMIMEType = nil
@@ -57,7 +57,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         super.init()
     }
 
-    /// For a file on an FTP server.
+    /// Makes the response for a file on an FTP server.
     private init(_ response: LoadResponse, of file: FTPFile) {
         responseURL = response.url
         givenMIMEType = file.mimeType
@@ -150,7 +150,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
 
     // MARK: Contents
 
-    /// The URL of the response: the last one after redirects.
+    /// The URL of the response: the last URL after redirects.
     open var url: URL? { responseURL }
 
     /// The MIME type of the body in lower case, without parameters, or nil if the server did not send it.

@@ -32,7 +32,7 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
     ///
     /// Raw values are Apple's.
     public enum DomainResolutionProtocol: Int, Sendable {
-        /// Not known. On Linux the system's resolver does not report it.
+        /// Not known: on Linux the system's resolver does not report the protocol.
         case unknown = 0
         /// Plain DNS over UDP.
         case udp = 1
@@ -51,7 +51,7 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
     /// Makes the metrics of a task from the engine's measurements.
     ///
     /// - Parameters:
-    ///   - timelines: One for each request that was sent, in order.
+    ///   - timelines: One timeline for each request that was sent, in order.
     ///   - interval: The time from the creation of the task to its completion.
     ///   - redirectCount: The number of redirects followed.
     ///   - template: The task's request, for properties that the engine does not know.

@@ -54,7 +54,7 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var secureConnectionEndDate: Date? { date(timeline.secureConnectionEnd) }
     /// When the connection was established, including TLS.
     open var connectEndDate: Date? { date(timeline.connectEnd) }
-    /// When the request began to be sent.
+    /// When sending of the request began.
     open var requestStartDate: Date? { date(timeline.requestStart) }
     /// When the last byte of the request was sent.
     open var requestEndDate: Date? { date(timeline.requestEnd) }
@@ -107,7 +107,7 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var localAddress: String? { timeline.connection?.localAddress }
     /// The local port.
     open var localPort: Int? { timeline.connection?.localPort }
-    /// The remote IP address; that of the proxy if there is one.
+    /// The remote IP address: the proxy's address if there is a proxy.
     open var remoteAddress: String? { timeline.connection?.remoteAddress }
     /// The remote port.
     open var remotePort: Int? { timeline.connection?.remotePort }

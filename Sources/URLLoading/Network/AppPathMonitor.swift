@@ -47,7 +47,7 @@ final class AppPathMonitor: NetworkMonitoring {
         path.interfaces.first ?? (path.isSatisfied ? .init(name: "", index: 0, kind: .other) : nil)
     }
 
-    /// The app's monitor does not determine the route to an address, so it never moves connections to another interface.
+    /// Returns false: the app's monitor does not determine routes, so it never moves connections to another interface.
     func leads(_ interface: LoadingModel.NetworkPath.Interface, to address: String) -> Bool { false }
 }
 

@@ -80,13 +80,14 @@ public struct NetworkPath: Sendable, Hashable {
 ///
 /// Every connection, even to the machine itself, is assumed to use the first interface that the monitor reports.
 public protocol NetworkPathMonitor: AnyObject, Sendable {
-    /// Starts a watch for one session. The monitor must soon call `update` with the current path, and again after each change.
+    /// Starts a watch for one session.
     ///
-    /// Called from any thread; `update` may be called from any thread, too. If the monitor reports nothing for a second, the
-    /// session continues as if every network were available, but loads that exclude some networks find none.
+    /// The monitor must soon call `update` with the current path, and again after each change. This method is called from any
+    /// thread; `update` may be called from any thread, too. If the monitor reports nothing for a second, the session continues as
+    /// if every network were available, but loads that exclude some networks find no network.
     ///
     /// - Parameter update: Receives the path.
-    /// - Returns: A watch, which the session ends when it needs no more updates.
+    /// - Returns: A watch, which the session ends when the session needs no more updates.
     func start(_ update: @escaping @Sendable (NetworkPath) -> Void) -> NetworkPathWatch
 }
 

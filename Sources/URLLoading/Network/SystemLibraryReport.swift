@@ -16,7 +16,7 @@ public struct SystemLibraryReport: Sendable, Hashable {
     public let name: String
     /// The path of the library, or nil if it cannot be used.
     public let path: String?
-    /// The reason why it cannot be used.
+    /// The reason why the library cannot be used.
     public let failure: String?
 
     /// Looks for all optional libraries.

@@ -50,7 +50,7 @@ extension URLSession {
         return (data, try response.requiredHTTPResponse)
     }
 
-    /// Downloads a request to a file, which the caller must move or delete.
+    /// Loads a request into a file, which the caller must move or delete.
     ///
     /// - Returns: The file and the response, whatever its status.
     /// - Throws: A `URLError`; `badURL` if the request has no URL.

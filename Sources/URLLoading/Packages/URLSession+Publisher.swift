@@ -40,14 +40,14 @@ extension URLSession {
 
         /// The request to load.
         public let request: URLRequest
-        /// The session that loads it.
+        /// The session that loads the request.
         public let session: URLSession
 
         /// Creates a publisher for a request.
         ///
         /// - Parameters:
         ///   - request: The request to load.
-        ///   - session: The session that loads it.
+        ///   - session: The session that loads the request.
         public init(request: URLRequest, session: URLSession) {
             self.request = request
             self.session = session
