@@ -10,13 +10,13 @@
 public import Foundation
 import Synchronization
 
-/// A loader that the app implements, for the requests that it chooses.
+/// A loader that the app implements for the requests that the loader accepts.
 ///
 /// Make a subclass, and add it to a configuration's `protocolClasses`, or register it for the shared session.
 ///
-/// For each request, the session calls ``canInit(with:)-(URLSessionTask)`` on the classes, the last registered first. It makes an
-/// instance of the class that returns true with ``init(request:cachedResponse:client:)``, and calls it to start the load, and at
-/// the end to stop it. The instance reports to its ``client``.
+/// For each request, the session calls ``canInit(with:)-(URLSessionTask)`` on the classes, the last registered first. The session
+/// makes an instance of the first class that returns true, with ``init(request:cachedResponse:client:)``. It then calls the
+/// instance's ``startLoading()``, and at the end ``stopLoading()``. The instance reports to its ``client``.
 ///
 /// A subclass may override the designated initializer, or add stored properties with default values. The class is Sendable because
 /// its state is immutable or guarded by a mutex; a subclass must guard its own state.
@@ -38,7 +38,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - request: The request to load, in canonical form.
-    ///   - cachedResponse: The response to the request that this class stored in the session's cache, or nil.
+    ///   - cachedResponse: The stored response that this class delivered earlier for the request, or nil.
     ///   - client: The client to report to.
     public init(request: URLRequest, cachedResponse: CachedURLResponse?, client: (any URLProtocolClient)?) {
         loadedRequest = request
@@ -94,7 +94,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
 
     /// Starts the load.
     ///
-    /// Subclasses must override it; the default implementation reports `URLError.unsupportedURL`.
+    /// Subclasses must override this method; the default implementation reports `URLError.unsupportedURL`.
     open func startLoading() {
         client?.urlProtocol(self, didFailWithError: URLError(.unsupportedURL))
     }

@@ -13,7 +13,9 @@ public import Foundation
 ///
 /// Methods may be called from any thread, but not concurrently.
 public protocol URLProtocolClient: NSObjectProtocol {
-    /// Reports a redirect. The load of this instance ends, and the session continues with the new request.
+    /// Reports a redirect.
+    ///
+    /// The load of this instance ends, and the session continues with the new request.
     func urlProtocol(_ protocol: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse)
 
     /// Reports that the cached response given to the protocol is valid and should be delivered.
@@ -22,7 +24,7 @@ public protocol URLProtocolClient: NSObjectProtocol {
     /// Reports the response, and where it may be cached when its body is complete.
     ///
     /// A cached response is returned by `URLCache.cachedResponse(for:)`, and given to later instances of the same class. The
-    /// session's own loaders never use it.
+    /// session's own loaders never use such a response.
     func urlProtocol(
         _ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy
     )
@@ -39,6 +41,6 @@ public protocol URLProtocolClient: NSObjectProtocol {
     /// Reports a challenge, whose answer goes to the challenge's sender.
     func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge)
 
-    /// Reports that a challenge needs no answer any more.
+    /// Reports that a challenge no longer needs an answer.
     func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge)
 }

@@ -36,7 +36,7 @@ public typealias CFAbsoluteTime = Double
 /// The result code of a function of the Security framework; `errSecSuccess` is 0.
 public typealias OSStatus = Int32
 
-/// A memory allocator on Apple's platforms; on Linux there is none: pass nil to functions with an allocator parameter.
+/// A memory allocator on Apple's platforms; Linux has no allocators: pass nil to functions with an allocator parameter.
 public final class CFAllocator: Sendable {
     private init() {}
 }

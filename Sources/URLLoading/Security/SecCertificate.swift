@@ -15,7 +15,7 @@ internal import LoadingTrust
 /// Sendable because it is immutable.
 public final class SecCertificate: NSObject, Sendable {
     let der: Data
-    /// Nil if the certificate cannot be parsed, which is possible if a server presented it.
+    /// The parsed certificate; nil if parsing failed, as it may for a certificate that a server presented.
     let facts: CertificateFacts?
 
     /// Makes a certificate that a server presented, valid or not.

@@ -14,7 +14,7 @@ public import Foundation
 ///
 /// - Parameters:
 ///   - certificates: A `SecCertificate`, or an array of them with the leaf first.
-///   - policies: A `SecPolicy`, or an array of them; nil for the basic one.
+///   - policies: A `SecPolicy`, or an array of them; nil for the basic policy.
 ///   - trust: The trust object.
 /// - Returns: `errSecSuccess`, or an error code.
 @discardableResult
@@ -113,7 +113,7 @@ public func SecTrustSetNetworkFetchAllowed(_ trust: SecTrust, _ allowFetch: Bool
 ///   - trust: The trust object.
 ///   - error: Receives the reason if the chain is not trusted: in `NSOSStatusErrorDomain`, with `errSecCertificateExpired`,
 ///     `errSecHostNameMismatch`, `errSecNotTrusted` and so on, and a message.
-/// - Returns: Whether it is trusted.
+/// - Returns: Whether the chain is trusted.
 @discardableResult
 public func SecTrustEvaluateWithError(_ trust: SecTrust, _ error: UnsafeMutablePointer<CFError?>?) -> Bool {
     guard let failure = trust.evaluate() else { return true }
@@ -146,7 +146,7 @@ public func SecTrustEvaluateAsyncWithError(
     return errSecSuccess
 }
 
-/// Copies the last result; `.invalid` if the chain was not evaluated, or a setting has changed since.
+/// Copies the last result; `.invalid` if the chain has not been evaluated, or a setting has changed since the last evaluation.
 ///
 /// - Returns: `errSecSuccess`.
 @discardableResult
@@ -157,8 +157,8 @@ public func SecTrustGetTrustResult(_ trust: SecTrust, _ result: UnsafeMutablePoi
 
 /// Returns the chain from the leaf to its root, an array of `SecCertificate`.
 ///
-/// If the chain is not trusted, it has the presented certificates up to the first that did not sign the one before it. Unrelated
-/// certificates that a server sends are left out, so that they cannot match a pin.
+/// If the chain is not trusted, the result has the presented certificates up to the first that did not sign its predecessor.
+/// Unrelated certificates that a server sends are left out, so that they cannot match a pin.
 ///
 /// - Returns: The chain.
 @discardableResult
@@ -207,7 +207,7 @@ public func SecTrustSetExceptions(_ trust: SecTrust, _ exceptions: CFData?) -> B
     trust.set(exceptions: exceptions.map { Data(referencing: $0) })
 }
 
-/// The object, or the objects in an array; nil if any of them has another class.
+/// Returns the object, or the objects in an array; nil if any of them has another class.
 private func objects<Object: AnyObject>(_ value: AnyObject) -> [Object]? {
     if let object = value as? Object { return [object] }
     guard let array = value as? NSArray else { return nil }

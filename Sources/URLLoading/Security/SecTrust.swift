@@ -13,13 +13,13 @@ internal import Synchronization
 
 /// A certificate chain, with the policies and roots for its evaluation.
 ///
-/// In a challenge, these are initially those of the load: TLS, the host of the URL, and the session's roots or the system's. A
-/// trust object may be used from any thread.
+/// In a challenge, the policies and roots are initially those of the load: TLS, the host of the URL, and the session's roots or the
+/// system's. A trust object may be used from any thread.
 public final class SecTrust: NSObject, Sendable {
     private struct State {
         var policies: [SecPolicy]
         var anchors: [SecCertificate]?
-        /// Nil until it is set; until then the anchors, if there are any, are the only roots.
+        /// Nil until the app sets it; until then the anchors, if there are any, are the only roots.
         var trustsOnlyAnchors: Bool?
         var date: Date?
         /// Identifies the chain and the fault to ignore.
@@ -78,7 +78,7 @@ public final class SecTrust: NSObject, Sendable {
 
     // MARK: Evaluation
 
-    /// Blocks the calling thread until the result is known.
+    /// Evaluates the chain, and blocks the calling thread until the result is known.
     func evaluate() -> TrustFailure? {
         let judgement = judge()
         guard let failure = judgement.failure else { return nil }
@@ -92,7 +92,7 @@ public final class SecTrust: NSObject, Sendable {
         return failure.reason == .malformed ? .fatalTrustFailure : .recoverableTrustFailure
     }
 
-    /// The validated chain; if there is none, the presented certificates up to the first that did not sign the one before it.
+    /// The validated chain; if there is none, the presented certificates up to the first that did not sign its predecessor.
     var chain: [SecCertificate] {
         let judgement = judge()
         let chain = judgement.chain.isEmpty ? TrustCheck.path(through: presented) : judgement.chain

@@ -56,13 +56,13 @@ public let errSecNotTrusted: OSStatus = -67_843
 ///
 /// Raw values are Apple's.
 public enum SecTrustResultType: UInt32, Sendable {
-    /// The chain was not evaluated, or a setting has changed since.
+    /// The chain has not been evaluated, or a setting has changed since the last evaluation.
     case invalid = 0
     /// The chain is trusted because the user, or an exception set by the app, says so.
     case proceed = 1
     /// The user does not trust the chain; never returned here.
     case deny = 3
-    /// The chain is trusted without a decision of the user. This is the usual result for a valid chain.
+    /// The chain is trusted without a decision by the user, which is the usual result for a valid chain.
     case unspecified = 4
     /// The chain is not trusted, but the app could make an exception: for example, it has expired, is for another host, or is from
     /// an unknown authority.

@@ -13,8 +13,8 @@ internal import Synchronization
 
 /// Connects the load of a captured stream task to the app's two streams.
 ///
-/// It reads from the load as long as the input stream has space, and writes what the app writes to the output stream. The load ends
-/// when the app has closed or released both streams.
+/// Reads from the load while the input stream has space, and sends to the load what the app writes to the output stream. The load
+/// ends when the app has closed or released both streams.
 final class CapturedStreams: Sendable {
     /// The capacity of either stream in bytes.
     private static let capacity = 65_536
@@ -51,7 +51,7 @@ final class CapturedStreams: Sendable {
 
     /// Starts reading.
     ///
-    /// Called when the load's events are delivered here. If the task was suspended, its load is resumed.
+    /// Called once the load's events are delivered to this object. If the task was suspended, its load is resumed.
     func start() {
         if service.command(.resume, for: identity) { service.wake() }
         read()

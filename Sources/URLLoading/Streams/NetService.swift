@@ -61,7 +61,7 @@ open class NetService: NSObject, @unchecked Sendable {
     private var location: ServiceLookups.Location?
     private var resolution = 0
     private var isResolving = false
-    /// Whether a resolution was started that has not been stopped yet.
+    /// Whether a resolution was started and has not been stopped.
     private var mayStop = false
     private var cancelLookup: (@Sendable () -> Void)?
 
@@ -77,7 +77,7 @@ open class NetService: NSObject, @unchecked Sendable {
 
     /// Makes a service with a port.
     ///
-    /// It is the value of ``port`` until the service is resolved; a stream task still resolves the service.
+    /// The given port is the value of ``port`` until the service is resolved; a stream task still resolves the service.
     ///
     /// - Parameters:
     ///   - domain: The domain, such as "local."; empty for the default.

@@ -23,7 +23,7 @@ final class PipeOutputStream: OutputStream {
         connectEvents()
     }
 
-    /// Makes a pipe of unlimited capacity, which is never read; required by Foundation.
+    /// Makes a pipe of unlimited capacity whose bytes are never read; required by Foundation.
     required init(toMemory: ()) {
         pipe = StreamPipe(capacity: .max)
         events = Self.events(of: pipe)

@@ -23,7 +23,7 @@ final class RunLoopNotices: @unchecked Sendable {
         var timer: Timer?
     }
 
-    // `lock` guards all properties below, which makes `@unchecked Sendable` correct. No closure runs while it is held.
+    // `lock` guards all properties below, which makes `@unchecked Sendable` correct. No closure runs while the lock is held.
     private let lock = NSLock()
     private var registrations: [Registration] = []
     private var pendingNotices: [@Sendable () -> Void] = []
@@ -67,7 +67,7 @@ final class RunLoopNotices: @unchecked Sendable {
         }
     }
 
-    /// Called on the thread of a run loop.
+    /// Runs the next closure; called on the thread of a run loop.
     private func runNext() {
         guard let notice = lock.withLock({ pendingNotices.isEmpty ? nil : pendingNotices.removeFirst() }) else { return }
         notice()
@@ -78,7 +78,7 @@ final class RunLoopNotices: @unchecked Sendable {
         }
     }
 
-    /// Called with the lock held.
+    /// Adds timers that keep the run loops running, and fires them if closures are pending; called with the lock held.
     private func wake() {
         guard isOpen || !pendingNotices.isEmpty else { return }
         for index in registrations.indices {
@@ -94,7 +94,7 @@ final class RunLoopNotices: @unchecked Sendable {
         return timer
     }
 
-    /// Called with the lock held.
+    /// Releases the timers if no closures are pending or expected; called with the lock held.
     private func releaseTimers() {
         guard !isOpen, pendingNotices.isEmpty else { return }
         for index in registrations.indices {

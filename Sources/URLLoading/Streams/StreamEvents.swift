@@ -42,8 +42,8 @@ final class StreamEvents: @unchecked Sendable {
     /// Returns the current state.
     private let current: @Sendable () -> Condition
 
-    // `lock` guards all properties below, which makes `@unchecked Sendable` correct. The pipe's lock may be taken while it is held,
-    // never the reverse. Objects are released when it is not held, because their deinitializers may call the app.
+    // `lock` guards all properties below, which makes `@unchecked Sendable` correct. The pipe's lock may be taken while `lock` is
+    // held, never the reverse. Objects are released when `lock` is not held, because their deinitializers may call the app.
     private let lock = NSLock()
     private weak var stream: Stream?
     private weak var storedDelegate: (any StreamDelegate)?
@@ -125,7 +125,7 @@ final class StreamEvents: @unchecked Sendable {
         timer?.invalidate()
     }
 
-    /// Called after the stream was read or written, so that `event` may be reported again.
+    /// Allows `event` to be reported again, after the stream was read or written.
     func wasUsed(for event: Stream.Event) {
         lock.withLock { reportedEvents.subtract(event) }
         wakeIfDue()
@@ -142,7 +142,7 @@ final class StreamEvents: @unchecked Sendable {
         }
     }
 
-    /// Called on the thread of a run loop.
+    /// Reports the next event to the delegate; called on the thread of a run loop.
     private func tell() {
         let (stream, delegate) = lock.withLock { () -> (Stream?, (any StreamDelegate)?) in (self.stream, storedDelegate) }
         guard let stream, let delegate else { return }
@@ -182,6 +182,6 @@ extension StoppableRunLoop {
 }
 
 extension RunLoop: StoppableRunLoop {
-    /// Called by a timer that stands in for an input source.
+    /// Ends the current run of the run loop; called by a timer that stands in for an input source.
     func endCurrentRun() { (self as any StoppableRunLoop)._stop() }
 }

@@ -44,7 +44,7 @@ final class StreamPipe: @unchecked Sendable {
     private let bytesWereWritten: @Sendable () -> Void
 
     // `condition` is the lock that guards all properties below, which makes `@unchecked Sendable` correct. Blocked threads wait on
-    // it.
+    // `condition`.
     private let condition = NSCondition()
     private var bytes = ByteQueue()
     private var writingEnd = End.open

@@ -177,7 +177,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         toWake?.wake()
     }
 
-    /// The error for calls made after both sides were closed.
+    /// Returns the error for calls made after both sides were closed.
     private func closed() -> any Error {
         ErrorTranslation.appError(LoadError(.connectionLost, "the stream is closed", cause: POSIXError(.ENOTCONN)), url: nil)
     }
@@ -252,7 +252,7 @@ struct StreamCalls: Sendable {
     private var waiting: [Int: Waiter] = [:]
     private(set) var next = 1
     var isCapturing = false
-    /// Whether the app has closed the read side, or has queued closing it.
+    /// Whether the app has closed the read side, or has queued the command to close it.
     var hasClosedRead = false
     /// Whether both sides were closed.
     private(set) var endedCleanly = false
@@ -287,7 +287,7 @@ struct StreamCalls: Sendable {
         return waiting.sorted { $0.key < $1.key }.map { ($0.value, finalRead(for: $0.value, cleanly: cleanly) ?? .failed(error)) }
     }
 
-    /// The result of a read after both sides were closed; nil for a write, and if the app closed the read side itself.
+    /// Returns the result of a read after both sides were closed; nil for a write, and if the app closed the read side itself.
     func finalRead(for waiter: Waiter, cleanly: Bool) -> Result? {
         guard cleanly, !hasClosedRead else { return nil }
         return switch waiter {
@@ -298,7 +298,7 @@ struct StreamCalls: Sendable {
 }
 
 extension TaskState {
-    /// Sends a command to the load, or queues it until the load starts; false if the task has no load.
+    /// Sends a command to the load, or queues it until the load starts; returns false if the task has no load.
     fileprivate mutating func issue(
         _ command: StreamCommand, for identity: Int, waking toWake: inout (any LoadingService)?
     ) -> Bool {

@@ -11,11 +11,11 @@ internal import HTTPWire
 
 /// The counts that a task's `Progress` shows: the sums of the bytes sent and received.
 struct ProgressCounts: Equatable, Sendable {
-    /// -1 if it is not known.
+    /// The total number of bytes; -1 if it is not known.
     let total: Int64
     let done: Int64
 
-    /// The sums saturate, because the expected counts come from the peer and may be any number.
+    /// Adds the counts; the sums saturate, because the expected counts come from the peer and may be any number.
     init(
         sent: Int64, expectedToSend: Int64, received: Int64, expectedToReceive: Int64, hasResponse: Bool, isComplete: Bool
     ) {

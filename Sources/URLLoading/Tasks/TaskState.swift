@@ -31,7 +31,7 @@ struct TaskState: ~Copyable, Sendable {
     var upload: UploadOrder?
 
     var original: URLRequest?
-    /// Nil while it equals the original.
+    /// The current request; nil while it equals the original.
     var current: URLRequest?
     /// The source of `current`, which is converted lazily.
     var sentRequest: LoadRequest?
@@ -58,7 +58,7 @@ struct TaskState: ~Copyable, Sendable {
     var progress: Progress?
     /// Whether the load reports its byte counts: set if the app observes them, or there is a delegate.
     var reportsCounts = false
-    /// The task is cancelled only to be resumed later: if the load succeeds before the cancellation takes effect, the task
+    /// Whether the task is cancelled only to be resumed later: if the load succeeds before the cancellation takes effect, the task
     /// succeeds.
     var mayStillSucceed = false
     var created = Date.timeIntervalSinceReferenceDate
@@ -94,7 +94,7 @@ struct TaskState: ~Copyable, Sendable {
         #endif
     }
 
-    /// The state for another kind of task, which takes over the load.
+    /// Makes the state for another kind of task, which takes over the load.
     func successor(_ delivery: TaskOrder.Delivery) -> TaskState {
         var next = TaskState(
             session: session, request: original, delivery: delivery, audience: audience, uploadBody: uploadBody
@@ -127,7 +127,7 @@ struct TaskState: ~Copyable, Sendable {
     /// Whether the app cancelled the task and wants no result: then only the completion is reported.
     var discardsResult: Bool { lifecycle.phase == .cancelling && !mayStillSucceed }
 
-    /// The response as the app sees it; the same object each time.
+    /// Returns the response as the app sees it, the same object each time.
     mutating func visibleResponse() -> URLResponse? {
         if response == nil, let loadResponse { response = URLResponse.make(loadResponse) }
         return response

@@ -11,8 +11,9 @@ public import Foundation
 
 /// A task that writes the response body to a temporary file, and can be cancelled and resumed later.
 ///
-/// The file exists while `urlSession(_:downloadTask:didFinishDownloadingTo:)` or the completion handler runs, and is deleted when
-/// they return, unless it was moved. A file returned by an async `download` method remains until the app deletes it.
+/// The file exists while `urlSession(_:downloadTask:didFinishDownloadingTo:)` or the completion handler runs. It is deleted when
+/// the method or handler returns, unless it was moved. A file returned by an async `download` method remains until the app deletes
+/// it.
 open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
     /// Cancels the download and calls a completion handler with the data needed to resume it.
     ///

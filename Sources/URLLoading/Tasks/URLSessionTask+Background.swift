@@ -15,7 +15,7 @@ internal import Synchronization
 
 /// Tasks of background sessions, whose loads the daemon performs.
 extension URLSessionTask {
-    /// Submits the load to the daemon; if it is refused, returns the error and the client to report it to.
+    /// Submits the load to the daemon; if the load is refused, returns the error and the client to report it to.
     func startInBackground(
         _ state: inout TaskState, _ session: URLSession, _ background: RemoteSession, _ client: any LoadClient,
         waking toWake: inout (any LoadingService)?

@@ -165,13 +165,14 @@ extension URLSessionTask {
         }
     }
 
-    /// The response, converted here on the caller's thread, not on the event loop.
+    /// Returns the response, converted here on the caller's thread, not on the event loop.
     private func endedResponse() throws -> URLResponse {
         guard let response = mutex.withLock({ $0.visibleResponse() }) else { throw Self.missingResponseError }
         return response
     }
 
-    /// The priority of the calling Swift task; nil if the caller is resumed on an actor or a task executor, not on the thread pool.
+    /// Returns the priority of the calling Swift task; nil if the caller resumes on an actor or a task executor, not on the thread
+    /// pool.
     private static func priorityInPool(_ isolation: (any Actor)?) -> UInt8? {
         guard isolation == nil else { return nil }
         return withUnsafeCurrentTask { task in
@@ -210,7 +211,7 @@ extension TaskState {
         receivedCount = Int64(data.count)
     }
 
-    /// Releases the recipients of the result, which are deallocated no later than when the mutex is released.
+    /// Releases the recipients of the result; they are deallocated when the mutex is released, at the latest.
     fileprivate mutating func releaseAudience() {
         ownDelegate = nil
         bridge = nil

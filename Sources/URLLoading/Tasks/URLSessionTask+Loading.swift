@@ -11,7 +11,7 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// Commands to a task. While the task's mutex is held, `TaskLifecycle` decides what to do, and the command is sent to the engine.
+/// Commands to a task: while its mutex is held, `TaskLifecycle` decides what to do, and the command is sent to the engine.
 extension URLSessionTask {
     /// Resumes the task if a condition, which is checked under the mutex, is true.
     func resumeLoad(if isWanted: (inout TaskState) -> Bool = { _ in true }) {
@@ -104,7 +104,7 @@ extension URLSessionTask {
         service.wake()
     }
 
-    /// Submits the load; if it is refused, returns the error and the client to report it to.
+    /// Submits the load; if the load is refused, returns the error and the client to report it to.
     private func start(_ state: inout TaskState, waking toWake: inout (any LoadingService)?) -> (any LoadClient, LoadError)? {
         guard let session = state.session else { return nil }
         let equipment = session.equipment
@@ -159,7 +159,7 @@ extension URLSessionTask {
         return calls?.mayImplement(.newBodyStream) == true || calls?.mayImplement(.newBodyStreamFromOffset) == true
     }
 
-    /// The client for the load's events: a bridge to the delegates if there are any, otherwise the task itself.
+    /// Returns the client for the load's events: a bridge to the delegates if there are any, otherwise the task itself.
     func client(_ state: inout TaskState) -> any LoadClient {
         if let bridge = state.bridge { return bridge }
         guard let session = state.session else { return self }
@@ -191,7 +191,7 @@ extension URLSessionTask {
 
     private static let counts: TaskOrder.Interests = [.sentBytes, .receivedBytes]
 
-    /// Makes the load report its byte counts from now on: the app observes them.
+    /// Makes the load report its byte counts from now on, because the app observes them.
     func startReportingCounts(_ state: inout TaskState) {
         guard !state.reportsCounts else { return }
         state.reportsCounts = true
@@ -256,7 +256,7 @@ extension URLSessionTask {
 }
 
 extension RequestBody {
-    /// The length of the body; `NSURLSessionTransferSizeUnknown` for a stream.
+    /// The length of the body, or `NSURLSessionTransferSizeUnknown` for a stream.
     var knownLength: Int64 {
         switch self {
         case .none: 0

@@ -106,10 +106,10 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     /// The task-specific delegate; default nil.
     ///
-    /// Methods that it does not implement are called on the session's delegate.
+    /// Methods that this delegate does not implement are called on the session's delegate.
     ///
-    /// Set it before the task is first resumed; setting it later has no effect. It is retained until the task completes, and is nil
-    /// after that.
+    /// Set the delegate before the task is first resumed; setting it later has no effect. The task retains the delegate until the
+    /// task completes; after that, this property is nil.
     open var delegate: (any URLSessionTaskDelegate)? {
         get { mutex.withLock { $0.ownDelegate }?.task }
         set {
@@ -173,13 +173,13 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Receives an event of a byte stream, before the app does.
     func handle(_ event: StreamEvent, isOnDelegateQueue: Bool) {}
 
-    /// Called when the task has completed, with its error, if any.
+    /// Handles the completion of the task, with its error, if any.
     func loadEnded(_ error: (any Error)?) {}
 
     /// Whether the task has completed by `captureStreams()`, and its load now serves the captured pair of streams.
     var isCaptured: Bool { false }
 
-    /// Called when the load ends after the task has already completed.
+    /// Handles the end of a load whose task has already completed.
     func loadEndedAfterCompletion(_ outcome: TaskOutcome) {}
 
     // MARK: Progress

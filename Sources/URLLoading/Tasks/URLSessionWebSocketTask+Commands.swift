@@ -28,7 +28,7 @@ extension URLSessionWebSocketTask {
         if let refusal { refused(refusal) }
     }
 
-    /// The error that explains why the load accepts no more commands.
+    /// Returns the error that explains why the load accepts no more commands.
     private func reasonForRefusal() -> any Error {
         let (isOver, error, url) = mutex.withLock { ($0.lifecycle.isOver, $0.error, $0.url) }
         return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: url))
@@ -52,7 +52,7 @@ extension URLSessionWebSocketTask {
         abandonLoad(with: .webSocket(.close(code: code, reason: reason)))
     }
 
-    /// The error for calls made after the closing handshake.
+    /// Returns the error for calls made after the closing handshake.
     func closed() -> any Error {
         ErrorTranslation.appError(
             LoadError(.connectionLost, "the WebSocket is closed", cause: POSIXError(.ENOTCONN)), url: mutex.withLock { $0.url })
@@ -77,7 +77,7 @@ extension TaskState {
         issue(.webSocket(command), for: identity, waking: &toWake) { $0.changeOrder { $0.queued.append(command) } }
     }
 
-    /// Sends a command to the load, or queues it until the load starts; false if the task has no load.
+    /// Sends a command to the load, or queues it until the load starts; returns false if the task has no load.
     mutating func issue(
         _ command: TaskCommand, for identity: Int, waking toWake: inout (any LoadingService)?,
         keep: (inout TaskState) -> Void

@@ -15,9 +15,9 @@ extension URLSessionWebSocketTask {
     ///
     /// Not in Apple's API.
     ///
-    /// The sequence ends after the closing handshake; ``URLSessionWebSocketTask/closeCode`` then has the reason. Otherwise it
-    /// throws the error that ``URLSessionWebSocketTask/receive()`` throws. Each message is delivered once: concurrent loops share
-    /// the messages among them.
+    /// The sequence ends after the closing handshake; ``URLSessionWebSocketTask/closeCode`` then has the reason. If the connection
+    /// ends in another way, the iterator throws the error that ``URLSessionWebSocketTask/receive()`` throws. Each message is
+    /// delivered once: concurrent loops share the messages among them.
     public struct Messages: AsyncSequence, Sendable {
         /// A message.
         public typealias Element = Message
@@ -26,7 +26,7 @@ extension URLSessionWebSocketTask {
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate let task: URLSessionWebSocketTask
 
-            /// The next message, or nil if the WebSocket is closed.
+            /// Returns the next message, or nil if the WebSocket is closed.
             ///
             /// - Returns: The message, or nil.
             /// - Throws: The error of ``URLSessionWebSocketTask/receive()``.

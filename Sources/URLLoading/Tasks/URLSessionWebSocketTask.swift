@@ -124,8 +124,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     /// Queues a message for sending.
     ///
-    /// The handler is called on the delegate queue when the system has accepted the message, or when it cannot be sent. It does not
-    /// wait for the server.
+    /// The handler is called on the delegate queue when the system has accepted the message, or when it cannot be sent. The call
+    /// does not wait for the server.
     open func send(_ message: Message, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
         issue(.send(message.traffic)) {
             $0.sends.append(.handler(completionHandler))

@@ -49,7 +49,7 @@ struct WebSocketCalls: Sendable {
     private(set) var closeCode: UInt16 = 0
     private(set) var closeReason: Data?
 
-    /// The least credit to return at once, a small part of the window: returning credit costs as much as a message.
+    /// The minimum credit to return at a time, a small part of the window: returning credit costs as much as a message.
     private static let creditStep = 131_072
 
     /// Returns the next message, or the end; nil if the call must wait.
@@ -76,7 +76,7 @@ struct WebSocketCalls: Sendable {
         return credit
     }
 
-    /// Withdraws a call and returns its continuation; nil if the call has its message already, or has not started to wait.
+    /// Withdraws a call and returns its continuation; nil if the call already has its message, or has not started to wait.
     mutating func withdraw(_ ticket: Ticket) -> UnsafeContinuation<WebSocketMessage, any Error>? {
         let found = receivers.removeFirst { receiver in
             if case .caller(_, let other) = receiver { other === ticket } else { false }
