@@ -10,7 +10,7 @@
 /// Overrides where a session's connections lead and where they come from.
 package struct ConnectionOptions: Sendable, Hashable {
     package struct Endpoint: Sendable, Hashable {
-        /// In lower case, without brackets and without a trailing dot; nil matches any host.
+        /// The host in lower case, without brackets and without a trailing dot; nil matches any host.
         package let host: String?
         package let port: Int?
 
@@ -31,7 +31,7 @@ package struct ConnectionOptions: Sendable, Hashable {
 
     package struct Substitution: Sendable, Hashable {
         package let endpoint: Endpoint
-        /// A nil host or port leaves the original one unchanged.
+        /// The endpoint to connect to instead; a nil host or port leaves the original one unchanged.
         package let replacement: Endpoint
 
         package init(endpoint: Endpoint, replacement: Endpoint) {
@@ -50,20 +50,20 @@ package struct ConnectionOptions: Sendable, Hashable {
     }
 
     package var httpVersions = HTTPVersions.negotiated
-    /// Used instead of every TCP connection.
+    /// The Unix socket to use instead of every TCP connection.
     package var unixSocketPath: String?
     package var interfaceName: String?
     package var localAddress: String?
-    /// Used instead of a host name lookup.
+    /// The addresses of hosts, used instead of a host name lookup.
     package var addresses: [Endpoint: [String]] = [:]
-    /// Used instead of the system's resolver; empty means the system's resolver.
+    /// The name servers to use instead of the system's resolver; if empty, the system's resolver is used.
     package var nameServers: [String] = []
-    /// The first match applies.
+    /// The substitutions, of which the first match applies.
     package var substitutions: [Substitution] = []
 
     package init() {}
 
-    /// The host and port to connect to for a URL's host and port.
+    /// Returns the host and port to connect to for a URL's host and port.
     package func destination(host: String, port: Int) -> (host: String, port: Int) {
         let normalized = Endpoint.normalized(host)
         guard let replacement = substitutions.first(where: { $0.endpoint.matches(normalized, port) })?.replacement else {
@@ -72,7 +72,7 @@ package struct ConnectionOptions: Sendable, Hashable {
         return (replacement.host ?? host, replacement.port ?? port)
     }
 
-    /// The configured addresses of a host, from the most specific entry that matches; nil if there is none.
+    /// Returns the configured addresses of a host, from the most specific entry that matches; nil if no entry matches.
     package func configuredAddresses(host: String, port: Int) -> [String]? {
         guard !addresses.isEmpty else { return nil }
         let host = Endpoint.normalized(host)
@@ -80,7 +80,7 @@ package struct ConnectionOptions: Sendable, Hashable {
             ?? addresses[Endpoint(host: nil, port: port)] ?? addresses[Endpoint(host: nil, port: nil)]
     }
 
-    /// Whether a connection leads elsewhere than the URL and the system's resolver specify.
+    /// Whether a connection leads to a destination other than the one that the URL and the system's resolver specify.
     package func substitutes(host: String, port: Int) -> Bool {
         guard unixSocketPath == nil, nameServers.isEmpty else { return true }
         let destination = destination(host: host, port: port)

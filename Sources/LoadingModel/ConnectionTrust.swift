@@ -11,7 +11,7 @@ package import FoundationEssentials
 
 /// The TLS facts of a connection that metrics do not report.
 package struct ConnectionTrust: Sendable, Hashable {
-    /// Set if a task's own delegate judged the server: its decision applies only to that task's loads.
+    /// Set if a task's own delegate judged the server: the delegate's decision applies only to that task's loads.
     package var judge: ConnectionHolder?
     /// SHA-256 of the client certificate that was sent; nil if none was.
     package var clientCertificate: Data?

@@ -9,10 +9,10 @@
 
 /// Identifies the content of a file at one moment, to detect that the file was replaced or changed.
 ///
-/// The access time and the file's names are not part of it.
+/// The access time and the file's names are not part of the version.
 package struct FileVersion: Codable, Hashable, Sendable {
     package var size: Int64
-    /// Nanoseconds since 1970.
+    /// The time of the last change, in nanoseconds since 1970.
     package var changed: Int64
     package var inode: UInt64
 

@@ -72,7 +72,7 @@ package struct ClientIdentity: Sendable, Hashable {
 }
 
 extension ClientIdentity: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Contains nothing of the key.
+    /// A description without the key.
     package var description: String { "an identity with \(certificates.count) certificate\(certificates.count == 1 ? "" : "s")" }
 
     package var debugDescription: String { description }

@@ -78,7 +78,7 @@ package struct LoadError: Error, Sendable {
         set { change { $0.cause = newValue } }
     }
 
-    /// The URL that failed; set by the follow-up stage.
+    /// The URL that failed; set by the engine if the failing code does not know it.
     package var url: URL? {
         get { box.facts.url }
         set { change { $0.url = newValue } }
@@ -114,7 +114,7 @@ package struct LoadError: Error, Sendable {
         set { change { $0.isProxyError = newValue } }
     }
 
-    /// Why the available network may not be used, if that is the failure.
+    /// Why the available network may not be used, if that is the reason for the failure.
     package var networkObjection: NetworkObjection? {
         get { box.facts.networkObjection }
         set { change { $0.networkObjection = newValue } }

@@ -14,7 +14,7 @@ package import FoundationEssentials
 ///
 /// Its methods are called on the session's event loop: they must not block.
 package protocol LoadObserver: AnyObject, Sendable {
-    /// A request is about to be sent, once there is a connection for it.
+    /// Reports that a request is about to be sent, once there is a connection for it; returns the observer of that request.
     func willSend(_ request: ObservedRequest) -> any RequestObserver
 }
 
@@ -22,9 +22,9 @@ package protocol LoadObserver: AnyObject, Sendable {
 package protocol RequestObserver: AnyObject {
     /// Header fields to add to the request.
     var fields: [(String, String)] { get }
-    /// The head of the final response arrived.
+    /// Reports the head of the final response.
     func answered(_ response: ObservedResponse)
-    /// The request ended; called once.
+    /// Reports the end of the request; called once.
     func ended(_ end: ObservedEnd)
 }
 
@@ -37,7 +37,7 @@ package protocol ConnectionObserver: AnyObject, Sendable {
 }
 
 package struct ObservedConnection: Sendable {
-    /// The origin server, also if the connection leads through a proxy.
+    /// The origin server, even if the connection leads through a proxy.
     package let host: String
     package let port: Int
     package let facts: ConnectionFacts

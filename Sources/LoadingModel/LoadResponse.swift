@@ -12,7 +12,7 @@ package import HTTPWire
 
 /// The response without its body: the engine's side of `URLResponse` and `HTTPURLResponse`.
 ///
-/// Immutable, so that every part of a load shares one.
+/// Immutable, so that every part of a load shares one object.
 package final class LoadResponse: Sendable {
     package enum Kind: Sendable {
         case http(ResponseHead)

@@ -28,10 +28,13 @@ package protocol LoadingService: AnyObject, Sendable {
     ///
     /// Returns whether the caller has to call ``wake()``, as ``submit(_:client:)`` does.
     func command(_ command: TaskCommand, for task: TaskID) -> Bool
-    /// Returns the proxies that a load of `url` would try, in order; nil stands for a direct connection. Cancellable.
+    /// Returns the proxies that a load of `url` would try, in order; nil stands for a direct connection.
+    ///
+    /// The call can be cancelled.
     func proxies(for url: URL) async throws(LoadError) -> [URL?]
-    /// Marks all loads as cancelled, so that no queued load takes the place of a cancelled one. Each load must still be
-    /// cancelled by its own command.
+    /// Marks all loads as cancelled, so that no queued load takes the place of a cancelled one.
+    ///
+    /// Each load must still be cancelled by its own command.
     func cancelAll()
     /// Closes idle connections once the running loads have ended, and accepts no further orders.
     func invalidate()
@@ -50,7 +53,9 @@ package protocol LoadClient: AnyObject, Sendable {
     /// Returns a ``Waking`` for the `async` caller, if there is one. The engine runs it after it has reported all loads that ended
     /// in the same turn of the loop.
     func conclude(_ outcome: TaskOutcome) -> Waking?
-    /// Asks the client; `reply` is called once, from any thread. A reply after the load's end is ignored.
+    /// Asks the client a question; `reply` is called once, from any thread.
+    ///
+    /// A reply after the load's end is ignored.
     func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void)
 }
 

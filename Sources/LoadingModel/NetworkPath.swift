@@ -89,10 +89,10 @@ package protocol NetworkMonitoring: AnyObject, Sendable {
 
     /// Calls `changed` soon with the current path, and after each change, from any thread; calls do not overlap.
     ///
-    /// - Returns: A closure that ends the observation; a call that has begun may still arrive after it.
+    /// - Returns: A closure that ends the observation; a call of `changed` that has begun may still arrive afterwards.
     func watch(_ changed: @escaping @Sendable (NetworkPath) -> Void) -> @Sendable () -> Void
 
-    /// The interface that the current route to an IP address uses; nil if there is no route or it is unknown.
+    /// Returns the interface that the current route to an IP address uses; nil if there is no route or the route is unknown.
     ///
     /// Does not block.
     func interface(to address: String, in path: NetworkPath) -> NetworkPath.Interface?

@@ -11,7 +11,7 @@
 package struct ProtectionSpace: Sendable, Hashable {
     package var host: String
     package var port: Int
-    /// For a server "http", "https" or "ftp"; for a proxy also "SOCKS".
+    /// The protocol: "http", "https" or "ftp"; for a proxy also "SOCKS".
     package var kind: String
     package var isProxy: Bool
     package var realm: String?

@@ -13,9 +13,9 @@ package import FoundationEssentials
 package struct ServiceName: Sendable, Hashable {
     /// The instance name, such as "Office printer".
     package let name: String
-    /// Includes the protocol ("_ipp._tcp"), without a trailing dot.
+    /// The type with the protocol ("_ipp._tcp"), without a trailing dot.
     package let type: String
-    /// Without a trailing dot; empty for the default domain.
+    /// The domain without a trailing dot; empty for the default domain.
     package let domain: String
 
     package init(name: String, type: String, domain: String) {
@@ -34,7 +34,7 @@ package struct StreamOrder: Sendable {
     /// A host name or an IP address, IPv6 without brackets; empty if there is a service to resolve.
     package let host: String
     package let port: Int
-    /// Used instead of a host name lookup; if empty, the host is looked up.
+    /// The addresses to use instead of a host name lookup; if empty, the host is looked up.
     package let addresses: [String]
     /// The app's commands from before the load began, in order.
     package var queued: [StreamCommand] = []
@@ -56,7 +56,7 @@ package struct StreamOrder: Sendable {
 
 /// The app's commands for a byte stream; the client numbers its reads and writes.
 package enum StreamCommand: Sendable {
-    /// Reads at least `minimum` bytes, unless the stream ends before, and at most `maximum`; `timeout` is in seconds, nil waits
+    /// Reads at least `minimum` bytes, unless the stream ends first, and at most `maximum`; `timeout` is in seconds, nil waits
     /// without limit.
     case read(Int, minimum: Int, maximum: Int, timeout: Double?)
     case write(Int, Data, timeout: Double?)

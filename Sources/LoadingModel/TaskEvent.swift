@@ -14,17 +14,17 @@ package import HTTPWire
 ///
 /// `.finished` is the last, and comes exactly once.
 package enum TaskEvent: Sendable {
-    /// The task's new `currentRequest`: as first sent, then after each redirect.
+    /// The task's `currentRequest` has changed: when the request is first sent, and after each redirect.
     case requestChanged(LoadRequest)
     /// No network that the load may use is available, and the load waits for one; sent at most once.
     case waitingForConnectivity
-    /// The head of a request was sent: of the first request, and of each one after a redirect or a challenge.
+    /// The head of a request was sent: of the first request, and of each request after a redirect or a challenge.
     case sentHead(RequestHead)
     /// A 1xx response other than 101.
     case informational(ResponseHead, url: URL)
-    /// Bytes of the request body that were handed to the network; `expected` is -1 if unknown. Successive events may be merged.
+    /// Bytes of the request body were handed to the network; `expected` is -1 if unknown. Successive events may be merged.
     case sent(bytes: Int64, total: Int64, expected: Int64)
-    /// The final response. With `.stream` deliveries, it comes as a question instead (``TaskQuestion/response(_:)``).
+    /// The final response; with `.stream` deliveries, a question replaces this event (``TaskQuestion/response(_:)``).
     case response(LoadResponse)
     /// Body bytes; the client sends ``TaskCommand/consumed(bytes:)`` when it has processed them.
     case data(Data)
@@ -33,14 +33,14 @@ package enum TaskEvent: Sendable {
     case wrote(bytes: Int64, total: Int64, expected: Int64)
     /// A download was resumed at an offset.
     case resumed(offset: Int64, expected: Int64)
-    /// A download's file was created or is being continued: resume data that names the file, so that the download can be resumed
-    /// even if no further event arrives; nil if it cannot be resumed.
+    /// A download's file was created or is being continued: the resume data names the file, so that the download can be resumed
+    /// even if no further event arrives; nil if the download cannot be resumed.
     case resumable(Data?)
     /// The answer to ``TaskQuestion/response(_:)`` turned a data task into a download.
     case becameDownload
     /// The answer to ``TaskQuestion/response(_:)`` turned a data task into a byte stream, which the client now reads and writes.
     case becameStream
-    /// An event of a WebSocket. For a message, the client sends ``TaskCommand/consumed(bytes:)`` with its
+    /// An event of a WebSocket; for a message, the client sends ``TaskCommand/consumed(bytes:)`` with the message's
     /// ``WebSocketMessage/cost``.
     case webSocket(WebSocketEvent)
     /// An event of a byte stream.
@@ -95,7 +95,7 @@ package struct TaskOutcome: Sendable {
 
     package var response: LoadResponse? { box.facts.response }
 
-    /// One for each request that was sent, in order.
+    /// One timeline for each request that was sent, in order.
     ///
     /// Empty unless the order asks for metrics.
     package var timelines: [TransactionTimeline] {

@@ -15,13 +15,13 @@
 /// Every event has at most one action, so that ``handle(_:)`` returns an optional and does not allocate.
 package struct TaskLifecycle: Hashable, Sendable {
     package enum Phase: Hashable, Sendable {
-        /// Not submitted yet; starts after `suspensions` resumes.
+        /// The load has not been submitted; it starts after `suspensions` resumes.
         case unstarted(suspensions: Int)
-        /// Submitted and not suspended.
+        /// The load was submitted and is not suspended.
         case running
-        /// Submitted, and suspended until `suspensions` resumes.
+        /// The load was submitted, and is suspended until `suspensions` resumes.
         case paused(suspensions: Int)
-        /// The app cancelled the task; waiting for the load's end.
+        /// The app cancelled the task, which waits for the load's end.
         case cancelling
         /// The load ended, and the app was or is being notified.
         case completed
@@ -38,7 +38,7 @@ package struct TaskLifecycle: Hashable, Sendable {
         case start
         case pause
         case unpause
-        /// Cancel the load; it reports its end.
+        /// Cancel the load, which then reports its end.
         case abort
         /// No load was submitted: end the task immediately as cancelled.
         case endUnstarted

@@ -12,7 +12,7 @@ package import FoundationEssentials
 /// Identifies a task within its session; Apple's `taskIdentifier`.
 package typealias TaskID = Int
 
-/// An order for one task.
+/// The instruction to perform the load of one task.
 package struct TaskOrder: Sendable {
     /// How the response body is delivered.
     package enum Delivery: Sendable {
@@ -74,15 +74,15 @@ package struct TaskOrder: Sendable {
     package var priority: Float
     /// The time, in seconds since the reference date, before which the load does not begin; nil if there is none.
     package var earliestBegin: Double?
-    /// Set if the task's own delegate judges servers: the task shares no connections with others.
+    /// Set if the task's own delegate judges servers: the task shares no connections with tasks of other delegates.
     package var connectionHolder: ConnectionHolder?
     /// The version that the body file must have while it is read; nil accepts any.
     package var bodyFile: FileVersion?
-    /// Set for uploads that continue after an interruption, if the server supports it.
+    /// Set for uploads that continue after an interruption, if the server supports resumable uploads.
     package var upload: UploadOrder?
     /// Whether the load fetches the proxy configuration, and therefore bypasses proxies.
     package var isForProxies = false
-    /// Whether the load follows another load's redirect to a different origin: then credentials and other data for the original
+    /// Whether the load follows another load's redirect to a different origin, so that credentials and other data for the original
     /// origin are not sent.
     package var leftOrigin = false
     /// Whether the load tells a server that an upload was cancelled; such a load may outlive its session for a while.
@@ -118,12 +118,12 @@ package enum TaskCommand: Sendable {
     case suspend
     case resume
     case cancel
-    /// Cancels a download; the outcome's error carries resume data where resuming is possible.
+    /// Cancels a download; the outcome's error carries resume data if the download can be resumed.
     case cancelProducingResumeData
     case setPriority(Float)
     /// The client has processed body data; opens the flow control window by this number of bytes.
     case consumed(bytes: Int)
-    /// Reports the byte counts now and after every change, because the app reads the task's.
+    /// Reports the byte counts now and after every change, because the app reads the task's counts.
     case reportCounts
     case webSocket(WebSocketCommand)
     case stream(StreamCommand)
@@ -165,15 +165,15 @@ package struct SessionPolicy: Sendable {
     package var trustRoots: [Data] = []
     /// Whether ``trustRoots`` are the system's roots as another process sees them.
     package var trustRootsAreTheSystems = false
-    /// Nil if connections follow the URLs and the system's routing.
+    /// The app's overrides for connections; nil if connections follow the URLs and the system's routing.
     package var connections: ConnectionOptions?
-    /// The default needs of requests.
+    /// The default connection needs of requests.
     package var needs = ConnectionNeeds.none
     /// Whether connections use multipath TCP if kernel and server support it.
     package var usesMultipath = false
     /// Whether a load waits for a network if none is available.
     package var waitsForConnectivity = false
-    /// The limit of `.collect`, beyond which the load fails with `dataLengthExceedsMaximum`; nil means no limit.
+    /// The maximum body length for `.collect`, beyond which the load fails with `dataLengthExceedsMaximum`; nil means no limit.
     package var maximumCollectedBytes: Int64?
     /// The maximum ratio of decoded to coded length, enforced beyond 64 MiB; the load fails if it is exceeded.
     package var maximumDecodingRatio: Int64 = 200

@@ -27,7 +27,7 @@ package enum TaskQuestion: Sendable {
     case storedCredential(ProtectionSpace)
     /// Store an accepted credential in the app's own storage. Answered by ``TaskAnswer/done``.
     case storeCredential(LoadCredential, ProtectionSpace)
-    /// Which cookies go with this request? Asked if the app stores them. Answered by ``TaskAnswer/cookies(_:)``.
+    /// Which cookies go with this request? Asked if the app stores the cookies. Answered by ``TaskAnswer/cookies(_:)``.
     case cookies(LoadRequest)
     /// Store a response's `Set-Cookie` fields in the app's own storage. Answered by ``TaskAnswer/done``.
     case storeCookies([String], LoadRequest)
@@ -64,9 +64,9 @@ package protocol CustomLoader: AnyObject, Sendable {
     func start(reportingTo sink: any CustomLoaderSink)
     /// Stops loading, whether or not it has finished; later reports are ignored.
     func stop()
-    /// The complete response, if it is to be stored.
+    /// Returns the complete response, if it is to be stored.
     func takeResponse() -> CachedResponse?
-    /// Stores the response, or the one that the app returned instead.
+    /// Stores the response, or the response that the app returned instead.
     func keep(_ answer: CachedResponse, completion: @escaping @Sendable () -> Void)
 }
 

@@ -55,29 +55,29 @@ package final class ConnectionFacts: Sendable {
     package let tlsVersion: UInt16?
     /// The IANA number of the cipher suite; nil for cleartext.
     package let tlsCipherSuite: UInt16?
-    /// The server requested a client certificate.
+    /// Whether the server requested a client certificate.
     package let wasAskedForCertificate: Bool
-    /// A client certificate was sent.
+    /// Whether a client certificate was sent.
     package let sentClientCertificate: Bool
-    /// The server was verified by the system's or the session's trust roots, and not only trusted by the app.
+    /// Whether the server was verified by the system's or the session's trust roots, and not only trusted by the app.
     package let isVerified: Bool
-    /// Nil for cleartext, and if another process made the connection.
+    /// The facts about trust; nil for cleartext, and if another process made the connection.
     package let trust: ConnectionTrust?
     /// The server's certificate, in DER.
     package let serverCertificate: Data?
-    /// The connection leads to or through a proxy.
+    /// Whether the connection leads to or through a proxy.
     package let isToProxy: Bool
-    /// The connection uses multipath TCP, with the peer's support.
+    /// Whether the connection uses multipath TCP, with the peer's support.
     package let isMultipath: Bool
-    /// The peer is the proxy and not a server behind a tunnel; TLS, if used, is with the proxy.
+    /// Whether the peer is the proxy and not a server behind a tunnel; TLS, if used, is with the proxy.
     package let isForwarded: Bool
-    /// The socket carries TLS, with the server or with a proxy.
+    /// Whether the socket carries TLS, with the server or with a proxy.
     package let isInTLS: Bool
     /// The network interface of the connection, if known.
     package let interface: NetworkPath.Interface?
-    /// The host's addresses came from configured name servers, now or earlier, and not from the system's resolver.
+    /// Whether the host's addresses came from configured name servers, now or earlier, and not from the system's resolver.
     package let usedNameServers: Bool
-    /// The protocol that ALPN selected (RFC 7301); nil if none was.
+    /// The protocol that ALPN selected (RFC 7301); nil if ALPN selected no protocol.
     package let applicationProtocol: String?
     package let domainLookupStart: Double?
     package let domainLookupEnd: Double?

@@ -29,7 +29,7 @@ package struct Waking: Sendable {
     /// Resumes this caller.
     package func run() { caller.resume(returning: data) }
 
-    /// Up to this number of callers are resumed directly.
+    /// The maximum number of callers that are resumed directly.
     private static let directLimit = 2
 
     /// Resumes the callers of loads that ended together.

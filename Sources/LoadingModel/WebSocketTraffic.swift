@@ -64,9 +64,9 @@ package enum WebSocketEvent: Sendable {
     /// The handshake succeeded.
     case opened(subprotocol: String?)
     case message(WebSocketMessage)
-    /// This number of further messages was handed to the network.
+    /// The number of messages that were handed to the network since the last such event.
     case sent(Int)
-    /// This number of further pings was answered.
+    /// The number of pings that were answered since the last such event.
     case ponged(Int)
     /// The peer's close frame arrived; no message follows. The code is 1005 if the frame has none.
     case closed(code: UInt16, reason: Data?)
