@@ -54,7 +54,7 @@ final class ObservedTask: LoadObserver {
     func willSend(_ request: ObservedRequest) -> any RequestObserver { ObservedExchange(request, observer) }
 }
 
-/// Observes one request, and keeps its state until it ends.
+/// Observes one request, and keeps the state of the request until its end.
 ///
 /// Used only on the session's event loop.
 final class ObservedExchange: RequestObserver {

@@ -22,15 +22,15 @@ package import Tracing
 /// The observers of a session's requests.
 package struct ObserverSettings: Sendable {
     #if Logging
-    /// Nil disables logging.
+    /// The logger; nil disables logging.
     package var logger: Logger?
     #endif
     #if Metrics
-    /// Nil means the process's factory.
+    /// The metrics factory; nil means the process's factory.
     package var metricsFactory: (any MetricsFactory)?
     #endif
     #if Tracing
-    /// Nil means the process's tracer.
+    /// The tracer; nil means the process's tracer.
     package var tracer: (any Tracer)?
     #endif
 
@@ -61,7 +61,7 @@ package final class SessionObservers: Sendable {
         #endif
     }
 
-    /// The observer for a task that is created now, in the caller's context; nil if nothing would be recorded.
+    /// Returns the observer for a task that is created now, in the caller's context; nil if nothing would be recorded.
     package func observer() -> (any LoadObserver)? {
         var observer = TaskObserver()
         #if Logging

@@ -25,13 +25,13 @@ enum RequestLabels {
         }
     }
 
-    /// The status if it is an error, or the name of the `URLError`; nil if the request succeeded.
+    /// Returns the status if it is an error, or the name of the `URLError`; nil if the request succeeded.
     static func errorType(_ end: ObservedEnd) -> String? {
         if let status = end.response.status, status >= 400 { return String(status) }
         return end.failure.map { name(of: $0.kind) }
     }
 
-    /// The name of the `URLError.Code` for a kind.
+    /// Returns the name of the `URLError.Code` for a kind.
     static func name(of kind: LoadError.Kind) -> String {
         switch kind {
         case .unknown, .application: "unknown"

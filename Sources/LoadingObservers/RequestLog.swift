@@ -17,7 +17,7 @@ struct RequestLog {
     private let logger: Logger
     private let cause: ObservedRequest.Cause
 
-    /// Returns nil if the logger's level excludes all messages.
+    /// Makes the log of a request; nil if the logger's level excludes all messages.
     init?(_ request: ObservedRequest, _ logger: Logger) {
         guard logger.logLevel <= .debug else { return nil }
         var logger = logger

@@ -68,7 +68,7 @@ final class RequestMeters: Sendable {
 
     private struct Outcome: Hashable {
         let request: Active
-        /// Empty if unknown, like the other labels.
+        /// The status code; empty if unknown, like the other labels.
         let status: String
         let version: String
         let error: String
@@ -113,7 +113,7 @@ final class RequestMeters: Sendable {
         return Measurement(meters: self, request: series, active: active)
     }
 
-    /// The number of open connections to a server.
+    /// Returns the meter for the number of open connections to a server.
     func openConnections(to connection: ObservedConnection) -> Meter {
         state.withLock { state in
             let server = Self.server(connection.host, connection.port, &state)
@@ -153,7 +153,7 @@ final class RequestMeters: Sendable {
         return created
     }
 
-    /// Returns the label of a server: its own, or beyond the limit the one for all other servers.
+    /// Returns the label of a server: its own label or, beyond the limit, the label shared by all other servers.
     private static func server(_ host: String, _ port: Int, _ state: inout State) -> Server {
         let server = Server(host: host, port: port)
         if state.servers.contains(server) { return server }

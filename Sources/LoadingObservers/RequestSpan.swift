@@ -20,7 +20,7 @@ struct TaskTracing: Sendable {
     /// The caller's context when the task was created.
     let context: ServiceContext
 
-    /// Nil disables tracing.
+    /// Makes the parameters in the caller's context; nil if tracing is disabled.
     init?(_ tracer: (any Tracer)?) {
         if let tracer {
             guard !(tracer is NoOpTracer) else { return nil }
