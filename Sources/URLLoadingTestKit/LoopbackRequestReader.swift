@@ -69,7 +69,7 @@ struct LoopbackRequestReader {
             }
             rest = rest[end.upperBound...]
             if size == 0 {
-                // The trailer fields and the final empty line.
+                // Skip the trailer fields, up to the final empty line.
                 while let end = rest.firstRange(of: lineEnd) {
                     let isLast = end.lowerBound == rest.startIndex
                     rest = rest[end.upperBound...]

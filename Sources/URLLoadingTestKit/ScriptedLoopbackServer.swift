@@ -37,7 +37,7 @@ public final class ScriptedLoopbackServer: Sendable {
         /// The body, without the chunked coding.
         public var body: Data
 
-        /// The first value of a field; names are case-insensitive.
+        /// Returns the first value of a field; names are case-insensitive.
         ///
         /// - Parameter name: The field's name.
         /// - Returns: The value, or nil.

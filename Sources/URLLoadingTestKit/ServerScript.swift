@@ -42,7 +42,7 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
     /// - Parameter steps: The steps.
     public init(arrayLiteral steps: Step...) { self.steps = steps }
 
-    /// A complete response.
+    /// Returns a script that sends a complete response.
     ///
     /// - Parameters:
     ///   - status: The status.
@@ -59,19 +59,19 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
         return [.send(Data(head.utf8)), .send(body)]
     }
 
-    /// The script, delayed by the given time.
+    /// Returns the script, delayed by the given time.
     ///
     /// - Parameter time: The delay.
     /// - Returns: The script.
     public func late(by time: Duration) -> ServerScript { ServerScript([.pause(time)] + steps) }
 
-    /// The script, delayed until the test opens a gate, so that the test does not depend on a clock.
+    /// Returns the script, delayed until the test opens a gate, so that the test does not depend on a clock.
     ///
     /// - Parameter gate: The gate's name.
     /// - Returns: The script.
     public func late(until gate: String) -> ServerScript { ServerScript([.gate(gate)] + steps) }
 
-    /// The script, cut off after `count` bytes of the head and the body.
+    /// Returns the script, cut off after `count` bytes of the head and the body.
     ///
     /// - Parameters:
     ///   - count: The number of bytes to send.
@@ -92,7 +92,7 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
         return ServerScript(result + [end])
     }
 
-    /// The script, cut off in the middle of the body.
+    /// Returns the script, cut off in the middle of the body.
     ///
     /// - Parameter end: The step after the first half.
     /// - Returns: The script.
@@ -102,7 +102,7 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
         return cut(after: all - body + body / 2, end)
     }
 
-    /// The script, sent in pieces with a pause before each piece except the first.
+    /// Returns the script, sent in pieces with a pause before each piece except the first.
     ///
     /// - Parameters:
     ///   - size: The size of a piece, in bytes.

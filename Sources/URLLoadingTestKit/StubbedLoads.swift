@@ -117,7 +117,7 @@ final class StubbedLoad: URLProtocol, @unchecked Sendable {
         client?.urlProtocolDidFinishLoading(self)
     }
 
-    /// The request that follows a redirect (RFC 9110, section 15.4); nil if the response is not a redirect.
+    /// Returns the request that follows a redirect (RFC 9110, section 15.4); nil if the response is not a redirect.
     private static func redirect(_ response: HTTPURLResponse, of request: URLRequest) -> URLRequest? {
         guard [301, 302, 303, 307, 308].contains(response.statusCode),
             let location = response.value(forHTTPHeaderField: "Location"),
@@ -139,7 +139,7 @@ final class StubbedLoad: URLProtocol, @unchecked Sendable {
         return next
     }
 
-    /// The scheme, host and port.
+    /// Returns the scheme, host and port of a URL.
     private static func origin(_ url: URL?) -> [String?] {
         let scheme = url?.scheme?.lowercased()
         return [scheme, url?.host()?.lowercased(), url?.port.map(String.init) ?? (scheme == "https" ? "443" : "80")]

@@ -35,9 +35,9 @@ public final class TestClock: Clock {
         /// - Parameter elapsed: The time since the clock was made.
         public init(elapsed: Duration = .zero) { self.elapsed = elapsed }
 
-        /// The instant after a duration.
+        /// Returns the instant after a duration.
         public func advanced(by duration: Duration) -> Instant { Instant(elapsed: elapsed + duration) }
-        /// The duration from this instant to another one.
+        /// Returns the duration from this instant to another one.
         public func duration(to other: Instant) -> Duration { other.elapsed - elapsed }
         /// Whether the first instant is earlier.
         public static func < (left: Instant, right: Instant) -> Bool { left.elapsed < right.elapsed }
