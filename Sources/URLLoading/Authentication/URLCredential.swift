@@ -142,7 +142,7 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
         if case .password(let user, _) = content { user } else { nil }
     }
 
-    /// The password, or nil if there is none.
+    /// The password, or nil if the credential does not consist of a name and a password.
     open var password: String? {
         if case .password(_, let password) = content { password } else { nil }
     }

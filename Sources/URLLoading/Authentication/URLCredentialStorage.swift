@@ -75,8 +75,9 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         return all.filter { !$0.value.isEmpty }
     }
 
-    /// Stores a credential for a space, replacing a credential of the same user; ignored for the persistence
-    /// ``URLCredential/Persistence/none``.
+    /// Stores a credential for a space, replacing a credential of the same user.
+    ///
+    /// A credential with ``URLCredential/Persistence/none`` persistence is not stored.
     ///
     /// The first credential of a space becomes its default.
     open func set(_ credential: URLCredential, for space: URLProtectionSpace) {

@@ -46,7 +46,7 @@ struct CacheNotes: @unchecked Sendable {
         origin = (content[Self.protocolName] as? String).map { ProtocolOrigin(className: $0) }
     }
 
-    /// Encodes the properties that can be written; nil if there are none.
+    /// Encodes the properties that can be written; nil if there are no such properties.
     func encoded() -> [UInt8]? {
         var content: [String: Any] = [:]
         if let url { content[Self.urlName] = url.absoluteString }

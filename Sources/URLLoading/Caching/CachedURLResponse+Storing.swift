@@ -101,10 +101,9 @@ extension CachedURLResponse {
         return stored
     }
 
-    /// The data to store with the response: an ``EntryWriter`` takes ``CacheNotes/encoded()`` as the user info, and the notes
-    /// themselves as the attachment.
+    /// Returns the data to store with the response, or nil if there is nothing to store.
     ///
-    /// Returns nil if there is nothing to store.
+    /// An ``EntryWriter`` takes ``CacheNotes/encoded()`` as the user info, and the notes themselves as the attachment.
     func notes(under key: String) -> CacheNotes? {
         let notes = CacheNotes(url: response.url?.absoluteString == key ? nil : response.url, userInfo: userInfo, origin: origin)
         return notes.isEmpty ? nil : notes

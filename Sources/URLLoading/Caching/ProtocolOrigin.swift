@@ -38,7 +38,7 @@ struct ProtocolOrigin: Sendable {
                 || Self.credential(of: request) == Self.credential(of: other))
     }
 
-    /// Where the response to a request may be stored.
+    /// Returns where the response to a request may be stored.
     ///
     /// A response obtained with a credential may only be used for requests with the same credential, which only the memory cache
     /// can compare; `no-store` in the request or the response forbids storing.
@@ -56,7 +56,7 @@ struct ProtocolOrigin: Sendable {
         (response as? HTTPURLResponse)?.headers.hasToken("public", in: .cacheControl) ?? false
     }
 
-    /// The class name, which is the same in every run of the program, except for classes that are private to a file or a function:
-    /// their names, even mangled, contain an address, so that a later run does not use their entries on disk.
+    /// Returns the class name, which is the same in every run of the program, except for classes that are private to a file or a
+    /// function: their names, even mangled, contain an address, so that a later run does not use their entries on disk.
     private static func name(of type: URLProtocol.Type) -> String { String(reflecting: type) }
 }

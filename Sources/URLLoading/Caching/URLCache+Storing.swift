@@ -91,7 +91,7 @@ extension URLCache {
         return store.lookUp(key: text, sent: SentFields(CacheKey.fields(of: request)), now: now)
     }
 
-    /// Only responses to GET are stored.
+    /// Whether a request is a GET: only responses to GET are stored.
     private static func isCacheable(_ request: URLRequest) -> Bool { request.httpMethod ?? "GET" == "GET" }
 
     // MARK: Storing

@@ -14,13 +14,13 @@ import Synchronization
 /// Stores responses in memory and on disk, by their URLs and the request fields that their `Vary` fields name (RFC 9111).
 ///
 /// A session stores the responses that HTTP allows, and uses them as its cache policy says. An app may also store and look up
-/// responses: a lookup returns stored responses of any age. An entry is not stored in memory or on disk if its body exceeds 5 % of
-/// the capacity there. When a capacity is exceeded, the least recently used entries are removed. When a method returns, its changes
-/// have reached the files on disk and are visible to other objects and processes that use the same directory; only
-/// `URLSession.flush` ensures that the changes survive a power failure.
+/// responses: a lookup returns stored responses of any age. An entry whose body exceeds 5 % of the memory capacity is not stored in
+/// memory; the same applies to the disk. When a capacity is exceeded, the least recently used entries are removed. When a method
+/// returns, its changes have reached the files on disk and are visible to other objects and processes that use the same directory;
+/// only `URLSession.flush` ensures that the changes survive a power failure.
 ///
-/// A subclass may implement its own storage. A session calls the methods that take a task, which by default call those that take
-/// a request: overriding either set is enough.
+/// A subclass may implement its own storage. A session calls the methods that take a task; by default, they call the methods that
+/// take a request. Overriding either set is enough.
 ///
 /// Sendable because a mutex guards its state, and its store has its own lock.
 open class URLCache: NSObject, @unchecked Sendable {
@@ -65,8 +65,8 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// Makes a cache with the entries that are already in its directory.
     ///
     /// - Parameters:
-    ///   - memoryCapacity: The maximum number of bytes stored in memory; 0 stores none.
-    ///   - diskCapacity: The maximum number of bytes stored on disk; 0 stores none.
+    ///   - memoryCapacity: The maximum number of bytes stored in memory; 0 stores nothing.
+    ///   - diskCapacity: The maximum number of bytes stored on disk; 0 stores nothing.
     ///   - directory: The directory, which is created if it does not exist, accessible only to the user. Nil means the program's
     ///     default directory, which the shared cache uses, too. With nil and a disk capacity of 0, the cache never uses the disk,
     ///     whatever capacity is set later.
@@ -88,8 +88,8 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// Apple's documentation says that this initializer will be deprecated; use the initializer with a `directory` parameter.
     ///
     /// - Parameters:
-    ///   - memoryCapacity: The maximum number of bytes stored in memory; 0 stores none.
-    ///   - diskCapacity: The maximum number of bytes stored on disk; 0 stores none.
+    ///   - memoryCapacity: The maximum number of bytes stored in memory; 0 stores nothing.
+    ///   - diskCapacity: The maximum number of bytes stored on disk; 0 stores nothing.
     ///   - path: The directory. A relative path is within the program's cache directory, as on iOS; nil is the default directory.
     public init(memoryCapacity: Int, diskCapacity: Int, diskPath path: String?) {
         let directory: String? =
@@ -161,7 +161,7 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// Calls a completion handler with the entry for a task's request, or nil; the default implementation calls
     /// ``cachedResponse(for:)-(URLRequest)``.
     ///
-    /// The handler is called synchronously unless the disk must be read; then it is called on a thread of the system.
+    /// The handler is called synchronously unless the disk must be read; in that case it is called on a thread of the system.
     open func getCachedResponse(
         for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) {
@@ -188,7 +188,7 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     /// The maximum number of bytes stored in memory.
     ///
-    /// Lowering it removes entries immediately; 0 stores none.
+    /// Lowering it removes entries immediately; 0 stores nothing.
     open var memoryCapacity: Int {
         get { store.memoryCapacity }
         set { store.memoryCapacity = newValue }

@@ -63,7 +63,7 @@ extension HTTPCookie {
         return properties
     }
 
-    /// The domain in canonical form: lower case, A-labels, without a leading dot.
+    /// Returns the domain in canonical form: lower case, A-labels, without a leading dot.
     ///
     /// An IP address has no subdomains.
     static func domain(named text: String) -> (name: String, isHostOnly: Bool) {
@@ -91,8 +91,8 @@ extension HTTPCookie {
         return URL(string: "http://\(bare)/").flatMap(Origin.init)?.host ?? bare.lowercased()
     }
 
-    /// Whether a text has no control character: a cookie with one is ignored (RFC 6265bis, section 5.6, step 1), because it would
-    /// end the field.
+    /// Whether a text has no control character: a cookie with a control character is ignored (RFC 6265bis, section 5.6, step 1),
+    /// because the character would end the field.
     private static func isPrintable(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }

@@ -30,7 +30,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     /// character.
     ///
     /// - Parameter properties: At least the name, the value, and the domain or the origin URL. Apple's documentation requires the
-    ///   path, too; with an origin URL, the path defaults to that of the URL (RFC 6265bis, section 5.1.4).
+    ///   path, too; with an origin URL, the path defaults to the URL's path (RFC 6265bis, section 5.1.4).
     public init?(properties: [HTTPCookiePropertyKey: Any]) {
         let values = CookieProperties(properties)
         let origin = values.url(.originURL)
@@ -69,8 +69,8 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     /// RFC 6265bis, section 5.1.4, applies instead.)
     ///
     /// - Parameters:
-    ///   - headerFields: The response's header fields; those other than `Set-Cookie` are ignored. Several cookies in one value are
-    ///     separated by commas.
+    ///   - headerFields: The response's header fields; only `Set-Cookie` is used. Several cookies in one value are separated by
+    ///     commas.
     ///   - url: The URL of the response.
     /// - Returns: The cookies; malformed fields are skipped.
     open class func cookies(withResponseHeaderFields headerFields: [String: String], for url: URL) -> [HTTPCookie] {

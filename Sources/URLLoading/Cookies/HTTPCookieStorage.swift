@@ -86,7 +86,8 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Stores a cookie, replacing one with the same name, domain and path, unless the policy is ``HTTPCookie/AcceptPolicy/never``.
+    /// Stores a cookie, replacing a cookie with the same name, domain and path, unless the policy is
+    /// ``HTTPCookie/AcceptPolicy/never``.
     ///
     /// An expired cookie removes the cookie that it would replace.
     open func setCookie(_ cookie: HTTPCookie) {

@@ -26,7 +26,7 @@ package enum DelegateForms {
 
     private static let forms = Mutex<[Key: Form]>([:])
 
-    /// The form for a class, or nil if the method was never called.
+    /// Returns the form for a class, or nil if the method has never been called.
     package static func form(of method: DelegateMethod, in type: AnyClass) -> Form? {
         forms.withLock { $0[Key(type: ObjectIdentifier(type), method: method)] }
     }

@@ -113,7 +113,7 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     ///     terminators.
     func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String])
 
-    /// Tells the delegate that a response with a 1xx status other than 101 arrived before the final one.
+    /// Tells the delegate that a response with a 1xx status other than 101 arrived before the final response.
     func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
 
     /// Tells the delegate that the task's metrics are complete.

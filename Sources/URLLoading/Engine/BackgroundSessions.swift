@@ -20,7 +20,7 @@ internal import Synchronization
 enum BackgroundSessions {
     private struct State {
         var sessions: [String: WeakRemote] = [:]
-        /// Sessions that the daemon launched the program for, and that the app has not handled yet.
+        /// Sessions that the daemon launched the program for, and that the app has not handled.
         var awaited: [String]
         /// Sessions whose events the program has reported as handled.
         var handled: Set<String> = []

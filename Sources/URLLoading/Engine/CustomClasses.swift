@@ -46,7 +46,7 @@ extension URLRequest {
 }
 
 extension URLSessionTask {
-    /// Asks the app's classes, on a separate queue, for one that loads a request.
+    /// Asks the app's classes, on a separate queue, for a class that loads a request.
     func findCustomLoader(for request: LoadRequest, reply: @escaping @Sendable ((any CustomLoader)?) -> Void) {
         let known: (URLSession, URLRequest)? = mutex.withLock { state in
             guard let session = state.session else { return nil }

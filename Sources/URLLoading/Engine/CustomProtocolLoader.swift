@@ -51,7 +51,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         queue.async { self.start(self.findStoredResponse()) }
     }
 
-    /// Called on the queue.
+    /// Makes the instance and starts the load; called on the queue.
     private func start(_ cachedResponse: CachedURLResponse?) {
         guard state.withLock({ !$0.isOver && $0.instance == nil }) else { return }
         let instance = URLProtocol.make(type, task: task, request: request, cachedResponse: cachedResponse, client: self)

@@ -14,9 +14,9 @@ internal import Synchronization
 
 /// Passes the events and questions of a load to the delegates, on the delegate queue and in order (docs/DELEGATE-ORDER.md).
 ///
-/// Everything goes through one mailbox per task. Only one operation at a time empties it, so that the order holds even on a queue
-/// that runs operations concurrently. A task's properties change immediately before the delegate is called. Credit for data is
-/// returned after the delegate's method has returned.
+/// Everything goes through one mailbox per task. Only one operation at a time empties the mailbox, so that the order holds even on
+/// a queue that runs operations concurrently. A task's properties change immediately before the delegate is called. Credit for data
+/// is returned after the delegate's method has returned.
 ///
 /// Results for completion handlers and callers go through the same mailbox, after earlier events; the data of an `AsyncBytes` does
 /// not, because no delegate receives it.

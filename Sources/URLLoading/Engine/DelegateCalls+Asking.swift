@@ -146,8 +146,8 @@ extension DelegateCalls {
         )
     }
 
-    /// Asks about a challenge: a challenge about a connection or the whole session goes to the session's method first, others only
-    /// to the task's.
+    /// Asks about a challenge: a challenge about a connection or the whole session goes to the session's method first, other
+    /// challenges go only to the task's method.
     func challenge(
         _ task: URLSessionTask, _ challenge: URLAuthenticationChallenge,
         reply: @escaping @Sendable ((URLSession.AuthChallengeDisposition, URLCredential?)?) -> Void

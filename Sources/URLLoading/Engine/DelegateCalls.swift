@@ -11,7 +11,7 @@ internal import Foundation
 internal import HTTPWire
 internal import LoadingModel
 
-/// Calls delegate methods for one task: on the task's own delegate and, for methods it does not implement, on the session's.
+/// Calls delegate methods for one task: on the task's own delegate and, for methods that this delegate lacks, on the session's.
 struct DelegateCalls: Sendable {
     let session: URLSession
     let own: DelegateConformances?
@@ -133,7 +133,7 @@ struct DelegateCalls: Sendable {
         }
     }
 
-    /// Calls the one method that is not optional, on the task's own delegate if that is a download delegate.
+    /// Calls the only method that is not optional, on the task's own delegate if that is a download delegate.
     func downloaded(_ task: URLSessionDownloadTask, to location: URL) {
         let delegate = own?.download ?? shared?.download
         delegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: location)

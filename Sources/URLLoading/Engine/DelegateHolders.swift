@@ -19,7 +19,7 @@ enum DelegateHolders {
 
     private static let entries = Mutex<(known: [ObjectIdentifier: Entry], limit: Int)>(([:], 64))
 
-    /// Returns the same holder for all tasks of one delegate, and different ones for different delegates.
+    /// Returns the same holder for all tasks of one delegate, and different holders for different delegates.
     static func holder(for delegate: any URLSessionDelegate) -> ConnectionHolder {
         entries.withLock { entries in
             let id = ObjectIdentifier(delegate)

@@ -14,8 +14,8 @@ internal import LoadingModel
 ///
 /// Only this file knows both kinds of error.
 enum ErrorTranslation {
-    /// The error for the app: a `URLError` with the failing URL, without its password, and the underlying error; or the app's own
-    /// error unchanged.
+    /// Returns the error for the app: a `URLError` with the failing URL, without its password, and the underlying error; or the
+    /// app's own error unchanged.
     static func appError(_ error: LoadError, url: URL?) -> any Error {
         if error.kind == .application, let own = error.cause { return own }
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: error.message]
@@ -61,7 +61,7 @@ enum ErrorTranslation {
         return NSError(domain: bridged.domain, code: bridged.code, userInfo: userInfo)
     }
 
-    /// The code for each kind of error.
+    /// Returns the code for a kind of error.
     static func code(of kind: LoadError.Kind) -> URLError.Code {
         switch kind {
         case .unknown, .application: .unknown

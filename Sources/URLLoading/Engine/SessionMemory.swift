@@ -14,7 +14,7 @@ internal import LoadingModel
 internal import LoadingStores
 internal import Synchronization
 
-/// The stores of a session: those that the engine uses directly, and the app's subclasses, which must be called instead.
+/// The stores of a session: the stores that the engine uses directly, and the app's subclasses, which must be called instead.
 struct SessionMemory: Sendable {
     /// The app's cookie storage, if it is a subclass; otherwise nil.
     let cookies: HTTPCookieStorage?

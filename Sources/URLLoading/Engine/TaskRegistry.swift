@@ -9,7 +9,7 @@
 
 internal import Synchronization
 
-/// Retains the tasks of a session, and detects when the last one has ended after the session was invalidated.
+/// Retains the tasks of a session, and detects when the last task has ended after the session was invalidated.
 ///
 /// A session retains a task from its creation to its end, whether it was resumed or not, and whether or not the app retains it:
 /// `weak var task = session.dataTask(with: url)` can be resumed on the next line. A task that is never resumed remains until it is
@@ -74,7 +74,7 @@ final class TaskRegistry: Sendable {
         }
     }
 
-    /// Replaces a task by the one that takes over its load and identifier.
+    /// Replaces a task by the task that takes over its load and identifier.
     func replace(by task: URLSessionTask) {
         state.withLock { $0.tasks[task.identity] = task }
     }

@@ -11,7 +11,7 @@
 ///
 /// Apple's system does the same, and leaves other names as the server sent them (verified by tests run on Apple's platforms).
 enum FieldSpelling {
-    /// The spelling for a lower-case name, or nil if the name is not well known.
+    /// Returns the spelling for a lower-case name, or nil if the name is not well known.
     static func canonical(_ lowercasedName: String) -> String? { spellings[lowercasedName] }
 
     private static let known = [

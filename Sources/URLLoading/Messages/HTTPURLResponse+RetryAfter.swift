@@ -12,7 +12,7 @@ import HTTPRules
 import HTTPWire
 
 extension HTTPURLResponse {
-    /// The delay that the server requests before a retry, in seconds from now, as given by its `Retry-After` field.
+    /// The delay that the server requests before a retry, in seconds from now, from the response's `Retry-After` field.
     ///
     /// The field is a number of seconds or a date (RFC 9110, section 10.2.3); a date in the past is zero. Nil if the field is
     /// missing or malformed. Limit the value before you wait: the server may ask for years.

@@ -13,7 +13,7 @@ package import LoadingModel
 
 /// A request to load a URL, with its header fields, body and options.
 ///
-/// A value type with copy-on-write storage: making a request costs one allocation, passing it costs none. Its reference
+/// A value type with copy-on-write storage: making a request costs one allocation, passing a request costs none. The reference
 /// counterparts are ``NSURLRequest`` and ``NSMutableURLRequest``; `request as NSURLRequest` bridges.
 public struct URLRequest: Sendable {
     /// How a request uses the cache; the same as `NSURLRequest.CachePolicy`.
@@ -228,7 +228,7 @@ public struct URLRequest: Sendable {
         set { storage.options.set(.requiresDNSSEC, newValue) }
     }
 
-    /// Whether an expired DNS answer may be used while a new one is fetched.
+    /// Whether an expired DNS answer may be used while a new answer is fetched.
     ///
     /// Default false. No effect: this library does not cache DNS answers; the system's resolver decides.
     public var allowsPersistentDNS: Bool {
@@ -269,7 +269,7 @@ extension URLRequest {
         return request
     }
 
-    /// Adds the header fields that the request does not have yet.
+    /// Adds the header fields that the request lacks.
     mutating func complete(with fields: [(name: String, value: String)]) {
         for field in fields where value(forHTTPHeaderField: field.name) == nil {
             setValue(field.value, forHTTPHeaderField: field.name)

@@ -54,7 +54,7 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var secureConnectionEndDate: Date? { date(timeline.secureConnectionEnd) }
     /// When the connection was established, including TLS.
     open var connectEndDate: Date? { date(timeline.connectEnd) }
-    /// When sending of the request began.
+    /// When the sending of the request began.
     open var requestStartDate: Date? { date(timeline.requestStart) }
     /// When the last byte of the request was sent.
     open var requestEndDate: Date? { date(timeline.requestEnd) }

@@ -80,7 +80,7 @@ extension NetworkPath {
 
     /// Returns the current state of the machine's networks.
     ///
-    /// - Returns: The system's path. If the system does not report one within a second, an unsatisfied path without interfaces.
+    /// - Returns: The system's path. If the system does not report a path within a second, an unsatisfied path without interfaces.
     public static func current() async -> NetworkPath {
         let monitor = SystemPathMonitor.shared
         if let path = monitor.current { return NetworkPath(path) }

@@ -54,7 +54,7 @@ public struct NetworkPath: Sendable, Hashable {
         }
     }
 
-    /// The interfaces except loopback; the first one leads to other networks.
+    /// The interfaces except loopback; the first interface leads to other networks.
     public var interfaces: [Interface]
     /// Whether other networks are reachable: there is a default route.
     public var isSatisfied: Bool
@@ -65,7 +65,7 @@ public struct NetworkPath: Sendable, Hashable {
         self.isSatisfied = isSatisfied
     }
 
-    /// Returns a path over one interface, or over none.
+    /// Returns a path over one interface, or over no interface.
     ///
     /// - Parameter interface: The interface; nil if there is no network.
     /// - Returns: The path, which leads to other networks if there is an interface.

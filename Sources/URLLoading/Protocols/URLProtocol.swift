@@ -83,7 +83,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     /// The stored response to the request, or nil.
     ///
     /// The response was delivered earlier by an instance of this class, and may be of any age; it was never loaded by the session
-    /// itself. It is nil for downloads, and if the cache policy ignores stored responses.
+    /// itself. For downloads, and if the cache policy ignores stored responses, this property is nil.
     open var cachedResponse: CachedURLResponse? { storedResponse }
 
     /// The client to report to.

@@ -64,8 +64,8 @@ public enum SecTrustResultType: UInt32, Sendable {
     case deny = 3
     /// The chain is trusted without a decision by the user, which is the usual result for a valid chain.
     case unspecified = 4
-    /// The chain is not trusted, but the app could make an exception: for example, it has expired, is for another host, or is from
-    /// an unknown authority.
+    /// The chain is not trusted, but the app could make an exception: for example, the certificate has expired, is for another
+    /// host, or is from an unknown authority.
     case recoverableTrustFailure = 5
     /// The chain is malformed, and cannot be trusted.
     case fatalTrustFailure = 6

@@ -21,7 +21,7 @@ final class CapturedStreams: Sendable {
 
     private struct State {
         var lastNumber = 0
-        /// The number of bytes read from the load that the app has not read yet.
+        /// The number of bytes read from the load that the app has not read.
         var unreadCount = 0
         var isReading = false
         var isReadFinished = false

@@ -104,7 +104,7 @@ open class NetService: NSObject, @unchecked Sendable {
     /// The name that the service was made with.
     open var name: String { service.name }
 
-    /// The port: the initial one until the service is resolved; -1 if there is none.
+    /// The port: the initial port until the service is resolved; -1 if there is no port.
     open var port: Int { lock.withLock { location?.port } ?? givenPort }
 
     /// The name of the service's host, with a trailing dot ("printer.local."); nil until the service is resolved.
@@ -115,7 +115,7 @@ open class NetService: NSObject, @unchecked Sendable {
         lock.withLock { location }.map { location in location.addresses.map { Data($0.socketAddress(port: location.port)) } }
     }
 
-    /// The data of the service's TXT record; nil until the service is resolved, and if it has no valid record.
+    /// Returns the data of the service's TXT record; nil until the service is resolved, and if the service has no valid record.
     ///
     /// - Returns: Data for ``dictionary(fromTXTRecord:)``.
     open func txtRecordData() -> Data? {

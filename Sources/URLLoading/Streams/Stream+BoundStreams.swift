@@ -15,9 +15,9 @@ extension Stream {
     /// Use them to stream a request body that the program produces incrementally: give the input stream to the task, through
     /// ``URLRequest/httpBodyStream`` or the delegate's `needNewBodyStream`, and write to the output stream.
     ///
-    /// Both must be opened. `write` accepts as many bytes as there is space for, and blocks while there is none; `read` blocks
-    /// while there are no bytes. A stream scheduled in a run loop calls its delegate when its method would not block. When the
-    /// output stream is closed or released, the reader reaches the end of the stream after the remaining bytes. When the input
+    /// Both streams must be opened. `write` accepts as many bytes as there is space for, and blocks while there is no space; `read`
+    /// blocks while there are no bytes. A stream scheduled in a run loop calls its delegate when its method would not block. When
+    /// the output stream is closed or released, the reader reaches the end of the stream after the remaining bytes. When the input
     /// stream is closed or released, or when the task that it was given to ends, `write` returns -1, and the output stream's error
     /// is `EPIPE`.
     ///

@@ -52,11 +52,11 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// Queues a read.
     ///
     /// - Parameters:
-    ///   - minBytes: The number of bytes to wait for, at least one. If the stream ends earlier, the read returns fewer.
+    ///   - minBytes: The number of bytes to wait for, at least 1. If the stream ends earlier, the read returns fewer bytes.
     ///   - maxBytes: The maximum number of bytes; further bytes are left for the next read. If it is less than 1, or less than
     ///     `minBytes`, the read fails with `dataLengthExceedsMaximum`.
-    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If it expires while the
-    ///     task is suspended, it starts again. A read that times out fails with `timedOut`, and loses no bytes.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If the timeout expires
+    ///     while the task is suspended, it starts again. A read that times out fails with `timedOut`, and loses no bytes.
     ///   - completionHandler: Called on the delegate queue with the data (nil if the stream ended before any), whether the stream
     ///     has ended, and the error.
     open func readData(
@@ -69,10 +69,10 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// Queues a read, and returns its result.
     ///
     /// - Parameters:
-    ///   - minBytes: The number of bytes to wait for, at least one. If the stream ends earlier, the read returns fewer.
+    ///   - minBytes: The number of bytes to wait for, at least 1. If the stream ends earlier, the read returns fewer bytes.
     ///   - maxBytes: The maximum number of bytes; further bytes are left for the next read.
-    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If it expires while the
-    ///     task is suspended, it starts again.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If the timeout expires
+    ///     while the task is suspended, it starts again.
     /// - Returns: The data, nil if the stream ended before any; and whether the stream has ended.
     /// - Throws: A `URLError`: `timedOut` if the read timed out, `dataLengthExceedsMaximum` for invalid lengths, or the error of
     ///   the task.
@@ -88,9 +88,9 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - data: The data to write.
-    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If it expires while the
-    ///     task is suspended, it starts again. A write that times out fails with `timedOut`. If part of its data may have been
-    ///     sent, the task fails as well.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If the timeout expires
+    ///     while the task is suspended, it starts again. A write that times out fails with `timedOut`. If part of its data may have
+    ///     been sent, the task fails as well.
     ///   - completionHandler: Called on the delegate queue when the system has accepted all of the data, or with the error.
     open func write(_ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
         enqueue(.writer(completionHandler)) { .write($0, data, timeout: Self.limit(timeout)) }
@@ -100,8 +100,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - data: The data to write.
-    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If it expires while the
-    ///     task is suspended, it starts again.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If the timeout expires
+    ///     while the task is suspended, it starts again.
     /// - Throws: A `URLError`: `timedOut` if the write timed out, or the error of the task.
     open nonisolated(nonsending) func write(_ data: Data, timeout: TimeInterval) async throws {
         try await withUnsafeThrowingContinuation { continuation in
@@ -153,7 +153,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
             }
             let number = calls.next
             guard mutex.withLock({ $0.issue(command(number), for: identity, waking: &toWake) }) else {
-                // The task may have completed, while its pending calls have not been failed yet.
+                // The task may have completed, while its pending calls have not been failed.
                 let (isOver, error) = mutex.withLock { ($0.lifecycle.isOver, $0.error) }
                 if isOver, error == nil { endResult = calls.finalRead(for: waiter, cleanly: true) }
                 return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: nil))

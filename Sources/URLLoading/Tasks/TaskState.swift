@@ -124,7 +124,7 @@ struct TaskState: ~Copyable, Sendable {
         return next
     }
 
-    /// Whether the app cancelled the task and wants no result: then only the completion is reported.
+    /// Whether the app cancelled the task and wants no result: in that case, only the completion is reported.
     var discardsResult: Bool { lifecycle.phase == .cancelling && !mayStillSucceed }
 
     /// Returns the response as the app sees it, the same object each time.
@@ -186,7 +186,7 @@ enum TaskAudience: Sendable {
     /// A completion handler, called on the delegate queue.
     case data(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
     case download(@Sendable (URL?, URLResponse?, (any Error)?) -> Void)
-    /// An async call that has not suspended yet.
+    /// An async call that has not suspended.
     case caller
     /// A suspended async call.
     case waitingForData(UnsafeContinuation<Data, any Error>)

@@ -11,7 +11,7 @@ import HTTPRules
 import HTTPWire
 
 extension URLSession {
-    /// Makes a task that resumes an earlier download with a new request instead of the one in the resume data.
+    /// Makes a task that resumes an earlier download with a new request instead of the request in the resume data.
     ///
     /// The request must be for the same resource: if its scheme, host, port or path differs, the task fails with
     /// `URLError.cannotOpenFile`. The query may differ, as it does in signed links.
@@ -44,10 +44,10 @@ extension URLSessionDownloadTask {
 
     /// Returns a copy of resume data that has the current length of its file.
     ///
-    /// Use it after the program was killed, with the data from
+    /// Use this method after the program was killed, with the data from
     /// ``URLSessionDownloadDelegate/urlSession(_:downloadTask:didBeginFileWithResumeData:)``. Only one process may have written the
-    /// file, and it must no longer be writing. After a power failure the file may lack bytes that the kernel had not yet written to
-    /// disk.
+    /// file, and that process must no longer be writing. After a power failure the file may lack bytes that the kernel had not yet
+    /// written to disk.
     ///
     /// Not in Apple's API.
     ///

@@ -18,8 +18,8 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
     /// Cancels the download and calls a completion handler with the data needed to resume it.
     ///
     /// The handler receives resume data if the request was a GET over HTTP without its own `Range`, the response had an `ETag` or
-    /// `Last-Modified`, and the server supports ranges; otherwise nil. It is called on an arbitrary thread, after the load has
-    /// ended. If the download completed before that, the task succeeds, and the handler receives nil.
+    /// `Last-Modified`, and the server supports ranges; otherwise nil. The handler is called on an arbitrary thread, after the load
+    /// has ended. If the download completed before that, the task succeeds, and the handler receives nil.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         cancelKeepingResumeData(completionHandler)
     }

@@ -27,7 +27,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         case suspended = 1
         /// The task was cancelled, but its completion has not been reported yet.
         case canceling = 2
-        /// The task is complete. No more delegate methods are called, except the one that reports the completion.
+        /// The task is complete. No more delegate methods are called, except the method that reports the completion.
         case completed = 3
     }
 

@@ -14,8 +14,8 @@ open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
     /// Cancels the upload and calls a completion handler with the data needed to resume it.
     ///
     /// The handler receives resume data for ``URLSession/uploadTask(withResumeData:)`` if the server supports resumable uploads
-    /// (draft-ietf-httpbis-resumable-upload) and has sent the upload's URL; otherwise nil. It is called on an arbitrary thread,
-    /// after the load has ended. If the response arrived before that, the task succeeds, and the handler receives nil.
+    /// (draft-ietf-httpbis-resumable-upload) and has sent the upload's URL; otherwise nil. The handler is called on an arbitrary
+    /// thread, after the load has ended. If the response arrived before that, the task succeeds, and the handler receives nil.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         cancelKeepingResumeData(completionHandler)
     }

@@ -43,7 +43,7 @@ extension URLSessionWebSocketTask {
         toWake?.wake()
     }
 
-    /// Changes an option, if the task has not been resumed yet.
+    /// Changes an option, if the task has not been resumed.
     func changeOrder(_ change: (inout WebSocketOrder) -> Void) {
         mutex.withLock { if $0.lifecycle.isUnstarted { $0.changeOrder(change) } }
     }

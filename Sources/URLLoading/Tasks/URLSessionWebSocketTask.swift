@@ -223,7 +223,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// The close code of the connection; `invalid` while it is open.
     open var closeCode: CloseCode { calls.withLock { CloseCode(rawValue: Int($0.closeCode)) ?? .invalid } }
 
-    /// The reason in the server's close frame, in UTF-8; nil if there is none, or the server has not closed the connection.
+    /// The reason in the server's close frame, in UTF-8; nil if there is no reason, or the server has not closed the connection.
     open var closeReason: Data? { calls.withLock { $0.closeReason } }
 
     // MARK: Options

@@ -11,7 +11,7 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// The pending calls of a WebSocket task, and the received messages that no call has taken yet.
+/// The pending calls of a WebSocket task, and the received messages that no call has taken.
 struct WebSocketCalls: Sendable {
     /// Identifies a call to receive, so that it can be withdrawn, even before it is made.
     final class Ticket: Sendable {
@@ -40,7 +40,7 @@ struct WebSocketCalls: Sendable {
     var pings = FIFOQueue<Waiter>()
     private var receivers = FIFOQueue<Receiver>()
     private var inbox = FIFOQueue<WebSocketMessage>()
-    /// The credit for the messages taken that has not been returned to the load yet.
+    /// The credit for the messages taken that has not been returned to the load.
     private var credit = 0
     private(set) var end: (any Error)?
     /// Whether the connection ended with a closing handshake, and not with an error.
