@@ -9,7 +9,7 @@
 
 /// The properties that a request requires of its connection; requests with different needs share no connection.
 package struct ConnectionNeeds: Sendable, Hashable {
-    /// The kind of traffic; raw values are those of `NSURLRequest.NetworkServiceType`.
+    /// The kind of traffic; raw values as in `NSURLRequest.NetworkServiceType`.
     package enum Service: UInt8, Sendable {
         case ordinary = 0
         case voip = 1
@@ -32,7 +32,7 @@ package struct ConnectionNeeds: Sendable, Hashable {
 
     package static let none = ConnectionNeeds()
 
-    /// These needs, combined with the session's defaults.
+    /// Returns these needs, combined with the session's defaults.
     package func joined(with session: ConnectionNeeds) -> ConnectionNeeds {
         var needs = self
         if service == .ordinary { needs.service = session.service }

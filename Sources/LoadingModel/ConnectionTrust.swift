@@ -13,7 +13,7 @@ package import FoundationEssentials
 package struct ConnectionTrust: Sendable, Hashable {
     /// Set if a task's own delegate judged the server: the delegate's decision applies only to that task's loads.
     package var judge: ConnectionHolder?
-    /// SHA-256 of the client certificate that was sent; nil if none was.
+    /// SHA-256 of the client certificate that was sent; nil if no certificate was sent.
     package var clientCertificate: Data?
     /// SHA-256 of the keys (SubjectPublicKeyInfo) in the server's chain, its own first: in the validated chain, or in the chain
     /// that the server sent if the app overruled the trust roots.

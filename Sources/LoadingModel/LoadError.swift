@@ -12,7 +12,7 @@ package import FoundationEssentials
 /// the cause.
 ///
 /// Only `URLLoading/Engine/ErrorTranslation.swift` maps kinds to `URLError.Code`. The value is one pointer wide, since every
-/// `throws(LoadError)` function on a request's path reserves space for one.
+/// `throws(LoadError)` function on a request's path reserves space for an error.
 package struct LoadError: Error, Sendable {
     package enum Kind: Sendable, Hashable, CaseIterable {
         case unknown, cancelled, badURL, unsupportedURL, timedOut
@@ -108,7 +108,8 @@ package struct LoadError: Error, Sendable {
         set { change { $0.isUnansweredLookup = newValue } }
     }
 
-    /// Whether the proxy is unreachable or does not act as one: no part of the request was sent, or it is safe to send it again.
+    /// Whether the proxy is unreachable or does not act as a proxy: no part of the request was sent, or it is safe to resend the
+    /// request.
     package var isProxyError: Bool {
         get { box.facts.isProxyError }
         set { change { $0.isProxyError = newValue } }

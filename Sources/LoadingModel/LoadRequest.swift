@@ -38,9 +38,10 @@ package struct LoadRequest: Sendable {
         var sentFields: HeaderBlock?
     }
 
-    /// Sendable because it is copied on write: it only changes while a single value refers to it, and one thread owns that value.
+    /// Sendable because it is copied on write: a box changes only while a single value refers to it, and one thread owns that
+    /// value.
     private final class Box: @unchecked Sendable {
-        // Unchecked for the same reason: no other thread reads it during a change.
+        // Unchecked for the same reason: no other thread reads the facts during a change.
         @exclusivity(unchecked) var facts: Facts
         init(_ facts: Facts) { self.facts = facts }
     }
@@ -138,7 +139,7 @@ package enum RequestBody: Sendable {
     case data(Data)
     /// A regular file, read while the body is sent.
     case file(path: String)
-    /// The app's stream. It can be read once; to send the body again, the engine asks the app for a new one.
+    /// The app's stream, which can be read once; to send the body again, the engine asks the app for a new stream.
     case stream(any BodyStream)
     /// The engine asks the app for the stream (`needNewBodyStream`) before it sends the first byte.
     case streamOnDemand

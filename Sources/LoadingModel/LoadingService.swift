@@ -50,8 +50,8 @@ package protocol LoadClient: AnyObject, Sendable {
     func tell(_ event: TaskEvent)
     /// Reports the load's end, instead of `.finished`.
     ///
-    /// Returns a ``Waking`` for the `async` caller, if there is one. The engine runs it after it has reported all loads that ended
-    /// in the same turn of the loop.
+    /// Returns a ``Waking`` for the `async` caller, if there is one. The engine runs the waking after it has reported all loads
+    /// that ended in the same turn of the loop.
     func conclude(_ outcome: TaskOutcome) -> Waking?
     /// Asks the client a question; `reply` is called once, from any thread.
     ///

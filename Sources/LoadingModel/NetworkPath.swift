@@ -70,7 +70,7 @@ package struct ProhibitedNetworks: OptionSet, Sendable, Hashable {
     package static let constrained = ProhibitedNetworks(rawValue: 1 << 2)
     package static let ultraConstrained = ProhibitedNetworks(rawValue: 1 << 3)
 
-    /// Why an interface must not be used; nil if it may be used.
+    /// Returns why an interface must not be used; nil if it may be used.
     package func objection(to interface: NetworkPath.Interface) -> LoadError.NetworkObjection? {
         if contains(.cellular), interface.kind == .cellular { return .cellular }
         if contains(.expensive), interface.isExpensive { return .expensive }

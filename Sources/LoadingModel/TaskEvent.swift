@@ -55,7 +55,7 @@ package struct TaskOutcome: Sendable {
     package enum Body: Sendable {
         case none
         case collected(Data)
-        /// A complete temporary file, which the client now owns: it moves or deletes it.
+        /// A complete temporary file, which the client now owns and must move or delete.
         case file(path: String)
     }
 

@@ -72,7 +72,7 @@ package struct TaskOrder: Sendable {
     package var interests: Interests
     /// 0 to 1; Apple's `URLSessionTask.priority`.
     package var priority: Float
-    /// The time, in seconds since the reference date, before which the load does not begin; nil if there is none.
+    /// The time, in seconds since the reference date, before which the load does not begin; nil to begin at any time.
     package var earliestBegin: Double?
     /// Set if the task's own delegate judges servers: the task shares no connections with tasks of other delegates.
     package var connectionHolder: ConnectionHolder?

@@ -34,9 +34,9 @@ package struct Waking: Sendable {
 
     /// Resumes the callers of loads that ended together.
     ///
-    /// A resumed caller may take the resuming thread's CPU, finish before the next one is resumed, and go to sleep: two context
+    /// A resumed caller may take the resuming thread's CPU, finish before the next caller is resumed, and go to sleep: two context
     /// switches for each load. If there are many callers, one thread of the pool is therefore woken and resumes the others. Callers
-    /// whose priority differs from that of the first one, and callers that run elsewhere, are resumed directly.
+    /// whose priority differs from the first caller's, and callers that run elsewhere, are resumed directly.
     package static func run(_ wakings: consuming [Waking]) {
         var wakings = wakings
         if wakings.count > directLimit, let priority = wakings.lazy.compactMap(\.priority).first {

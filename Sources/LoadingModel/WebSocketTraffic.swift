@@ -15,7 +15,7 @@ package struct WebSocketOrder: Sendable {
     package var maximumMessageSize: Int
     /// Whether to offer permessage-deflate (RFC 7692).
     package var offersCompression: Bool
-    /// Seconds between the pings that detect a dead peer; nil sends none.
+    /// Seconds between the pings that detect a dead peer; nil sends no pings.
     package var pingInterval: Double?
     /// The subprotocols that the app offers; if empty, the request's own `Sec-WebSocket-Protocol` applies.
     package var protocols: [String]
@@ -68,6 +68,6 @@ package enum WebSocketEvent: Sendable {
     case sent(Int)
     /// The number of pings that were answered since the last such event.
     case ponged(Int)
-    /// The peer's close frame arrived; no message follows. The code is 1005 if the frame has none.
+    /// The peer's close frame arrived; no message follows. The code is 1005 if the frame has no code.
     case closed(code: UInt16, reason: Data?)
 }
