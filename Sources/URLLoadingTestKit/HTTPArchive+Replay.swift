@@ -28,7 +28,7 @@ extension HTTPArchive {
     }
 }
 
-/// The entries that have not been used yet, by their requests.
+/// The entries that have not been used, by their requests.
 private final class ArchiveReplay: Sendable {
     private struct Key: Hashable {
         let method: String
@@ -65,7 +65,7 @@ private final class ArchiveReplay: Sendable {
         self.unusedEntries = Mutex(unusedEntries)
     }
 
-    /// The keys of a request, as it is and redacted.
+    /// Returns the keys of a request, as it is and redacted.
     private static func keys(_ request: HTTPArchive.Request, _ matchesBodies: Bool) -> (exact: Key, redacted: Key) {
         func key(_ request: HTTPArchive.Request) -> Key {
             let body = matchesBodies ? request.postData?.data?.base64EncodedString() ?? "" : nil

@@ -111,7 +111,7 @@ public final class ScriptedLoopbackServer: Sendable {
     /// The complete requests received so far.
     public var requests: [Request] { journal.requests }
 
-    /// Opens a gate, for the connections that wait at it and all later ones.
+    /// Opens a gate, for the connections that wait at it and all later connections.
     ///
     /// - Parameter gate: The gate's name.
     public func open(_ gate: String) { journal.open(gate) }

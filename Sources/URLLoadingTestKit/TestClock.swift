@@ -63,7 +63,7 @@ public final class TestClock: Clock {
     ///
     /// Returns when the expired timeouts have ended their loads, and the sleepers that were due have been resumed.
     ///
-    /// - Parameter duration: The duration; a negative one has no effect.
+    /// - Parameter duration: The duration; a negative duration has no effect.
     public func advance(by duration: Duration) async { await steps.step(by: Self.nanoseconds(duration)) }
 
     /// Waits until the clock reaches an instant.
