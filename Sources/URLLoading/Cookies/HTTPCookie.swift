@@ -30,7 +30,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     /// character.
     ///
     /// - Parameter properties: At least the name, the value, and the domain or the origin URL. Apple's documentation requires the
-    ///   path, too; with an origin URL, the path defaults to the URL's path (RFC 6265bis, section 5.1.4).
+    ///   path, too; with an origin URL, the path defaults to the URL's default path (RFC 6265bis, section 5.1.4).
     public init?(properties: [HTTPCookiePropertyKey: Any]) {
         let values = CookieProperties(properties)
         let origin = values.url(.originURL)
