@@ -13,9 +13,9 @@ import HTTPWire
 package struct AlternativeService: Hashable, Sendable {
     /// The ALPN protocol ID, such as `h3`; not necessarily text.
     package let protocolID: [UInt8]
-    /// In lowercase, an IPv6 address without brackets.
+    /// The host in lowercase; an IPv6 address has no brackets.
     ///
-    /// Nil stands for the origin's own host.
+    /// Nil means the origin's own host.
     package let host: String?
     package let port: Int
 

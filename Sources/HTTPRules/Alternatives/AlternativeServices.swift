@@ -13,7 +13,7 @@ package import HTTPWire
 package struct AlternativeServices: Sendable {
     /// The maximum number of origins.
     ///
-    /// Above it, the origin whose alternatives expire first is removed.
+    /// When the number is exceeded, the origin whose alternatives expire first is removed.
     package static let maximumOriginCount = 1_000
     /// The maximum number of alternatives of one origin; the first ones are kept.
     package static let maximumPerOrigin = 8
@@ -33,7 +33,7 @@ package struct AlternativeServices: Sendable {
     /// Stores the alternatives in the `Alt-Svc` fields of a response, replacing all earlier ones of the origin (section 3).
     ///
     /// - Parameters:
-    ///   - headers: The response's header fields. Its `Age` is subtracted from the lifetimes (section 3.1).
+    ///   - headers: The response's header fields. The value of `Age` is subtracted from the lifetimes (section 3.1).
     ///   - origin: The origin that sent the response.
     ///   - isVerified: Whether the server presented a valid certificate for the origin. This is required for the alternatives to be
     ///     trusted: "Clients MUST have reasonable assurances that the alternative service is under control of and valid for the
@@ -58,7 +58,7 @@ package struct AlternativeServices: Sendable {
         origins[origin] = entries.isEmpty ? nil : entries
     }
 
-    /// The valid alternatives of an origin, in the order of the server's preference.
+    /// Returns the valid alternatives of an origin, in the order of the server's preference.
     package func services(of origin: Origin, now: Double) -> [AlternativeService] {
         origins[origin, default: []].filter { $0.expires > now }.map(\.service)
     }

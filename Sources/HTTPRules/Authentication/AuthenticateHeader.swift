@@ -12,9 +12,9 @@ import HTTPWire
 /// Parses `WWW-Authenticate` and `Proxy-Authenticate`: the authentication schemes that a server offers (RFC 9110, section 11.3).
 package enum AuthenticateHeader {
     package struct Parameter: Hashable, Sendable {
-        /// In lowercase.
+        /// The name in lowercase.
         package let name: String
-        /// Without quotation marks.
+        /// The value without quotation marks.
         package let value: String
 
         package init(name: String, value: String) {
@@ -24,7 +24,7 @@ package enum AuthenticateHeader {
     }
 
     package struct Challenge: Hashable, Sendable {
-        /// As written by the server; schemes are case-insensitive.
+        /// The scheme as written by the server; schemes are case-insensitive.
         package let scheme: String
         package let token68: String?
         package let parameters: [Parameter]
@@ -35,7 +35,7 @@ package enum AuthenticateHeader {
             self.parameters = parameters
         }
 
-        /// The value of a parameter; the first one if the name is repeated, which section 11.2 forbids.
+        /// Returns the value of a parameter; the first value if the name is repeated, which section 11.2 forbids.
         package func parameter(_ name: String) -> String? {
             parameters.first { $0.name == name.lowercased() }?.value
         }
@@ -45,7 +45,7 @@ package enum AuthenticateHeader {
         package func isScheme(_ name: String) -> Bool { scheme.lowercased() == name.lowercased() }
     }
 
-    /// All challenges in the given field lines, in order.
+    /// Returns all challenges in the given field lines, in order.
     ///
     /// Text that is not a challenge is skipped up to the next comma.
     package static func challenges(in lines: [String]) -> [Challenge] {
@@ -55,7 +55,7 @@ package enum AuthenticateHeader {
         }
     }
 
-    /// The parameters of a field without a scheme, such as `Authentication-Info` (RFC 7615, section 3).
+    /// Returns the parameters of a field without a scheme, such as `Authentication-Info` (RFC 7615, section 3).
     package static func parameters(in value: String) -> [Parameter] {
         var reader = ChallengeReader(Array(value.utf8)[...])
         return reader.takeParameters()

@@ -16,8 +16,8 @@
 /// **No downgrade.** Over an insecure connection, Basic would reveal the password that a stronger scheme protects. Therefore, if
 /// the server ever offered a stronger scheme that this process supports, the app is only asked for Basic credentials after it has
 /// rejected the protection spaces of all stronger schemes, as on Apple's platforms: an explicit `rejectProtectionSpace` followed by
-/// a credential for a Basic challenge is a decision of the app. Neither a rejection by the server nor a change of its offers has
-/// this effect.
+/// a credential for a Basic challenge is a decision of the app. Neither a rejection by the server nor a change in the offered
+/// schemes counts as such a decision.
 package struct AuthenticationFlow: Sendable {
     package enum Step: Sendable, Hashable {
         /// Credentials are needed: from the app, a credential store, or the URL.
@@ -77,13 +77,13 @@ package struct AuthenticationFlow: Sendable {
         self.isSecure = isSecure
     }
 
-    /// Decides how to respond to a 401 or 407 with these offers, the strongest first.
+    /// Decides how to respond to a 401 or 407 with these offers, which are sorted with the strongest scheme first.
     ///
-    /// Nil means to deliver the response.
+    /// Returns nil if the response is to be delivered.
     package mutating func next(_ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)]) -> Step? {
         let offers = offers.filter { allowed.contains($0.0) }
         offered.formUnion(offers.map(\.0))
-        // A scheme that was used preemptively was offered for this space before.
+        // A scheme whose credentials were sent preemptively has been offered for this space before.
         if let attempt, attempt.isPreemptive, offers.contains(where: { $0.1.realm == attempt.realm }) {
             offered.insert(attempt.scheme)
         }
@@ -108,15 +108,15 @@ package struct AuthenticationFlow: Sendable {
 
     /// Records that the next request carries credentials preemptively; see ``AuthenticationScopes``.
     ///
-    /// A challenge for another realm is then not a failure.
+    /// A challenge for another realm then does not count as a failure.
     package mutating func sentPreemptively(_ scheme: AuthenticationScheme, realm: String?, user: String?) {
         attempt = Attempt(scheme: scheme, realm: realm, isPreemptive: true)
         self.user = user
         asked = nil
     }
 
-    /// Forgets the last credentials, which the response does not reject: the request did not carry them, or was sent on a
-    /// connection that they do not apply to.
+    /// Forgets the last credentials, because the response does not reject them: the request did not carry the credentials, or was
+    /// sent on a connection to which the credentials do not apply.
     package mutating func forgetAttempt() {
         attempt = nil
     }
@@ -128,9 +128,10 @@ package struct AuthenticationFlow: Sendable {
         exclude(scheme)
     }
 
-    /// Records that the scheme is unavailable: its library or the Kerberos ticket is missing, or it does not support the user name.
+    /// Records that the scheme is unavailable: its library or the Kerberos ticket is missing, or the scheme does not support the
+    /// user name.
     ///
-    /// It counts as not offered, so it does not prevent the use of Basic.
+    /// The scheme counts as not offered, so it does not prevent the use of Basic.
     package mutating func unavailable(_ scheme: AuthenticationScheme) {
         exclude(scheme)
     }
@@ -163,7 +164,7 @@ package struct AuthenticationFlow: Sendable {
             else { return nil }
             attempt.staleChallenges += 1
         case .ntlm, .negotiate:
-            // A challenge without a token, in response to a message with one, is a rejection.
+            // A challenge without a token, in response to a message with a token, is a rejection.
             guard AuthenticationOffer.token(of: challenge) != nil, attempt.legs < (scheme == .ntlm ? 2 : 8) else { return nil }
             attempt.legs += 1
         }

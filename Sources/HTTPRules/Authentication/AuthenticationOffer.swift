@@ -11,11 +11,12 @@ import FoundationEssentials
 
 /// Selects the supported challenges of a response.
 package enum AuthenticationOffer {
-    /// The supported schemes, each once, "the most secure" first (RFC 7616, section 5.1: "the client SHOULD use the strongest
-    /// authentication scheme it understands").
+    /// Returns the supported schemes, each once, "the most secure" first (RFC 7616, section 5.1: "the client SHOULD use the
+    /// strongest authentication scheme it understands").
     ///
-    /// Among several Digest challenges, the one with the strongest algorithm is selected; those that ``DigestSession`` does not
-    /// support are omitted. For other schemes, the first challenge is selected, or the first one with a token.
+    /// Among several Digest challenges, the challenge with the strongest algorithm is selected; challenges that ``DigestSession``
+    /// does not support are omitted. For NTLM and Negotiate, the first challenge with a token is preferred. Otherwise the first
+    /// challenge is selected.
     package static func strongestFirst(
         _ challenges: [AuthenticateHeader.Challenge]
     ) -> [(AuthenticationScheme, AuthenticateHeader.Challenge)] {
@@ -31,7 +32,8 @@ package enum AuthenticationOffer {
         return AuthenticationScheme.allCases.reversed().compactMap { scheme in best[scheme].map { (scheme, $0) } }
     }
 
-    /// The token in an NTLM or Negotiate challenge (RFC 4559, section 4.1), or nil if it is absent or not valid base64.
+    /// Returns the token in an NTLM or Negotiate challenge (RFC 4559, section 4.1), or nil if the token is absent or not valid
+    /// base64.
     package static func token(of challenge: AuthenticateHeader.Challenge) -> [UInt8]? {
         guard let token = challenge.token68, let bytes = Data(base64Encoded: token), !bytes.isEmpty else { return nil }
         return Array(bytes)

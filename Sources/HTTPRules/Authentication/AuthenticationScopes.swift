@@ -12,15 +12,16 @@ import HTTPWire
 /// The protection spaces in which credentials were accepted, so that later requests can carry them preemptively (RFC 7617, section
 /// 2.2; RFC 7616, section 3.3).
 ///
-/// It does not store credentials: its owner stores them by ``ID`` and decides for each scheme whether it can be used preemptively.
+/// This type does not store credentials: its owner stores the credentials by ``ID`` and decides for each scheme whether credentials
+/// may be sent preemptively.
 package struct AuthenticationScopes: Sendable {
     /// A server or proxy.
     ///
-    /// Its credentials are never sent to another peer.
+    /// Credentials for one peer are never sent to another.
     package struct Peer: Sendable, Hashable {
         package let origin: Origin
         package let isProxy: Bool
-        /// Whether the connection to it uses TLS.
+        /// Whether the connection to the peer uses TLS.
         ///
         /// For a proxy, this is independent of the scheme of the request's URL.
         package let isSecure: Bool
@@ -59,9 +60,9 @@ package struct AuthenticationScopes: Sendable {
 
     /// The maximum number of spaces in total.
     ///
-    /// The least recently updated one is removed.
+    /// When the number is exceeded, the least recently updated space is removed.
     package static let maximumSpaces = 256
-    /// The maximum number of prefixes of one space.
+    /// The maximum number of prefixes per space.
     static let maximumPrefixes = 32
 
     private var entries: [Peer: [Entry]] = [:]
@@ -70,11 +71,11 @@ package struct AuthenticationScopes: Sendable {
 
     package init() {}
 
-    /// Adds a space after the server accepted its credentials in a request for this path.
+    /// Adds a space whose credentials the server accepted in a request for this path.
     ///
     /// With Basic, the space covers the "paths at or deeper than the depth of the last symbolic element" of the path. With Digest,
-    /// it covers the URIs in `domain`, or "the entire server" if that is empty. Differs from RFC 7616, section 3.3: URIs of other
-    /// servers are ignored, because credentials are never sent to another host or port. A proxy has a single space.
+    /// the space covers the URIs in `domain`, or "the entire server" if `domain` is empty. Differs from RFC 7616, section 3.3: URIs
+    /// of other servers are ignored, because credentials are never sent to another host or port. A proxy has a single space.
     ///
     /// - Returns: The ID under which to store the credentials.
     @discardableResult
@@ -103,12 +104,12 @@ package struct AuthenticationScopes: Sendable {
         return id
     }
 
-    /// The known space that a request belongs to: the one with the longest matching prefix.
+    /// Returns the known space that a request belongs to: the space with the longest matching prefix.
     package func scope(for place: Peer, path: String) -> ID? {
         guard !entries.isEmpty, let list = entries[place] else { return nil }
         let path = place.isProxy ? "/" : Self.withoutQuery(path)
         // Only the server knows what a path with dot segments resolves to, so only a space that covers the whole server is certain
-        // to contain it.
+        // to contain the path.
         let isClear = !Self.hasDotSegments(path)
         var best: (id: ID, length: Int)?
         for entry in list {
@@ -122,7 +123,7 @@ package struct AuthenticationScopes: Sendable {
         return best?.id
     }
 
-    /// Whether a space is still known; the oldest one is removed when the limit is exceeded.
+    /// Whether a space is still known; the oldest space is removed when the limit is exceeded.
     package func contains(_ id: ID) -> Bool { entries[id.place]?.contains { $0.id == id } ?? false }
 
     /// Removes a space whose credentials were rejected or are no longer available.
@@ -157,7 +158,7 @@ package struct AuthenticationScopes: Sendable {
         }
     }
 
-    /// The path of a URI in `domain`, or nil if it is relative or of another origin.
+    /// Returns the path of a URI in `domain`, or nil if the URI is relative or has another origin.
     private static func path(of uri: String, at origin: Origin) -> String? {
         if uri.hasPrefix("/"), !uri.hasPrefix("//") { return hasDotSegments(uri) ? nil : withoutQuery(uri) }
         guard let colon = uri.firstIndex(of: ":"), uri[colon...].hasPrefix("://") else { return nil }
@@ -188,7 +189,7 @@ package struct AuthenticationScopes: Sendable {
         return String(path[..<end])
     }
 
-    /// Whether a path has dot segments, including percent-encoded ones and those separated by a backslash.
+    /// Whether a path has dot segments, including percent-encoded segments and segments separated by a backslash.
     private static func hasDotSegments(_ path: String) -> Bool {
         guard path.utf8.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else { return false }
         return PercentEncoding.bytes(path.utf8).split { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }

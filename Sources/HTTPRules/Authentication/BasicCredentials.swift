@@ -11,10 +11,10 @@ import FoundationEssentials
 
 /// Creates Basic credentials (RFC 7617).
 package enum BasicCredentials {
-    /// The value of `Authorization` or `Proxy-Authorization` in UTF-8 (section 2.1).
+    /// Returns the value of `Authorization` or `Proxy-Authorization` in UTF-8 (section 2.1).
     ///
-    /// Nil if the user name contains a colon, or if either part contains a control character, which Basic does not allow (section
-    /// 2).
+    /// Nil if the user name contains a colon, or if the user name or the password contains a control character: Basic allows
+    /// neither (section 2).
     package static func headerValue(user: String, password: String) -> String? {
         guard !user.utf8.contains(UInt8(ascii: ":")),
             !(user.utf8.contains(where: isControl) || password.utf8.contains(where: isControl))

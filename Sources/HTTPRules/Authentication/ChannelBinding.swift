@@ -9,14 +9,14 @@
 
 import Crypto
 
-/// Binds an authentication to its TLS connection, so that a man in the middle cannot relay it (RFC 5929).
+/// Binds an authentication to its TLS connection, so that a man in the middle cannot relay the authentication (RFC 5929).
 package struct ChannelBinding: Sendable, Hashable {
     /// The application data for GSS-API.
     package let applicationData: [UInt8]
 
-    /// A binding to the server's certificate.
+    /// Creates a binding to the server's certificate.
     ///
-    /// `hash` is the hash of its DER form (section 4.1).
+    /// `hash` is the hash of the certificate's DER form (section 4.1).
     package static func tlsServerEndPoint(hash: [UInt8]) -> ChannelBinding {
         ChannelBinding(applicationData: Array("tls-server-end-point:".utf8) + hash)
     }

@@ -35,9 +35,9 @@ package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Used to select the stronger of two algorithms.
+    /// The rank of the algorithm, used to select the stronger of two algorithms.
     ///
-    /// A session variant is as strong as the plain one.
+    /// A session variant has the same rank as the plain algorithm.
     var strength: Int {
         switch self {
         case .md5, .md5sess: 1

@@ -25,15 +25,15 @@ package struct DigestProof: Sendable, Hashable {
     let protection: Protection?
     let uri: String
 
-    /// The client's proof.
+    /// Returns the client's proof.
     ///
     /// `bodyHash` is the hash of the request body, used with `auth-int`.
     func response(method: String, bodyHash: String?) -> String {
         keyed(protection, hash(of: method, bodyHash))
     }
 
-    /// The server's expected proof, or nil if it cannot be checked: without `qop` there is no proof, and with `auth-int` it
-    /// requires the hash of the response body.
+    /// Returns the proof that the server must send, or nil if the proof cannot be checked: without `qop` there is no proof, and
+    /// with `auth-int` the proof requires the hash of the response body.
     func serverResponse(protection name: String?, bodyHash: String?) -> String? {
         guard let protection = name.flatMap({ Protection(rawValue: $0.lowercased()) }) ?? protection else { return nil }
         switch protection {

@@ -11,12 +11,12 @@ import HTTPWire
 
 /// Responds to Digest challenges with one nonce of one protection space and counts the uses of the nonce (RFC 7616).
 ///
-/// Several loads may share it, protected by the lock of its owner. It stores a hash of the password instead of the password, and
-/// prints neither.
+/// Several loads may share a session, protected by the lock of the session's owner. The session stores a hash of the password
+/// instead of the password; its description contains neither.
 package struct DigestSession: Sendable, Hashable {
     package let realm: String
     package let algorithm: DigestAlgorithm
-    /// Whether the server said that the nonce was stale, as opposed to a wrong password.
+    /// Whether the server rejected the nonce as stale, rather than the password as wrong.
     package let isStale: Bool
     /// Paths or URLs for which the same credentials are valid (section 3.3, `domain`).
     package let domain: [String]
@@ -28,7 +28,7 @@ package struct DigestSession: Sendable, Hashable {
     private var opaque: String?
     /// Whether the server sent the algorithm; only then does the client send it back.
     private let sendsAlgorithm: Bool
-    /// Nil for servers of RFC 2069, which send no `qop`.
+    /// Nil for servers that implement RFC 2069, which send no `qop`.
     private let protection: DigestProof.Protection?
     private let hashesUser: Bool
     /// Whether the server is known to support RFC 7616, and with it `username*`.
@@ -45,7 +45,7 @@ package struct DigestSession: Sendable, Hashable {
 
     /// Returns nil if the challenge is not supported: another scheme, no nonce, an unknown algorithm, or only unknown `qop` values.
     ///
-    /// A missing realm counts as empty: it is required (section 3.3), but some servers omit it.
+    /// A missing realm counts as empty: the realm is required (section 3.3), but some servers omit it.
     package init?(_ challenge: AuthenticateHeader.Challenge) {
         guard challenge.isScheme("Digest"), let nonce = challenge.parameter("nonce"), !nonce.isEmpty,
             challenge.parameters.allSatisfy({ ASCII.isFieldValue($0.value) })
@@ -75,8 +75,9 @@ package struct DigestSession: Sendable, Hashable {
 
     /// Returns the value of `Authorization` or `Proxy-Authorization` for one request.
     ///
-    /// `uri` is the request-target. `bodyHash` is only called with `auth-int`, and is nil if the request has no body. `cnonce` is a
-    /// new random string. With a `-sess` algorithm the first one is kept, because servers differ in which one they expect.
+    /// `uri` is the request-target. `bodyHash` hashes the request body; it is only called with `auth-int`, and is nil if the
+    /// request has no body. `cnonce` is a new random string. With a `-sess` algorithm the first `cnonce` is kept, because servers
+    /// differ in whether they expect the first or the newest value.
     package mutating func authorization(
         user: String, password: String, method: String, uri: String, bodyHash: ((DigestAlgorithm) -> String)? = nil,
         cnonce: String
@@ -95,7 +96,7 @@ package struct DigestSession: Sendable, Hashable {
         if let protection {
             fields += ["nc=\(proof.count)", "cnonce=\(Self.quoted(clientNonce))", "qop=\(protection.rawValue)"]
         } else if algorithm.isSession {
-            // Without it, the server could not compute the key.
+            // Without the client nonce, the server could not compute the key.
             fields.append("cnonce=\(Self.quoted(clientNonce))")
         }
         fields.append("response=\"\(proof.response(method: method, bodyHash: body))\"")
@@ -109,7 +110,7 @@ package struct DigestSession: Sendable, Hashable {
     ///
     /// Returns false if the server rejected the password.
     ///
-    /// If another load has already adopted the same nonce, its count continues.
+    /// If another load has already adopted the same nonce, the count of that nonce continues.
     package mutating func accept(_ challenge: AuthenticateHeader.Challenge) -> Bool {
         guard var next = DigestSession(challenge), next.isStale, next.realm == realm else { return false }
         guard next.nonce != nonce else {
@@ -125,8 +126,8 @@ package struct DigestSession: Sendable, Hashable {
     /// Processes `Authentication-Info` or `Proxy-Authentication-Info` in the response to the request of `proof` (section 3.5):
     /// stores the next nonce and checks the server's proof.
     ///
-    /// Returns false if the server does not know the password, and true if it sent no proof, which is optional. With `auth-int`,
-    /// the proof covers the response body; without the hash of the body it is not checked.
+    /// Returns false if the server does not know the password, and true if the server sent no proof, because the proof is optional.
+    /// With `auth-int`, the proof covers the response body; without the hash of the body, the proof is not checked.
     package mutating func read(authenticationInfo: String, proof: DigestProof, bodyHash: String? = nil) -> Bool {
         let info = AuthenticateHeader.parameters(in: authenticationInfo)
         func parameter(_ name: String) -> String? { info.first { $0.name == name }?.value }
@@ -153,10 +154,12 @@ package struct DigestSession: Sendable, Hashable {
         return (key, cnonce)
     }
 
-    /// The user name: hashed if the server requests it, otherwise as text (section 3.4.4 and 3.4, `username*`).
+    /// Returns the parameter for the user name: hashed if the server requests a hash, otherwise as text (sections 3.4.4 and 3.4,
+    /// `username*`).
     ///
-    /// Differs from section 3.4, which requires `username*` for all non-ASCII names: servers of RFC 2617, such as Apache httpd, do
-    /// not know it and reject the request. It is therefore only sent to servers that are known to support RFC 7616.
+    /// Differs from section 3.4, which requires `username*` for all non-ASCII names: servers that implement RFC 2617, such as
+    /// Apache httpd, do not know `username*` and reject the request. The parameter is therefore only sent to servers that are known
+    /// to support RFC 7616.
     private func userField(_ user: String) -> String {
         if hashesUser { return "username=\"\(algorithm.hash(Array("\(user):\(realm)".utf8)))\"" }
         let isQuotable = user.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }

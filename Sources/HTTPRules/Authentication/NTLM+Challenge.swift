@@ -13,7 +13,7 @@ extension NTLM {
         let flags: Flags
         let serverChallenge: [UInt8]
         let targetInformation: TargetInformation
-        /// The original bytes: the MIC covers all three messages.
+        /// The original bytes, because the MIC covers all three messages.
         let bytes: [UInt8]
 
         /// Returns nil if the bytes are not a valid message.

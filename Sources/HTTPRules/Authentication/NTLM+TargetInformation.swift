@@ -24,7 +24,7 @@ extension NTLM {
             static let channelBindings: UInt16 = 10
         }
 
-        /// Far more than any server sends.
+        /// The maximum size in bytes, far more than any server sends.
         ///
         /// The limit leaves space for the client's own pairs in a 16-bit length.
         static let maximumBytes = 32_768
@@ -33,7 +33,7 @@ extension NTLM {
 
         init() {}
 
-        /// Returns nil if a pair exceeds the buffer.
+        /// Parses the pairs; returns nil if a pair extends beyond the buffer.
         ///
         /// A missing end marker is accepted.
         init?(_ bytes: ArraySlice<UInt8>) {
@@ -58,7 +58,8 @@ extension NTLM {
 
         var bytes: [UInt8] { Self.encoded(pairs) }
 
-        /// The target information in the client's response (section 3.1.5.1.2): the server's pairs with those that the client adds.
+        /// Returns the target information for the client's response (section 3.1.5.1.2): the server's pairs and the pairs that the
+        /// client adds.
         func answer(hasMIC: Bool, channelBinding: [UInt8]?, servicePrincipal: [UInt8]?) -> [UInt8] {
             var pairs = pairs.filter { $0.name != Name.targetName && $0.name != Name.channelBindings }
             if hasMIC {

@@ -42,16 +42,16 @@ package enum NTLM {
     /// Longer names are truncated to fit the message's 16-bit lengths.
     private static let maximumName = 2048
 
-    /// The NEGOTIATE_MESSAGE (section 2.2.1.1); it does not contain the user.
+    /// Returns the NEGOTIATE_MESSAGE (section 2.2.1.1), which does not contain the user name.
     package static func negotiateMessage() -> [UInt8] {
         let noName: [UInt8] = littleEndian(0 as UInt16) + littleEndian(0 as UInt16) + littleEndian(40 as UInt32)
         return signature + littleEndian(1 as UInt32) + littleEndian(Flags.offered.rawValue) + noName + noName + version
     }
 
-    /// The AUTHENTICATE_MESSAGE (section 2.2.1.3), the response to a challenge.
+    /// Returns the AUTHENTICATE_MESSAGE (section 2.2.1.3), the response to a challenge.
     ///
-    /// `user` is `DOMAIN\user`, `user@domain`, or only the user in the server's own domain. `clientChallenge` is eight random
-    /// bytes. `timestamp` is in FILETIME units and only used if the server sent none. For `channelBinding` see
+    /// `user` is `DOMAIN\user`, `user@domain`, or, for a user in the server's own domain, only the user name. `clientChallenge` is
+    /// eight random bytes. `timestamp` is in FILETIME units and only used if the server sent no time. For `channelBinding` see
     /// ``ChannelBinding/ntlmHash``. `servicePrincipal` is `HTTP/` followed by the host. `negotiate` is the first message as it was
     /// sent. If the server sent its time, the response contains a MIC over all three messages.
     package static func authenticateMessage(

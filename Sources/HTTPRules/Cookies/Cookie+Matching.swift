@@ -10,7 +10,7 @@
 import HTTPWire
 
 extension Cookie {
-    /// Whether the cookie is for a host: the same host, or one that domain-matches (RFC 6265bis, section 5.1.3).
+    /// Whether the cookie is for a host: the cookie's own host, or a host that domain-matches (RFC 6265bis, section 5.1.3).
     package func matches(domain host: String) -> Bool {
         isHostOnly ? Self.areEqual(host, domain) : Self.domainMatches(host, domain)
     }
@@ -20,7 +20,7 @@ extension Cookie {
         Self.pathMatches(path, self.path)
     }
 
-    /// The default path of a cookie: the request path up to, but not including, the last slash (section 5.1.4).
+    /// Returns the default path of a cookie: the request path up to, but not including, the last slash (section 5.1.4).
     package static func defaultPath(ofPath path: String) -> String {
         let bytes = path.utf8
         guard bytes.first == UInt8(ascii: "/"), let last = bytes.lastIndex(of: UInt8(ascii: "/")), last > bytes.startIndex else {
@@ -58,7 +58,7 @@ extension Cookie {
         return hasDigits
     }
 
-    /// Compares octets: `String` treats canonically equivalent texts as equal, the RFC does not.
+    /// Compares octets: `String` treats canonically equivalent texts as equal, whereas the RFC does not.
     static func areEqual(_ one: String, _ other: String) -> Bool {
         one.utf8.count == other.utf8.count && one.utf8.elementsEqual(other.utf8)
     }

@@ -16,7 +16,7 @@ extension Cookie {
     ///
     /// - Parameters:
     ///   - received: The parsed `Set-Cookie` value.
-    ///   - request: The request of the response.
+    ///   - request: The request that the response belongs to.
     ///   - treatsDefaultAsLax: See ``CookieJar/treatsDefaultAsLax``.
     ///   - isHTTP: False for an API that must not set `HttpOnly` cookies.
     ///   - now: The time of the response.
@@ -45,11 +45,11 @@ extension Cookie {
         guard request.maySet(sameSite, treatsDefaultAsLax: treatsDefaultAsLax) else { return nil }
         // Both "SameSite=None" and CHIPS require "Secure".
         guard isSecure || sameSite != SetCookie.SameSite.none && !received.isPartitioned else { return nil }
-        // The latest draft rejects such a cookie: a URL's path is ASCII, so the cookie would never be sent.
+        // The latest draft rejects a cookie with a non-ASCII path: a URL's path is ASCII, so the cookie would never be sent.
         guard path.utf8.allSatisfy({ $0 < 0x80 }), meetsPrefix(hasRootPath: received.path == "/") else { return nil }
     }
 
-    /// Steps 7 to 10: the hosts that a cookie is for, or nil if it may not be set for them.
+    /// Steps 7 to 10: returns the hosts that a cookie is for, or nil if the cookie may not be set for these hosts.
     private static func scope(_ domain: String?, _ host: String) -> (domain: String, isHostOnly: Bool)? {
         guard let domain else { return (host, true) }
         guard domain.utf8.first != UInt8(ascii: "."), domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
@@ -74,7 +74,7 @@ extension Cookie {
         isAddress(domain) || PublicSuffixList.isPublicSuffix(domain)
     }
 
-    /// Step 6: `Max-Age` has precedence over `Expires`.
+    /// Step 6: returns the expiry time; `Max-Age` has precedence over `Expires`.
     ///
     /// Both are limited to 400 days (section 5.5).
     private static func expiry(_ received: SetCookie, _ now: Double) -> Double? {
@@ -84,7 +84,7 @@ extension Cookie {
         return received.expires.map { min($0, now + maximumLifetime) }
     }
 
-    /// Steps 20 to 22: the requirements of the name prefixes.
+    /// Steps 20 to 22: whether the cookie meets the requirements of its name prefix.
     ///
     /// Prefixes are case-insensitive and also apply to the value of a nameless cookie.
     ///
@@ -113,8 +113,8 @@ extension Cookie {
 
     /// Whether a cookie from any source can be stored and sent safely.
     ///
-    /// Checks steps 2 to 4, and that the cookie cannot be read as several cookies: a value from an app can contain `;`, one from a
-    /// server cannot.
+    /// Performs the checks of steps 2 to 4, and checks that the cookie cannot be read as several cookies: a value from an app can
+    /// contain `;`, whereas a value from a server cannot.
     var isWellFormed: Bool {
         1...CookieJar.maximumBytes ~= OctetText.octets(of: name).count + OctetText.octets(of: value).count
             && !name.utf8.contains { SetCookie.isControl($0) || $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: "=") }

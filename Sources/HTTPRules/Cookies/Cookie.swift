@@ -11,7 +11,7 @@ import HTTPWire
 
 /// A stored cookie (RFC 6265bis, section 5.7).
 package struct Cookie: Hashable, Sendable {
-    /// The identity of a cookie: a newer one with the same key replaces it.
+    /// The identity of a cookie: a newer cookie with the same key replaces the older one.
     package struct Key: Hashable, Sendable {
         package var name: String
         package var domain: String
@@ -34,11 +34,11 @@ package struct Cookie: Hashable, Sendable {
     /// The name and the value are texts that represent octets (``OctetText``).
     package var name: String
     package var value: String
-    /// In lowercase, as A-labels, without a leading dot.
+    /// The domain in lowercase, as A-labels, without a leading dot.
     package var domain: String
     package var isHostOnly: Bool
     package var path: String
-    /// Nil for a session cookie, which is never written to disk.
+    /// The expiry time; nil for a session cookie, which is never written to disk.
     package var expires: Double?
     package var creation: Double
     package var lastAccess: Double
@@ -50,7 +50,7 @@ package struct Cookie: Hashable, Sendable {
     /// Nil if the cookie is sent with requests of any partition.
     package var partition: String?
 
-    /// Only for `HTTPCookie` (RFC 2965), without effect here.
+    /// Kept only for `HTTPCookie` (RFC 2965); has no effect here.
     package var version: Int
     package var comment: String?
     package var commentURL: String?

@@ -28,7 +28,7 @@ package enum CookieDate {
 
     /// The parts found so far.
     ///
-    /// Each part is taken from the first token of its form (step 2).
+    /// Each part is taken from the first token that has the form of the part (step 2).
     private struct Parts {
         var time: (hour: Int, minute: Int, second: Int)?
         var day: Int?
@@ -62,7 +62,7 @@ package enum CookieDate {
             return Double(days * 86400 + time.hour * 3600 + time.minute * 60 + time.second)
         }
 
-        /// Parses the leading digits, whose number must be within the width, and returns their end.
+        /// Parses the leading digits, whose number must be in the range `width`, and returns their value and end.
         private static func number(_ token: ArraySlice<UInt8>, _ width: ClosedRange<Int>) -> (value: Int, end: Int)? {
             let digits = token.prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
             guard width.contains(digits.count) else { return nil }

@@ -10,14 +10,14 @@
 import HTTPWire
 
 extension CookieJar {
-    /// The cookies for a request: those with longer paths first, then the older ones (RFC 6265bis, section 5.8.3).
+    /// Returns the cookies for a request, sorted by longer path, then by earlier creation (RFC 6265bis, section 5.8.3).
     ///
-    /// Sets their last access time to `now`.
+    /// Sets the last access time of these cookies to `now`.
     package mutating func cookies(for request: CookieRequest, now: Double) -> [Cookie] {
         picks(for: request, now: now).map { entry in entry.cookie }
     }
 
-    /// The value of the `Cookie` field, or nil if there are no cookies for the request.
+    /// Returns the value of the `Cookie` field, or nil if there are no cookies for the request.
     package mutating func header(for request: CookieRequest, now: Double) -> String? {
         let picks = picks(for: request, now: now)
         guard let first = picks.first else { return nil }

@@ -16,7 +16,7 @@ extension CookieJar {
     ///
     /// - Parameters:
     ///   - fields: The values of the response's `Set-Cookie` lines.
-    ///   - request: The request of the response.
+    ///   - request: The request that the response belongs to.
     ///   - policy: Which cookies are accepted (section 5.3).
     ///   - isHTTP: False for an API that must not set `HttpOnly` cookies.
     ///   - now: The time of the response.
@@ -48,8 +48,8 @@ extension CookieJar {
 
     /// Stores a cookie that the app created.
     ///
-    /// The limits, the prefixes and the public suffixes apply to it as well, but not the 400 days, which are a limit for servers.
-    /// An expired cookie removes the one with the same key.
+    /// The limits and the rules for prefixes and public suffixes apply to the cookie as well. The limit of 400 days does not,
+    /// because it is for servers. Setting an expired cookie removes the stored cookie with the same key.
     package mutating func set(_ cookie: Cookie, now: Double) -> [Change] {
         guard cookie.isWellFormed, cookie.meetsPrefix(hasRootPath: cookie.path == "/"),
             cookie.isHostOnly || !PublicSuffixList.isPublicSuffix(cookie.domain)
@@ -83,7 +83,7 @@ extension CookieJar {
         return [.set(cookie)] + removeExcess(ofDomain: cookie.domain, now: now)
     }
 
-    /// "Leave secure cookies alone" (step 16): whether a cookie from an insecure origin would hide a `Secure` one.
+    /// "Leave secure cookies alone" (step 16): whether a cookie from an insecure origin would hide a `Secure` cookie.
     ///
     /// An expired cookie counts as removed, although it is still stored.
     private func overlaysSecure(_ cookie: Cookie, now: Double) -> Bool {
@@ -104,10 +104,10 @@ extension CookieJar {
 }
 
 extension CookieJar {
-    /// "Removes excess cookies" (RFC 6265bis, section 5.7): first expired ones, then those of a domain with too many cookies, then
-    /// any.
+    /// "Removes excess cookies" (RFC 6265bis, section 5.7): first expired cookies, then cookies of a domain with too many, then any
+    /// cookies.
     ///
-    /// Among these, the least recently used ones are removed first.
+    /// In each case, the least recently used cookies are removed first.
     mutating func removeExcess(ofDomain domain: String, now: Double) -> [Change] {
         guard let group = location(of: domain[...]),
             groups[group].entries.count > Self.maximumPerDomain || count > Self.maximumCount
@@ -117,7 +117,7 @@ extension CookieJar {
         return changes + enforceTotal()
     }
 
-    /// Removes a cookie of a domain with too many cookies, preferably one without `Secure`.
+    /// Removes a cookie of a domain with too many cookies, preferably a cookie without `Secure`.
     mutating func evictOne(of group: Int) -> Change {
         let entries = groups[group].entries
         let position = entries.indices.min { one, other in
@@ -131,7 +131,7 @@ extension CookieJar {
     @discardableResult
     mutating func enforceTotal() -> [Change] {
         let excess = count - Self.maximumCount
-        // The common case after storing a cookie: there is one too many.
+        // The common case after storing a cookie: the jar contains one cookie too many.
         if excess <= 1 { return excess < 1 ? [] : leastRecentlyUsed().map { [remove(at: $0.position, of: $0.group)] } ?? [] }
         return groups.flatMap(\.entries).sorted { $0.isLessRecentlyUsed(than: $1) }.prefix(excess).flatMap {
             remove($0.record.cookie.key)

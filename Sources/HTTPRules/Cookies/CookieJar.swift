@@ -12,7 +12,7 @@
 /// Cookies are grouped by domain, and each group is sorted in the order in which its cookies are sent. A lookup only visits the
 /// groups of the host and its parent domains.
 package struct CookieJar: Sendable {
-    /// A change to one cookie, which the owner applies to other copies of the jar.
+    /// A change to one cookie, which the jar's owner applies to other copies of the jar.
     package enum Change: Hashable, Sendable {
         case set(Cookie)
         case removed(Cookie.Key)
@@ -27,9 +27,9 @@ package struct CookieJar: Sendable {
         var entries: [Entry] = []
     }
 
-    /// The maximum number of cookies, at least 3000 (section 6.1).
+    /// The maximum number of cookies; section 6.1 requires at least 3000.
     package static let maximumCount = 3000
-    /// The maximum number of cookies per domain, at least 50 (section 6.1): 180 as in Chrome.
+    /// The maximum number of cookies per domain: 180 as in Chrome; section 6.1 requires at least 50.
     package static let maximumPerDomain = 180
     /// The maximum number of cookies that a response can set, as in curl.
     package static let maximumPerResponse = 50
@@ -177,9 +177,9 @@ package struct CookieJar: Sendable {
 extension CookieJar {
     /// The immutable part of a stored cookie.
     ///
-    /// It is a reference, so that copying and comparing entries is cheap.
+    /// A record is a reference, so that copying and comparing entries is cheap.
     final class Record: Sendable {
-        /// Its `lastAccess` is the time when it was stored; ``Entry/lastAccess`` is current.
+        /// The cookie as it was stored: only ``Entry/lastAccess`` is kept current, not the cookie's own `lastAccess`.
         let cookie: Cookie
         let pathLength: Int
         /// The text to send (section 5.8.3, step 4): the name and "=" unless the name is empty, then the value.
@@ -195,11 +195,11 @@ extension CookieJar {
     /// A cookie in a group.
     struct Entry: Sendable {
         let record: Record
-        /// The number of cookies stored before.
+        /// The number of cookies stored before this one.
         ///
-        /// It orders cookies created at the same time.
+        /// The number orders cookies created at the same time.
         let sequence: Int
-        /// Infinity for a session cookie.
+        /// The expiry time; infinity for a session cookie.
         let expires: Double
         var lastAccess: Double
 

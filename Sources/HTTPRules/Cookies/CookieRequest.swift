@@ -9,7 +9,7 @@
 
 package import FoundationEssentials
 
-/// The properties of a request that determine which cookies it sends and may set.
+/// The properties of a request that determine which cookies the request sends and its response may set.
 package struct CookieRequest: Sendable {
     /// The relation of a request to the site that the user is on (RFC 6265bis, section 5.2).
     package enum Site: Hashable, Sendable {
@@ -17,7 +17,7 @@ package struct CookieRequest: Sendable {
         case crossSite(topLevelNavigation: Bool)
     }
 
-    /// In lowercase, as A-labels, without brackets.
+    /// The host in lowercase, as A-labels, without brackets.
     package var host: String
     /// The path of the URL without its query; never empty.
     package var path: String
@@ -72,7 +72,7 @@ package struct CookieRequest: Sendable {
         guard let mainDocumentURL else { return }
         let main = Origin(mainDocumentURL)
         isThirdParty = main.map { !Self.haveSameDomain($0.host, host) } ?? true
-        // "Same site" includes the scheme, "third party" does not.
+        // "Same site" includes the scheme, whereas "third party" does not.
         if isThirdParty || main?.isSecure != isSecure { site = .crossSite(topLevelNavigation: false) }
     }
 

@@ -9,12 +9,12 @@
 
 /// Looks up names in a packed set of domain rules, such as the Public Suffix List.
 ///
-/// It works on the packed text without building or copying anything.
+/// A lookup works on the packed text without building or copying anything.
 ///
 /// `Scripts/label_table.py` generates the text. It is a tree of labels, whose root block contains the top-level domains. A block
 /// contains the labels below one name, sorted by their bytes, each terminated by a comma. A label without data is a rule without
-/// labels below it. Otherwise it is followed by one letter, "A" plus the sum of the bits of ``Entry``, and if there is a block
-/// below it, by the start and the length of that block, four letters each.
+/// labels below it. Any other label is followed by one letter, "A" plus the sum of the bits of ``Entry``, and, if there is a block
+/// below the label, by the start and the length of that block, four letters each.
 struct LabelTable {
     /// The entry of one name in the table.
     private struct Entry {
@@ -36,9 +36,9 @@ struct LabelTable {
         self.root = root
     }
 
-    /// The offset in a host of the name that the prevailing rule matches, or nil if no rule matches.
+    /// Returns the offset, in a host, of the name that the prevailing rule matches, or nil if no rule matches.
     ///
-    /// An exception prevails, and yields the parent of its name. Otherwise the rule with the most labels prevails
+    /// An exception always prevails, and yields the parent of its name. Otherwise the rule with the most labels prevails
     /// (https://github.com/publicsuffix/list/wiki/Format, "Algorithm"). The host must be in lowercase and must not end in a dot.
     func start(in host: UnsafeBufferPointer<UInt8>) -> Int? {
         var best: Int?

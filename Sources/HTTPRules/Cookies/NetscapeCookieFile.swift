@@ -13,7 +13,7 @@ import HTTPWire
 ///
 /// The fields are: the domain, `TRUE` if the cookie is also for subdomains, the path, `TRUE` for `Secure`, the expiry date in
 /// seconds since 1970 or 0 for a session cookie, the name, and the value. The prefix `#HttpOnly_` before the domain marks an
-/// `HttpOnly` cookie. The format does not support `SameSite` and partitions.
+/// `HttpOnly` cookie. The format supports neither `SameSite` nor partitions.
 package enum NetscapeCookieFile {
     private static let httpOnlyPrefix = "#HttpOnly_"
     /// Seconds from 1970 to the reference date.
@@ -61,7 +61,7 @@ package enum NetscapeCookieFile {
         }
     }
 
-    /// Returns nil for text that is not a number.
+    /// Parses a number of seconds; returns nil for text that is not a number.
     ///
     /// A number that is too large is clamped.
     private static func seconds(_ field: String) -> Int64? {
@@ -76,7 +76,7 @@ package enum NetscapeCookieFile {
 
     /// Formats cookies as a file.
     ///
-    /// Omits cookies that the format does not support, such as those with a tab in the value or with an unusual domain set by the
+    /// Omits cookies that the format does not support, such as cookies with a tab in the value or with an unusual domain set by the
     /// app.
     package static func text(_ cookies: [Cookie]) -> String {
         var text = "# Netscape HTTP Cookie File\n# https://curl.se/docs/http-cookies.html\n\n"

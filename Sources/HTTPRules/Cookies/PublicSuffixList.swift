@@ -12,9 +12,9 @@
 /// Names below a public suffix belong to different owners: cookies must not be set for `co.uk` or `github.io` (RFC 6265bis, section
 /// 5.7, step 9), and `a.example.co.uk` is same-site with `b.example.co.uk`.
 ///
-/// Hosts are in lowercase and in A-label form, as in ``RequestTarget``. A trailing dot is ignored, and kept in results. The list's
-/// private section is included, because browsers apply it to cookies as well. A top-level domain that is not listed is a public
-/// suffix (the default rule, `*`). Addresses and hosts with an empty label have no public suffix.
+/// Hosts are in lowercase and in A-label form, as in ``RequestTarget``. A trailing dot does not affect a lookup and is kept in
+/// results. The list's private section is included, because browsers apply it to cookies as well. A top-level domain that is not
+/// listed is a public suffix (the default rule, `*`). Addresses and hosts with an empty label have no public suffix.
 package enum PublicSuffixList {
     /// The version of the published list, such as `2026-10-22_08-36-41_UTC`.
     package static var version: String { PublicSuffixTable.version.description }
@@ -28,7 +28,7 @@ package enum PublicSuffixList {
         HostName.withBytes(of: host) { suffixStart($0) == 0 }
     }
 
-    /// The public suffix of a host plus one label: the part that its owner registered.
+    /// Returns the public suffix of a host plus one label: the part that its owner registered.
     ///
     /// Nil for addresses and for public suffixes.
     package static func registrableDomain(of host: String) -> String? {
@@ -36,7 +36,7 @@ package enum PublicSuffixList {
         return start == 0 ? host : String(host.utf8.dropFirst(start))
     }
 
-    /// The byte offset at which the registrable domain starts in a host, for comparisons without creating a string.
+    /// Returns the byte offset at which the registrable domain starts in a host, for comparisons without creating a string.
     package static func registrableStart(of host: String) -> Int? {
         HostName.withBytes(of: host) { bytes -> Int? in
             guard let suffix = suffixStart(bytes), suffix > 0 else { return nil }

@@ -65,7 +65,7 @@ extension SetCookie {
         return position
     }
 
-    /// The position of the closing quotation mark if the whole value is quoted, otherwise that of the `=`.
+    /// Returns the position of the closing quotation mark if the whole value is quoted, otherwise the position of the `=`.
     private static func endOfQuotation(_ bytes: [UInt8], after equals: Int) -> Int {
         let open = skippingSpace(bytes, equals + 1)
         guard open < bytes.count, bytes[open] == UInt8(ascii: "\"") else { return equals }

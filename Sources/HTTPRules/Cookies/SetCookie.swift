@@ -25,7 +25,7 @@ package struct SetCookie: Hashable, Sendable {
     package var expires: Double?
     /// The last valid `Max-Age`, clamped to the range of `Int`.
     ///
-    /// It has precedence over ``expires``.
+    /// `Max-Age` has precedence over ``expires``.
     package var maxAge: Int?
     /// The last `Domain`, in lowercase and without a leading dot; nil if it is empty.
     package var domain: String?
@@ -33,20 +33,20 @@ package struct SetCookie: Hashable, Sendable {
     package var path: String?
     package var isSecure = false
     package var isHTTPOnly = false
-    /// CHIPS (draft-cutler-httpbis-partitioned-cookies, section 2.1).
+    /// Whether the cookie is `Partitioned` (CHIPS: draft-cutler-httpbis-partitioned-cookies, section 2.1).
     package var isPartitioned = false
     package var sameSite: SameSite?
 
     /// Returns nil where the RFC says "ignore the set-cookie-string entirely": for control characters, a missing name and value, or
     /// excessive length.
     ///
-    /// The field value may represent octets (``OctetText``); the name and the value then do as well.
+    /// If the field value represents octets (``OctetText``), so do the name and the value.
     package init?(_ fieldValue: String) {
         let bytes = OctetText.octets(of: fieldValue)
         guard !bytes.contains(where: Self.isControl) else { return nil }
         let parts = bytes.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
         let pair = parts.first ?? bytes[...]
-        // Step 3: without "=", the name is empty and all of it is the value.
+        // Step 3: without "=", the name is empty and the whole text is the value.
         let separator = pair.firstIndex(of: UInt8(ascii: "="))
         let name = ASCII.trimmed(separator.map { pair[..<$0] } ?? [])
         let value = ASCII.trimmed(separator.map { pair[($0 + 1)...] } ?? pair)

@@ -33,7 +33,7 @@ package struct FTPTarget: Hashable, Sendable {
 
     /// The server as an `http` or `https` origin, which is used to look up trust and proxy settings.
     package let origin: Origin
-    /// Percent-decoded; nil if the URL contains no user.
+    /// The percent-decoded user; nil if the URL contains none.
     package let user: String?
     package let password: String?
     /// The directories to change to, in order.

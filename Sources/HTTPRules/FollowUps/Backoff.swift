@@ -11,11 +11,11 @@
 package enum Backoff {
     /// Returns the delay in seconds.
     ///
-    /// It doubles with each attempt. A random part of up to one half is subtracted, so that requests that failed together are not
-    /// retried together.
+    /// The delay doubles with each attempt. A random part of up to one half of the delay is subtracted, so that requests that
+    /// failed together are not retried together.
     ///
     /// - Parameters:
-    ///   - count: The number of the attempt, starting at 1; zero has no delay.
+    ///   - count: The number of the attempt, starting at 1; zero means no delay.
     ///   - first: The first delay, in seconds.
     ///   - longest: The maximum delay, in seconds.
     ///   - isDoubled: Whether the first delay is doubled.

@@ -12,16 +12,16 @@ import HTTPWire
 
 /// Parses a `Location` field value and resolves it against the request's URL (RFC 3986, section 5; RFC 9110, section 10.2.2).
 ///
-/// It works on bytes, because servers send values that are not valid URLs.
+/// The parser works on bytes, because servers send values that are not valid URLs.
 package struct LocationReference: Sendable, Hashable {
-    /// In lowercase; nil for a relative reference.
+    /// The scheme in lowercase; nil for a relative reference.
     package let scheme: String?
     private let authority: ArraySlice<UInt8>?
     private let path: ArraySlice<UInt8>
     private let query: ArraySlice<UInt8>?
     private let fragment: ArraySlice<UInt8>?
 
-    /// Returns nil for an empty value: it would redirect to the same URL, so it counts as absent, as in browsers.
+    /// Returns nil for an empty value: an empty `Location` would redirect to the same URL and counts as absent, as in browsers.
     package init?(_ location: String) {
         var bytes = Array(location.utf8)[...]
         while let first = bytes.first, first <= 0x20 { bytes.removeFirst() }
@@ -64,11 +64,11 @@ package struct LocationReference: Sendable, Hashable {
         path = rest
     }
 
-    /// Returns the resolved URL, or nil if there is no valid one.
+    /// Returns the resolved URL, or nil if the result is not a valid URL.
     ///
-    /// If the reference has no fragment, it inherits that of the base (RFC 9110, section 10.2.2). Bytes that are not allowed in a
+    /// A reference without a fragment inherits the fragment of the base (RFC 9110, section 10.2.2). Bytes that are not allowed in a
     /// URL are percent-encoded, except in the authority: `URL` handles international names there, and a reference with any other
-    /// invalid byte is rejected, because browsers interpret a backslash as a slash and would find another host.
+    /// invalid byte is rejected, because browsers interpret a backslash as a slash and would contact another host.
     package func resolved(against base: URL) -> URL? {
         guard !(authority ?? []).contains(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else { return nil }
         let base = LocationReference(bytes: Array(base.absoluteString.utf8)[...])
@@ -96,7 +96,7 @@ package struct LocationReference: Sendable, Hashable {
         return URL(string: String(decoding: target, as: UTF8.self))
     }
 
-    /// The position of the colon after a scheme (RFC 3986, section 3.1), or nil.
+    /// Returns the position of the colon after a scheme (RFC 3986, section 3.1), or nil.
     private static func schemeEnd(_ bytes: ArraySlice<UInt8>) -> Int? {
         for (index, byte) in zip(bytes.indices, bytes) {
             switch byte {

@@ -29,7 +29,7 @@ package enum RedirectPolicy {
 
     /// The proposed request for a redirect.
     ///
-    /// The app may change or refuse it.
+    /// The app may change or refuse the proposal.
     package struct Proposal: Hashable, Sendable {
         package var url: URL
         package var method: String
@@ -53,7 +53,7 @@ package enum RedirectPolicy {
     package enum Reason: Hashable, Sendable {
         /// The load exceeded ``RedirectPolicy/limit``.
         case tooMany
-        /// `file:` and `data:`: a server must not control what is read locally.
+        /// The scheme is `file` or `data`: a server must not control what is read locally.
         case unsupportedScheme
         /// `Location` is not a valid URL, or is an HTTP URL that a request cannot be sent to.
         case malformedLocation

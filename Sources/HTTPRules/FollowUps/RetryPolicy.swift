@@ -16,7 +16,7 @@ package enum RetryEvidence: Sendable, Hashable {
     case streamFailed
     /// The server has not started to process the request, so any request may be retried (RFC 9113, section 8.7).
     case notProcessed(Refusal)
-    /// Not processed, because the server requires HTTP/1.1 (RFC 9113, section 7).
+    /// The request was not processed, because the server requires HTTP/1.1 (RFC 9113, section 7).
     case wantsHTTP1
 
     /// How a connection refused a request.
@@ -65,13 +65,13 @@ package struct RefusalCount: Sendable, Hashable {
     /// Whether the request may be retried.
     package var allowsRetry: Bool { !isOver && count < Self.most }
 
-    /// The delay before the retry in seconds.
+    /// Returns the delay before the retry, in seconds.
     ///
-    /// It grows with each refusal and is randomized.
+    /// The delay grows with each refusal and is randomized.
     ///
     /// - Parameter jitter: A random number from 0 to 1.
-    /// - Returns: Zero if the connection accepted no more requests: another one may be opened as soon as the origin allows it
-    ///   (``FruitlessConnections/pause(asksForCalm:jitter:)``).
+    /// - Returns: Zero if the connection accepted no more requests: another connection may be opened as soon as the origin allows
+    ///   it (``FruitlessConnections/pause(asksForCalm:jitter:)``).
     package func pause(jitter: Double) -> Double { isForConnection ? 0 : Backoff.pause(before: count, jitter: jitter) }
 }
 
@@ -98,13 +98,13 @@ package struct FruitlessConnections: Sendable, Hashable {
         return true
     }
 
-    /// The delay before the next connection is opened, in seconds.
+    /// Returns the delay before the next connection is opened, in seconds.
     ///
-    /// It grows with each connection.
+    /// The delay grows with each connection.
     ///
     /// - Parameters:
-    ///   - asksForCalm: Whether the server reported overload (ENHANCE_YOUR_CALM). This doubles the delay, and causes one even after
-    ///     a successful connection.
+    ///   - asksForCalm: Whether the server reported overload (ENHANCE_YOUR_CALM). An overload doubles the delay, and causes a delay
+    ///     even after a successful connection.
     ///   - jitter: A random number from 0 to 1.
     /// - Returns: Zero if the last connection served a request.
     package func pause(asksForCalm: Bool, jitter: Double) -> Double {
@@ -129,7 +129,7 @@ package enum RetryPolicy {
     ///   - connectionWasReused: Whether the connection carried another request before.
     ///   - receivedAnyBytes: Whether any byte of the response was received.
     ///   - bodyIsReplayable: Whether the body can be read again; true if there is no body.
-    ///   - attempts: The number of attempts, including the failed one but not those that were refused.
+    ///   - attempts: The number of attempts, including the failed attempt but not refused attempts.
     ///   - evidence: What is known about the failure.
     ///   - refusals: The number of consecutive refusals, including the last one.
     /// - Returns: Whether to retry the request.
