@@ -12,7 +12,7 @@ import HTTPWire
 /// A date in the proleptic Gregorian calendar, as used in HTTP and cookie dates.
 struct CivilDate: Hashable {
     var year: Int
-    /// Starts at 1.
+    /// The month, starting at 1.
     var month: Int
     var day: Int
 
@@ -52,7 +52,7 @@ struct CivilDate: Hashable {
 
     /// Days since 1970.
     ///
-    /// Computed with years that begin on 1 March, so that the leap day is the last one.
+    /// The computation uses years that begin on 1 March, so that the leap day is the last day of a year.
     var daysSince1970: Int {
         let year = month <= 2 ? year - 1 : year
         let era = (year >= 0 ? year : year - 399) / 400
@@ -61,7 +61,7 @@ struct CivilDate: Hashable {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// The month whose name begins with these three letters, ignoring case.
+    /// Returns the month whose name begins with these three letters, ignoring case.
     static func month(_ letters: some RandomAccessCollection<UInt8>) -> Int? {
         guard letters.count >= 3 else { return nil }
         let index = monthNames.firstIndex { name in

@@ -28,9 +28,10 @@ package enum ContentDisposition {
         return continued(parameters)
     }
 
-    /// `charset'language'%XX…` (RFC 8187, section 3.2).
+    /// Decodes `charset'language'%XX…` (RFC 8187, section 3.2).
     ///
-    /// Returns nil if it is malformed or has a charset other than UTF-8 and ISO 8859-1: "recipients should ignore the parameter".
+    /// Returns nil if the value is malformed or has a charset other than UTF-8 and ISO 8859-1: "recipients should ignore the
+    /// parameter".
     private static func decoded(_ value: String) -> String? {
         let parts = value.utf8.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let octets = PercentEncoding.strictBytes(parts[2]) else { return nil }
@@ -48,7 +49,7 @@ package enum ContentDisposition {
 
     /// Joins `filename*0`, `filename*1*` and so on (RFC 2231, sections 3 and 4.1).
     ///
-    /// HTTP does not use them, but mail gateways do.
+    /// HTTP does not use such continuations, but mail gateways do.
     private static func continued(_ parameters: FieldParameters) -> String? {
         var octets: [UInt8] = []
         var charset: String?

@@ -11,9 +11,9 @@ import HTTPWire
 
 /// Parses a `data:` URL (RFC 2397) like browsers (WHATWG Fetch, section 6): lenient about the type, strict about base64.
 package struct DataURL: Hashable, Sendable {
-    /// In lowercase; `text/plain` if the URL contains no type.
+    /// The media type in lowercase; `text/plain` if the URL contains no type.
     package let mimeType: String
-    /// In lowercase; `us-ascii` if the URL contains neither a type nor a charset.
+    /// The charset in lowercase; `us-ascii` if the URL contains neither a type nor a charset.
     package let charset: String?
     package let bytes: [UInt8]
 
@@ -45,7 +45,7 @@ package struct DataURL: Hashable, Sendable {
         return (media.mimeType, media.charset)
     }
 
-    /// The type as it was before `URL` parsed it: `URL` encodes a space after a semicolon, which is common, as `%20`.
+    /// Returns the type as it was before `URL` parsed the text: `URL` encodes a space after a semicolon, which is common, as `%20`.
     ///
     /// Nothing else in the type is percent-decoded (Fetch, section 6, "data: URL processor").
     private static func withSpaces(_ type: ArraySlice<UInt8>) -> [UInt8] {
@@ -65,7 +65,7 @@ package struct DataURL: Hashable, Sendable {
         return result
     }
 
-    /// The text before a trailing `;base64`, or nil if it is absent.
+    /// Returns the text before a trailing `;base64`, or nil if there is no `;base64`.
     private static func withoutBase64(_ type: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let word = "base64"
         guard type.suffix(word.utf8.count).map(ASCII.lowercased).elementsEqual(word.utf8) else { return nil }

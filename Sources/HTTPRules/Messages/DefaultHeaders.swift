@@ -32,7 +32,7 @@ package enum DefaultHeaders {
     /// `gzip, deflate, br, zstd`, as in browsers: first the codings that are always supported, then those supported by the
     /// available system libraries.
     ///
-    /// The libraries are those of the process that sends the request, which may not be the one that created the session.
+    /// Pass the libraries of the process that sends the request, which may not be the process that created the session.
     package static func acceptEncoding(_ libraries: [String]) -> (name: String, value: String) {
         (name: "Accept-Encoding", value: (["gzip", "deflate"] + libraries).joined(separator: ", "))
     }
@@ -55,7 +55,7 @@ package enum DefaultHeaders {
 
     /// `en-US,en;q=0.9,de;q=0.8`: the quality decreases by one tenth per language, as in Apple's value.
     ///
-    /// At most ten languages, because there are no further tenths (RFC 9110, section 12.5.4).
+    /// At most ten languages are listed, because there are no further tenths (RFC 9110, section 12.5.4).
     ///
     /// Nil if no valid language is given.
     package static func acceptLanguage(_ languages: [String]) -> String? {

@@ -27,7 +27,7 @@ package struct EventStreamReader: Sendable {
     private let limit: Int
     private var line: [UInt8] = []
     private var isAtStart = true
-    /// Whether the last byte was a CR that ended a line: an LF after it belongs to the same line end.
+    /// Whether the last byte was a CR that ended a line: an LF after the CR belongs to the same line end.
     private var lastByteWasCR = false
     private var type: [UInt8] = []
     private var data: [UInt8] = []

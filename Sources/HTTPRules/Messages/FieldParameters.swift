@@ -11,10 +11,10 @@ import HTTPWire
 
 /// Parses the `; name=value` parameters after a media type or disposition (RFC 9110, section 5.6.6).
 ///
-/// It accepts common errors: spaces around the equals sign, unquoted values that are not tokens, a missing closing quotation mark,
-/// and empty parameters.
+/// The parser accepts common errors: spaces around the equals sign, unquoted values that are not tokens, a missing closing
+/// quotation mark, and empty parameters.
 struct FieldParameters {
-    /// In order; names in lowercase, values unquoted.
+    /// The parameters in order, with names in lowercase and values unquoted.
     private(set) var parameters: [(name: String, value: String)] = []
 
     init(_ bytes: ArraySlice<UInt8>) {
@@ -32,9 +32,9 @@ struct FieldParameters {
         }
     }
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     ///
-    /// If it is repeated, the first one counts, as in browsers. RFC 6266, section 4.1, calls such a field invalid.
+    /// If the parameter is repeated, the first value counts, as in browsers. RFC 6266, section 4.1, calls such a field invalid.
     func first(_ name: String) -> String? {
         parameters.first { $0.name == name }?.value
     }

@@ -18,21 +18,21 @@ struct FieldReader {
     var isAtEnd: Bool { rest.isEmpty }
     var next: UInt8? { rest.first }
 
-    /// Reads a token; empty if there is none at this position.
+    /// Reads a token; returns an empty slice if there is no token at this position.
     mutating func readToken() -> ArraySlice<UInt8> {
         let token = rest.prefix { ASCII.isTokenCharacter($0) }
         rest = rest[token.endIndex...]
         return token
     }
 
-    /// Reads a token or the text of a quoted string; nil if there is neither.
+    /// Reads a token or the text of a quoted string; returns nil if there is neither.
     mutating func readValue() -> [UInt8]? {
         guard rest.first != UInt8(ascii: "\"") else { return readQuoted() }
         let token = readToken()
         return token.isEmpty ? nil : Array(token)
     }
 
-    /// Reads the text of a quoted string; nil if there is none or it has no end.
+    /// Reads the text of a quoted string; returns nil if there is no quoted string or the string has no end.
     mutating func readQuoted() -> [UInt8]? {
         guard skipIfPresent(UInt8(ascii: "\"")) else { return nil }
         var value: [UInt8] = []

@@ -16,7 +16,7 @@ package enum HTTPDate {
     /// Parses the three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
     ///
     /// Returns nil if the parts have a different order. The separators and the day of the week are not checked, because some
-    /// servers get them wrong and mean the same time.
+    /// servers get them wrong but mean the same time.
     ///
     /// - Parameters:
     ///   - text: The value of the field.

@@ -33,16 +33,16 @@ package struct MediaType: Hashable, Sendable {
         boundary = parameters.first("boundary").flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// The usual file extension for a type, for the most commonly downloaded types.
+    /// Returns the usual file extension for a type, for the most commonly downloaded types.
     ///
     /// Nil for any other type and for `application/octet-stream`, which is unspecific.
     package static func fileExtension(for mimeType: String) -> String? {
         extensions[mimeType.lowercased()]
     }
 
-    /// The type of files with an extension, or nil if the extension is unknown.
+    /// Returns the type of files with an extension, or nil if the extension is unknown.
     ///
-    /// If there are several types, the first one in alphabetical order.
+    /// If there are several types, the first type in alphabetical order is returned.
     package static func mimeType(forPathExtension pathExtension: String) -> String? { types[pathExtension.lowercased()] }
 
     private static let types: [String: String] = {

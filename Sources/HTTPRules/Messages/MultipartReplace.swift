@@ -82,7 +82,7 @@ package struct MultipartReplace: Sendable {
         return events
     }
 
-    /// Call this when the body ends.
+    /// Processes the end of the body and returns the remaining events.
     ///
     /// An unterminated part ends here and keeps its data.
     package mutating func finish() -> [Event] {

@@ -9,19 +9,20 @@
 
 package import HTTPWire
 
-/// Composes the header fields of a request from those of the app, those of the session, and those that only the library sets.
+/// Composes the header fields of a request from the app's fields, the session's fields, and the fields that only the library sets.
 ///
-/// It is created once per session, because every request needs it. The library sets the fields for message framing and the
-/// connection: if the app's own were also sent, the server could read a different message than the one written (request smuggling).
+/// An instance is created once per session, because every request needs one. The library sets the fields for message framing and
+/// the connection: if the app's own framing fields were also sent, the server could read a different message from the one that was
+/// written (request smuggling).
 package final class OutgoingHeaders: Sendable {
-    /// The session's fields, in the form in which they are appended to those of a request.
+    /// The session's fields, in the form in which they are appended to the fields of a request.
     private let defaults: HeaderBlock
     private let names: [String]
     /// Whether some of the session's fields are only for the origin that a load started with.
     package let hasCredentials: Bool
     /// The index of the session's field that lists the supported content codings.
     ///
-    /// Nil if the app set its own or the field is omitted.
+    /// Nil if the app set its own `Accept-Encoding` or the field is omitted.
     private let codings: Int?
     /// Whether to add the content type of a form to a POST with a body if the app set no type.
     private let typesForms: Bool
@@ -60,21 +61,21 @@ package final class OutgoingHeaders: Sendable {
         hasCredentials = names.contains(where: RedirectPolicy.isBoundToOrigin)
     }
 
-    /// The session's value of a field, used for requests that do not set it.
+    /// Returns the session's value of a field, used for requests that do not set the field.
     package func sessionValue(_ name: String) -> String? { defaults.first(name) }
 
     /// Composes the fields of one request.
     ///
     /// - Parameters:
-    ///   - headers: The app's fields. Reserved ones and those in `extra` are omitted. The value of `Host` is used.
+    ///   - headers: The app's fields. Reserved fields and fields in `extra` are omitted, but the app's value of `Host` is used.
     ///   - target: The target of the request.
     ///   - method: The method of the request.
     ///   - bodyLength: Nil without a body, -1 if the length is unknown. The connection then decides how to mark the end of the
     ///     body.
     ///   - extra: The engine's fields for this message, such as `Range` or `Cookie`. They have precedence over all others.
     ///   - leftOrigin: Whether a redirect left the origin that the load started with. The session's credentials are then omitted.
-    ///   - isAnswered: Whether the load responds to a challenge of the server. The credentials are in `extra` or belong to the
-    ///     connection; no other `Authorization` is sent.
+    ///   - isAnswered: Whether the load responds to a challenge of the server. If so, the credentials are in `extra` or belong to
+    ///     the connection; no other `Authorization` is sent.
     ///   - isForProxy: Whether the message is read by the proxy that the request's own `Proxy-Authorization` is for.
     /// - Returns: The fields as they are sent.
     package func compose(
@@ -92,8 +93,8 @@ package final class OutgoingHeaders: Sendable {
             bytes: headers.bytes.count + defaults.bytes.count + target.hostHeader.utf8.count + 96,
             lines: headers.count + defaults.count + extra.count + 3
         )
-        // `Host` comes first, as RFC 9110, section 7.2, recommends. The app may set its own to select one of several servers at the
-        // URL's address.
+        // `Host` comes first, as RFC 9110, section 7.2, recommends. The app may set its own `Host` to select one of several servers
+        // at the URL's address.
         block.append("Host", Self.ownHost(headers) ?? target.hostHeader)
         for (name, value) in extra { block.append(name, value) }
         append(
@@ -123,17 +124,17 @@ package final class OutgoingHeaders: Sendable {
         return block
     }
 
-    /// The fields of a GET request for which the app set no fields.
+    /// Returns the fields of a GET request for which the app set no fields.
     ///
-    /// They are the same for every such request to a target, so they are laid out once as HTTP/1 writes them.
+    /// The fields are the same for every such request to a target, so they are laid out once in the form that HTTP/1 writes.
     ///
-    /// They include the session's credentials. If ``hasCredentials`` is true, use them only for a load that has not left its first
-    /// origin and is not responding to a challenge.
+    /// The fields include the session's credentials. If ``hasCredentials`` is true, use them only for a load that has not left its
+    /// first origin and is not responding to a challenge.
     package func plain(for target: RequestTarget) -> HeaderBlock? {
         try? compose(request: HeaderBlock(), target: target, method: "GET", bodyLength: nil, extra: []).laidOut()
     }
 
-    /// The `Host` that the app set on a request; nil if it set none or an empty one.
+    /// Returns the `Host` that the app set on a request; nil if the app set no `Host` or an empty one.
     package static func ownHost(_ headers: HeaderBlock) -> String? {
         guard let host = headers.first(.host), !host.isEmpty else { return nil }
         return host
@@ -160,7 +161,8 @@ package final class OutgoingHeaders: Sendable {
 
     /// Adds `Content-Length` if the length of the body is known, in every version of HTTP.
     ///
-    /// Without a body, it is 0 for methods that usually have one (RFC 9110, section 8.6). Also adds the default `Content-Type`.
+    /// Without a body, the length is 0 for methods that usually have a body (RFC 9110, section 8.6). Also adds the default
+    /// `Content-Type`.
     private func appendLength(_ bodyLength: Int64?, _ method: String, to block: inout HeaderBlock) {
         switch bodyLength ?? 0 {
         case 0:
@@ -188,7 +190,7 @@ package final class OutgoingHeaders: Sendable {
 
     /// Whether the library sets a field.
     ///
-    /// The value of `Host` is the app's if the request has one.
+    /// `Host` is included, although the app's value is used if the request has one.
     private static func isReserved(_ name: String) -> Bool {
         var name = name
         return name.withUTF8 { isReserved(UnsafeRawBufferPointer($0)) }

@@ -51,7 +51,7 @@ enum PercentEncoding {
         text.append(digit(byte & 15))
     }
 
-    /// The octet of the escape at a position, or nil if there is none.
+    /// Returns the octet of the escape at a position, or nil if there is no escape.
     static func escape<Text: Collection<UInt8>>(in text: Text, at index: Text.Index) -> UInt8? {
         guard text[index] == UInt8(ascii: "%"),
             let first = text.index(index, offsetBy: 1, limitedBy: text.endIndex), first < text.endIndex,

@@ -13,8 +13,8 @@ package import HTTPWire
 package enum PropagatedFields {
     /// Returns the fields to send.
     ///
-    /// A field that the request already has is kept. If it has its own `traceparent`, the `tracestate` of the request is kept as
-    /// well: "The tracestate header is a companion header for the traceparent header" (W3C Trace Context, section 3.3).
+    /// A field that the request already has is kept. If the request has its own `traceparent`, the `tracestate` of the request is
+    /// kept as well: "The tracestate header is a companion header for the traceparent header" (W3C Trace Context, section 3.3).
     ///
     /// - Parameters:
     ///   - fields: Names and values; the values may come from an untrusted source.

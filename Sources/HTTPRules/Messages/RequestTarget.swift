@@ -12,9 +12,9 @@ import HTTPWire
 
 /// The target of a request: the origin and the parts of the URL that are sent.
 ///
-/// It is parsed in one pass over the bytes of the URL, because every request needs it.
+/// The URL is parsed in one pass over its bytes, because every request needs a target.
 ///
-/// A URL that is rejected here never reaches a socket. An accepted one is sent byte for byte: percent-encoded octets stay encoded,
+/// A URL that is rejected here never reaches a socket. An accepted URL is sent byte for byte: percent-encoded octets stay encoded,
 /// so that the URL in the app and the request on the server refer to the same host and path.
 package struct RequestTarget: Sendable, Hashable {
     /// Why a URL cannot be used for an HTTP request.

@@ -18,7 +18,7 @@ package enum SuggestedFilename {
 
     /// Tries the `Content-Disposition`, the URL's last path component and its host, in this order, and then uses "unknown".
     ///
-    /// A name without an extension gets that of the media type.
+    /// A name without an extension gets the extension of the media type.
     package static func make(contentDisposition: String?, url: URL?, mimeType: String?) -> String {
         let fileExtension = mimeType.flatMap(MediaType.fileExtension(for:))
         if let name = contentDisposition.flatMap(ContentDisposition.filename).flatMap(component) {
@@ -37,7 +37,7 @@ package enum SuggestedFilename {
         return path.last.map { String(decoding: PercentEncoding.bytes($0), as: UTF8.self) }
     }
 
-    /// The text as a single path component, or nil if nothing remains.
+    /// Returns the text as a single path component, or nil if nothing remains.
     private static func component(_ text: String) -> String? {
         var scalars = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {

@@ -92,7 +92,7 @@ struct TargetReader {
         var host = lowercased(name)
         var field = host
         if isLiteral {
-            // The zone is only meaningful on this machine. It is kept for the connection and not sent.
+            // The zone is only meaningful on this machine. The zone is kept for the connection and not sent.
             if let zone = host.utf8.firstIndex(of: UInt8(ascii: "%")) {
                 field = "[" + host[..<zone] + "]"
                 host = PercentEncoding.decoded(host)
@@ -104,7 +104,7 @@ struct TargetReader {
         return (Origin(scheme: isSecure ? "https" : "http", host: host, port: port), field)
     }
 
-    /// The range of a name or an IPv4 address.
+    /// Returns the range of a name or an IPv4 address.
     ///
     /// Percent-encoding is rejected: the decoded name would differ from the one that is looked up.
     private func registeredName(_ range: Range<Int>) throws(Malformed) -> Range<Int> {
@@ -128,7 +128,7 @@ struct TargetReader {
         }
     }
 
-    /// The range of an IPv6 address between its brackets, including its zone (RFC 6874: after `%25`).
+    /// Returns the range of an IPv6 address between its brackets, including its zone (RFC 6874: after `%25`).
     private func literal(_ range: Range<Int>) throws(Malformed) -> Range<Int> {
         guard let close = bytes[range].firstIndex(of: UInt8(ascii: "]")) else { throw .badHost }
         let inside = range.lowerBound + 1..<close
@@ -154,7 +154,7 @@ struct TargetReader {
         return inside
     }
 
-    /// The port after the host, or nil if it is absent: `http://h:/` equals `http://h/` (RFC 3986, section 3.2.3).
+    /// Returns the port after the host, or nil if the port is absent: `http://h:/` equals `http://h/` (RFC 3986, section 3.2.3).
     private func readPort(_ range: Range<Int>) throws(Malformed) -> Int? {
         guard let first = range.first else { return nil }
         guard bytes[first] == UInt8(ascii: ":") else { throw .badHost }

@@ -9,7 +9,7 @@
 
 /// Proxies that could not be reached.
 ///
-/// For five minutes they are tried after all others.
+/// For five minutes, such proxies are tried after all others.
 package struct FailedProxies: Sendable {
     /// How long a proxy counts as failed, in nanoseconds.
     package static let failureLifetime: Int64 = 300_000_000_000
@@ -19,7 +19,7 @@ package struct FailedProxies: Sendable {
     package static let maximumCount = 64
 
     private var failures: [ProxyServer: Int64] = [:]
-    /// The time of each proxy's last response, and the time of its first failure to respond since then.
+    /// The time of each proxy's last response, and the time of its first timeout since then.
     private var responses: [ProxyServer: (at: Int64, timedOutAt: Int64?)] = [:]
 
     package init() {}
@@ -43,10 +43,10 @@ package struct FailedProxies: Sendable {
         responses[server] = (now, nil)
     }
 
-    /// Records that the proxy did not respond for one load.
+    /// Records that the proxy did not respond during one load.
     ///
-    /// The cause may be the load's server, if the proxy is waiting for it. A proxy that has responded before therefore only counts
-    /// as failed after two such records at least ``responseTimeout`` apart, without a response in between.
+    /// The cause may be the load's server, if the proxy is waiting for that server. A proxy that has responded before therefore
+    /// only counts as failed after two such records at least ``responseTimeout`` apart, without a response in between.
     package mutating func noteTimeout(of server: ProxyServer, now: Int64) {
         guard let response = responses[server] else { return note(server, now: now) }
         guard let timedOutAt = response.timedOutAt else {
@@ -63,7 +63,7 @@ package struct FailedProxies: Sendable {
 
     /// Moves the proxies that failed recently to the end.
     ///
-    /// A direct connection comes before them.
+    /// A direct connection comes before these proxies.
     package func last(_ ways: [ProxyWay], now: Int64) -> [ProxyWay] {
         guard !failures.isEmpty, ways.count > 1 else { return ways }
         func hasFailed(_ way: ProxyWay) -> Bool {

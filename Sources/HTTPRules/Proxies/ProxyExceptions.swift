@@ -12,7 +12,7 @@ import HTTPWire
 package struct ProxyExceptions: Sendable, Hashable {
     /// Names and addresses.
     ///
-    /// `*` matches any characters, a name with a leading dot matches a whole domain, `10.0.0.0/8` a network.
+    /// `*` matches any characters, a name with a leading dot matches a whole domain, and `10.0.0.0/8` matches a network.
     package var patterns: [String]
     /// Whether names without a dot are exceptions.
     package var includesSimpleNames: Bool

@@ -20,7 +20,7 @@ package enum ProxyParser {
         return host.utf8.count > 255 ? "is too long" : nil
     }
 
-    /// The host without the brackets of an IPv6 address.
+    /// Returns the host without the brackets of an IPv6 address.
     package static func bare(_ host: String) -> String { HostName.unbracketed(host) }
 
     /// Parses a proxy like curl: `[scheme://][user[:password]@]host[:port]`.

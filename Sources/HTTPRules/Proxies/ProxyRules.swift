@@ -20,14 +20,14 @@ package struct ProxyRules: Sendable, Hashable {
         case script(ProxyScript)
     }
 
-    /// An item of a list of proxies, each for certain hosts.
+    /// An item of a list of proxies, for certain hosts.
     package struct Listed: Sendable, Hashable {
         package var choice: Choice
-        /// The domains whose hosts use it; empty for all hosts.
+        /// The domains whose hosts use the item; empty for all hosts.
         package var domains: [String]
-        /// Domains whose hosts do not use it, regardless of `domains`.
+        /// Domains whose hosts do not use the item, regardless of `domains`.
         package var excludedDomains: [String]
-        /// Whether the next matching item or a direct connection may be used if it fails.
+        /// Whether the next matching item or a direct connection may be used if this item's proxy fails.
         package var allowsFailover: Bool
 
         package init(

@@ -39,9 +39,9 @@ package enum ProxyScript: Sendable, Hashable {
     /// The maximum number of options in a result.
     static let maximumWays = 32
 
-    /// The URL that is passed to the script.
+    /// Returns the URL that is passed to the script.
     ///
-    /// The path of an https URL is omitted, because only the server may see it.
+    /// The path of an https URL is omitted, because only the server may see the path.
     package static func question(_ target: RequestTarget) -> String {
         "\(target.origin.scheme)://\(target.hostHeader)\(target.origin.isSecure ? "/" : target.path)"
     }

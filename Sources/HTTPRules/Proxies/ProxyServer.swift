@@ -46,7 +46,7 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
         return proxy
     }
 
-    /// Whether both are the same proxy with the same protocol, so that credentials for one may be sent to the other.
+    /// Whether both values stand for the same proxy with the same protocol, so that credentials for one may be sent to the other.
     package func isSame(as other: ProxyServer) -> Bool {
         kind == other.kind && port == other.port && host.lowercased() == other.host.lowercased()
     }

@@ -32,7 +32,7 @@ package struct ByteRange: Hashable, Sendable {
 
     /// The content of a `Content-Range` field (section 14.4).
     package enum Content: Hashable, Sendable {
-        /// The range of the response and the complete length; nil if the server does not know it.
+        /// The range of the response and the complete length; the length is nil if the server does not know it.
         case range(ByteRange, total: Int64?)
         /// The complete length in a 416 response, which has no range.
         case unsatisfied(total: Int64)

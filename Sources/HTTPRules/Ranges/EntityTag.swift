@@ -11,7 +11,7 @@ import HTTPWire
 
 /// An entity tag, which identifies a version of a representation (RFC 9110, section 8.8.3).
 package struct EntityTag: Hashable, Sendable {
-    /// As written by the server, including quotation marks and `W/`.
+    /// The tag as written by the server, including quotation marks and `W/`.
     package let text: String
     package let isWeak: Bool
 
@@ -28,7 +28,7 @@ package struct EntityTag: Hashable, Sendable {
 
     /// Section 8.8.3.2: whether the tags match by strong comparison.
     ///
-    /// Two weak tags never do.
+    /// A weak tag never matches.
     package func matchesStrongly(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && text == other.text
     }

@@ -18,7 +18,7 @@ package enum ResumeDecision: Hashable, Sendable {
     case startOver
     /// The body is unrelated to the file: deliver it separately and keep the file for the next attempt.
     case setAside
-    /// The file was already complete, and was received with this response. The body is ignored.
+    /// The file was already complete; its bytes were received with the associated response. The body is ignored.
     case alreadyComplete(ResumePoint.Response)
     /// The response is unusable: discard it and the file, and send the request again without the fields of ``requestFields(for:)``.
     case restart
@@ -62,8 +62,8 @@ package enum ResumeDecision: Hashable, Sendable {
     ///
     /// `If-Range` is evaluated before `Range` (section 13.2.2), so a 416 implies the same version; nginx, Apache and Go's file
     /// server send no validator with it. As with a 206, the server's evaluation is not sufficient: either the validator must match,
-    /// or the file must have the length that the earlier response announced, which makes it complete and consistent whatever the
-    /// 416 refers to. The stored response must be known as well, because it becomes the task's response.
+    /// or the file must have the length that the earlier response announced, which makes the file complete and consistent whatever
+    /// the 416 refers to. The stored response must be known as well, because the stored response becomes the task's response.
     private static func unsatisfied(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
         guard headers.all("Content-Range").count == 1, let field = headers.first(.contentRange),
             case .unsatisfied(let total)? = ByteRange.content(field), total == point.receivedByteCount,
@@ -107,7 +107,7 @@ package enum ResumeDecision: Hashable, Sendable {
 
     /// Whether a download with this response can be resumed after an interruption.
     ///
-    /// It requires a GET for the whole file, or for the rest if ``requestFields(for:)`` requested it, a strong validator, no
+    /// Resuming requires a GET for the whole file, or for the rest if ``requestFields(for:)`` requested it, a strong validator, no
     /// content coding, and a server that does not exclude ranges.
     ///
     /// A range that the app requested itself cannot be resumed: its bytes would be mistaken for the beginning of the file.
@@ -124,7 +124,7 @@ package enum ResumeDecision: Hashable, Sendable {
             ) != nil
     }
 
-    /// The fields of a request that resumes the download.
+    /// Returns the fields of a request that resumes the download.
     ///
     /// Empty if there is nothing to resume, or if the file cannot be identified reliably.
     ///

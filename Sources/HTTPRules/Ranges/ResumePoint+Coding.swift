@@ -16,7 +16,7 @@ import HTTPWire
 /// every value is validated as well. The request's fields may contain credentials, as in Apple's resume data, so the app has to
 /// protect the data accordingly.
 extension ResumePoint {
-    /// Far more than the size of any real resume data.
+    /// The maximum size in bytes, far more than the size of any real resume data.
     package static let sizeLimit = 1 << 20
     private static let version = 1
     private static let mark = "<!-- URLLoading "
@@ -27,7 +27,7 @@ extension ResumePoint {
         var method: String
         /// Alternating names and values.
         var fields: [String]
-        /// The following values are omitted if they have their defaults.
+        /// This value and the following values are omitted if they equal their defaults.
         var handlesCookies: Bool?
         var timeout: Double?
         var mainDocumentURL: String?
@@ -53,7 +53,7 @@ extension ResumePoint {
             cookiePartition = settings.cookiePartition
         }
 
-        /// Nil if a name has no value.
+        /// The header fields; nil if a name has no value.
         var headers: HeaderBlock? {
             guard fields.count % 2 == 0 else { return nil }
             var headers = HeaderBlock()
@@ -61,7 +61,7 @@ extension ResumePoint {
             return headers
         }
 
-        /// Nil if the URL is invalid.
+        /// The settings; nil if the URL is invalid.
         var settings: Settings? {
             var settings = Settings()
             settings.handlesCookies = handlesCookies ?? true
@@ -102,7 +102,7 @@ extension ResumePoint {
             length = response.expectedLength < 0 ? nil : response.expectedLength
         }
 
-        /// Nil if a value is invalid.
+        /// The response; nil if a value is invalid.
         var response: Response? {
             guard fields.count % 2 == 0, length.map({ $0 >= 0 }) ?? true else { return nil }
             var head = ResponseHead(majorVersion: majorVersion, minorVersion: minorVersion, status: status, reason: reason ?? "")
@@ -235,7 +235,7 @@ extension ResumePoint {
         return content
     }
 
-    /// An upper bound of the nesting depth: the number of opening tags.
+    /// Returns an upper bound of the nesting depth: the number of opening tags.
     private static func nesting(_ data: Data) -> Int {
         data.split(separator: UInt8(ascii: "<")).count { $0.starts(with: "dict".utf8) || $0.starts(with: "array".utf8) }
     }

@@ -12,13 +12,13 @@ package import HTTPWire
 extension ResumePoint {
     /// The response with which the last bytes were received.
     ///
-    /// It becomes the task's response if the file turns out to be complete.
+    /// This response becomes the task's response if the file turns out to be complete.
     ///
     /// Fields with which a server sets or requests secrets are omitted, because they are only for the load that received them and
     /// resume data may be transferred.
     package struct Response: Hashable, Sendable {
         package let head: ResponseHead
-        /// The length of its body in bytes, or -1 if unknown.
+        /// The length of the body in bytes, or -1 if unknown.
         package let expectedLength: Int64
 
         private static let secretFields: Set<String> = [
@@ -30,7 +30,7 @@ extension ResumePoint {
         /// The limit is low because there may be ten thousand downloads with such a response.
         private static let maximumBytes = 16_384
 
-        /// Returns nil if this is not the response for a file or a part of it, or if its fields are too large for resume data.
+        /// Returns nil if this is not a response for a file or part of a file, or if its fields are too large for resume data.
         package init?(_ head: ResponseHead, expectedLength: Int64) {
             var kept = head
             kept.headers = HeaderBlock()

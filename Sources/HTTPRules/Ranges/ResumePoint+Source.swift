@@ -21,11 +21,11 @@ extension ResumePoint {
             case none
             /// The request's own `Authorization` field.
             ///
-            /// The request is part of the resume data. If the app provides another request for the same file, it is responsible for
-            /// the match.
+            /// The request is part of the resume data. If the app provides another request for the same file, the app is
+            /// responsible for the match.
             case request
-            /// A credential of the session or the response to a challenge. The values are its seals under the keys of the load,
-            /// each Base64 of 32 bytes.
+            /// A credential of the session or the response to a challenge. The values are seals of the credential, one for each key
+            /// of the load, each Base64 of 32 bytes.
             ///
             /// Resume data may be transferred: without one of the keys, guesses cannot be checked against a seal.
             case sealed([String])

@@ -12,8 +12,8 @@ package import HTTPWire
 
 /// The state of an interrupted download, so that it can be resumed later, possibly in another process.
 ///
-/// The temporary file is stored by its name only. It is looked up only in the library's own directory for temporary files, so that
-/// forged data cannot be used to read or overwrite other files.
+/// Only the name of the temporary file is stored. The file is looked up only in the library's own directory for temporary files, so
+/// that forged data cannot be used to read or overwrite other files.
 package struct ResumePoint: Hashable, Sendable {
     /// The resume data was not created by this library or is damaged.
     package enum Malformed: Error, Hashable, Sendable {
@@ -37,7 +37,7 @@ package struct ResumePoint: Hashable, Sendable {
 
         package init() {}
 
-        /// A property list cannot contain most control characters.
+        /// Whether a property list can contain the settings: most control characters are not allowed.
         var isPlausible: Bool {
             timeout?.isFinite != false && cookiePartition?.unicodeScalars.allSatisfy { $0.value >= 0x20 } != false
         }
@@ -61,9 +61,9 @@ package struct ResumePoint: Hashable, Sendable {
     /// The `Date` of the response or its substitute (``serverDate(of:receivedAt:)``), which determines whether ``lastModified`` is
     /// a strong validator.
     package var serverDate: String?
-    /// Nil if the resume data does not contain it.
+    /// The response to the download; nil if the resume data does not contain the response.
     package var response: Response?
-    /// A single path component.
+    /// The name of the temporary file, a single path component.
     package var temporaryFileName: String
 
     package init(
@@ -135,7 +135,7 @@ package struct ResumePoint: Hashable, Sendable {
         return Origin(url) != nil && Origin(originalURL) != nil
     }
 
-    /// A single safe path component: letters, digits, `-`, `_` and `.`, which must not be the first character.
+    /// Whether a name is a single safe path component: letters, digits, `-`, `_` and `.`, without a dot at the beginning.
     package static func isFileName(_ name: String) -> Bool {
         guard let first = name.utf8.first, first != UInt8(ascii: "."), name.utf8.count <= 255 else { return false }
         return name.utf8.allSatisfy { byte in

@@ -12,14 +12,15 @@ package import FoundationEssentials
 extension AppTransportSecurity {
     /// An entry of `NSExceptionDomains` for one domain.
     ///
-    /// It replaces every other rule: "Domains you specify in that dictionary aren't affected by" `NSAllowsArbitraryLoads`. An entry
-    /// without any key makes its domain fully subject to App Transport Security, including hosts that are exempt otherwise.
+    /// The entry replaces every other rule: "Domains you specify in that dictionary aren't affected by" `NSAllowsArbitraryLoads`.
+    /// An entry without any key makes its domain fully subject to App Transport Security, including hosts that are exempt
+    /// otherwise.
     package struct Exception: Sendable, Hashable {
         /// `NSIncludesSubdomains`: "all subdomains of the domain", of any depth.
         ///
-        /// *Differs from* Apple's current statement that only those "that have one additional path component" are included. The
-        /// documentation had no such limit for years, and dictionaries written at that time rely on it. For pins, including more
-        /// subdomains is safer.
+        /// *Differs from* Apple's current statement that only subdomains "that have one additional path component" are included.
+        /// The documentation had no such limit for years, and dictionaries written at that time rely on it. For pins, including
+        /// more subdomains is safer.
         package var includesSubdomains: Bool
         /// `NSExceptionAllowsInsecureHTTPLoads`: "allow insecure HTTP loads for the given domain, or … be able to loosen the
         /// server trust evaluation requirements for HTTPS connections to the domain". "Using only this key also doesn't change
@@ -71,7 +72,7 @@ extension AppTransportSecurity {
         package let ca: [Data]
         /// The error in the entry, if any.
         ///
-        /// All connections to the domain then fail, because it was meant to be pinned.
+        /// If there is an error, all connections to the domain fail, because the domain was meant to be pinned.
         package let fault: String?
 
         /// "You must include one or more" identities, each of 32 bytes; otherwise ``fault`` is set.
@@ -91,7 +92,7 @@ extension AppTransportSecurity {
 }
 
 extension AppTransportSecurity {
-    /// Addresses in `NSExceptionDomains`: a single one, or a "classless inter-domain routing (CIDR) range" (RFC 4632).
+    /// Addresses in `NSExceptionDomains`: a single address, or a "classless inter-domain routing (CIDR) range" (RFC 4632).
     package struct AddressRange: Sendable, Hashable {
         /// Four or sixteen bytes.
         ///
@@ -121,7 +122,7 @@ extension AppTransportSecurity {
                 && other.indices.allSatisfy { other[$0] & Self.mask(byte: $0, prefixLength: prefixLength) == address[$0] }
         }
 
-        /// The bytes of a host that is an address in its usual notation, with or without brackets and zone.
+        /// Returns the bytes of a host that is an address in its usual notation, with or without brackets and zone.
         static func bytes(ofHost host: String) -> [UInt8]? {
             let bare = HostName.unbracketed(host)
             let end = bare.firstIndex(of: "%") ?? bare.endIndex
@@ -172,7 +173,7 @@ extension AppTransportSecurity {
             return bytes.count <= 16 ? bytes : nil
         }
 
-        /// At most three digits without a leading zero, which some parsers read as octal.
+        /// Parses at most three digits without a leading zero, which some parsers would read as the start of an octal number.
         private static func decimal(_ text: Substring) -> Int? {
             guard 1...3 ~= text.utf8.count, text.utf8.allSatisfy({ $0 &- UInt8(ascii: "0") <= 9 }) else { return nil }
             guard text.utf8.count == 1 || text.utf8.first != UInt8(ascii: "0") else { return nil }

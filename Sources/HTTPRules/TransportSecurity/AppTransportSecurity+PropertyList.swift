@@ -166,7 +166,7 @@ extension AppTransportSecurity {
         "\(name) is not a list of dictionaries with a \(Key.keyHash.rawValue) of 32 bytes"
     }
 
-    /// The hashes in a list.
+    /// Returns the hashes in a list.
     ///
     /// Nil if the value is not a list, or if a hash is invalid.
     private mutating func readIdentities(_ value: PropertyListValue, _ path: String) -> [Data]? {

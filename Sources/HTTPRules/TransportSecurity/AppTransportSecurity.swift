@@ -14,14 +14,14 @@ import FoundationEssentials
 ///
 /// Quotations are from Apple's documentation of the Information Property List. An absent key has its default, and the defaults are
 /// the strictest values. Addresses, names without a dot and names below `.local` are exempt unless they are listed.
-/// `NSAllowsLocalNetworking` does not affect them, because "ATS allows all three of these connections by default" (iOS 10 to 16).
-/// *Differs from* iOS 17, which exempts addresses only with that key, because reaching servers by address is common on this
+/// `NSAllowsLocalNetworking` does not affect these hosts, because "ATS allows all three of these connections by default" (iOS 10 to
+/// 16). *Differs from* iOS 17, which exempts addresses only with that key, because reaching servers by address is common on this
 /// platform.
 package struct AppTransportSecurity: Sendable, Hashable {
     /// The decision for one hop of a request.
     package enum Verdict: Sendable, Hashable {
         case allowed(TLSDemands)
-        /// The message names the key that would allow it.
+        /// The hop is refused; the message names the key that would allow the hop.
         case refused(String)
     }
 
@@ -47,7 +47,7 @@ package struct AppTransportSecurity: Sendable, Hashable {
     ///
     /// If set, all connections fail.
     package var pinFault: String?
-    /// Messages about entries of the dictionary that have no effect, or an unexpected one; each contains the key.
+    /// Messages about entries of the dictionary that have no effect or an unexpected effect; each message contains the key.
     package var warnings: [String] = []
 
     /// No keys: all values are the defaults.
@@ -113,7 +113,7 @@ package struct AppTransportSecurity: Sendable, Hashable {
 
     /// Normalizes a domain like the host of a request.
     ///
-    /// Nil if it is not a domain name, for example because it is an address or contains a port or a wildcard.
+    /// Returns nil if the text is not a domain name, for example because it is an address or contains a port or a wildcard.
     ///
     /// "Use lowercase" and "Don't include a trailing dot" are not enforced. *Differs from* Apple's systems, where `example.com`
     /// does not match `example.com.`: both are the same host, and a dot must not disable the pins.
@@ -163,7 +163,8 @@ extension AppTransportSecurity {
     /// "The system does not provide ATS protection to connections made to: Internet protocol (IP) addresses; unqualified host
     /// names; local hosts employing the `.local` top-level domain".
     ///
-    /// Differs from Apple's systems: `.localhost` is exempt as well, because it never leaves the machine (RFC 6761, section 6.3).
+    /// Differs from Apple's systems: `.localhost` is exempt as well, because such a connection never leaves the machine (RFC 6761,
+    /// section 6.3).
     static func isExempt(_ host: String) -> Bool {
         HostName.withBytes(of: host) { bytes in
             if HostName.isAddress(bytes) { return true }
@@ -179,7 +180,7 @@ extension AppTransportSecurity {
         return zip(label, 0..<name.utf8CodeUnitCount).allSatisfy { $0 | 0x20 == name.utf8Start[$1] }
     }
 
-    /// The exception for a host: the longest matching domain for a name, the narrowest range for an address.
+    /// Returns the exception for a host: the longest matching domain for a name, the narrowest range for an address.
     private func exception(name: String?, host: String) -> (key: String, entry: Exception)? {
         if let name { return Self.entry(of: name, in: exceptionDomains) { $0.includesSubdomains } }
         guard !exceptionRanges.isEmpty, let address = AddressRange.bytes(ofHost: host) else { return nil }
@@ -202,9 +203,9 @@ extension AppTransportSecurity {
         return nil
     }
 
-    /// The error message for a refused http request.
+    /// Returns the error message for a refused http request.
     ///
-    /// It names the key that would allow the host. `domain` is the exception that already applies to the host, if any.
+    /// The message names the key that would allow the host. `domain` is the exception that already applies to the host, if any.
     private func refusal(of host: String, under domain: String?) -> String {
         let domain = domain ?? HostName.normalized(host) ?? host
         let key = "\(Key.exceptionDomains.rawValue)/\(domain)/\(Key.allowsInsecureLoads.rawValue)"

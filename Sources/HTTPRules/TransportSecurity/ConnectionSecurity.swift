@@ -11,7 +11,7 @@ package import FoundationEssentials
 
 /// The parameters of a TLS handshake.
 ///
-/// They are stored with a response, so that a later load can decide whether it would have accepted the connection.
+/// The parameters are stored with a response, so that a later load can decide whether it would have accepted the connection.
 package struct ConnectionSecurity: Hashable, Codable, Sendable {
     /// The protocol's version number (RFC 8446, section 4.2.1): 0x0303 is TLS 1.2.
     package var version: UInt16
@@ -29,7 +29,7 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
         self.keys = keys
     }
 
-    /// `cipherSuite` is the IANA number of the cipher suite, or nil if unknown.
+    /// Creates the parameters; `cipherSuite` is the IANA number of the cipher suite, or nil if unknown.
     package init(version: UInt16, cipherSuite: UInt16?, hasStrongKeys: Bool, keys: [Data]) {
         self.init(
             version: version, hasForwardSecrecy: version >= 0x0304 || cipherSuite.map(Self.isEphemeral) ?? false,
@@ -53,16 +53,16 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
 
     /// Combines two connections, so that the result only satisfies loads that both would satisfy.
     ///
-    /// Nil if they differ in the version or in a key: a load may accept only one of two versions or keys, and a single value cannot
-    /// require that both be accepted.
+    /// Returns nil if the connections differ in the version or in a key: a load may accept only one of two versions or keys, and a
+    /// single value cannot require that both be accepted.
     package func common(with other: ConnectionSecurity) -> ConnectionSecurity? {
         version == other.version && keys == other.keys ? joined(with: other) : nil
     }
 
     /// Combines two connections like ``common(with:)``, even if they differ in the version or in a key.
     ///
-    /// Only the keys in both chains are kept. If the servers' own keys differ, the first key is empty: it is unknown and matches no
-    /// pin.
+    /// Only the keys in both chains are kept. If the servers' own keys differ, the first key is empty: an empty key is unknown and
+    /// matches no pin.
     package func joined(with other: ConnectionSecurity) -> ConnectionSecurity {
         guard self != other else { return self }
         let hasSameLeaf = keys.first == other.keys.first

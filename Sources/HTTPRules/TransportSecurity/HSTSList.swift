@@ -33,13 +33,13 @@ package struct HSTSList: Sendable {
 
     /// The maximum number of hosts of one registrable domain.
     ///
-    /// Above it, the host whose entry expires first is removed.
+    /// When the number is exceeded, the host whose entry expires first is removed.
     ///
     /// Without a limit, a site with a wildcard certificate could exhaust the memory. The limit is per domain, because with a common
     /// limit one site could evict the entries of another.
     package static let maximumPerDomain = 1000
 
-    /// By host, in lowercase and without a trailing dot.
+    /// The entries by host, in lowercase and without a trailing dot.
     package private(set) var entries: [String: Entry]
 
     package init() {
@@ -85,9 +85,9 @@ package struct HSTSList: Sendable {
         return changes
     }
 
-    /// The expiry time, rounded to hours if it is more than a day away.
+    /// Returns the expiry time, rounded to hours if it is more than a day away.
     ///
-    /// A host repeats its policy in every response, and an unchanged one should not be written each time.
+    /// A host repeats its policy in every response, and an unchanged policy should not be written each time.
     package static func rounded(_ expires: Double, now: Double) -> Double {
         expires - now > 86_400 ? (expires / 3_600).rounded(.down) * 3_600 : expires
     }

@@ -72,7 +72,7 @@ package struct HSTSPolicy: Hashable, Sendable {
 
         /// Reads the next directive, with its name in lowercase, and the semicolon after it.
         ///
-        /// Nil if it is malformed.
+        /// Returns nil if the directive is malformed.
         ///
         /// An empty element between two semicolons is a directive without a name.
         mutating func readDirective() -> (name: String?, value: [UInt8]?)? {

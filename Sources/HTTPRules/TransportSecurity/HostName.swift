@@ -16,9 +16,9 @@ package enum HostName {
         withBytes(of: host, isAddress)
     }
 
-    /// An IPv6 literal without brackets and with a decoded zone (RFC 6874).
+    /// Returns an IPv6 literal without brackets and with a decoded zone (RFC 6874).
     ///
-    /// Any other host is unchanged.
+    /// Any other host is returned unchanged.
     package static func unbracketed(_ host: String) -> String {
         var bare = host[...]
         if bare.first == "[", bare.last == "]" { bare = bare.dropFirst().dropLast() }
@@ -46,9 +46,9 @@ package enum HostName {
         return host[(start + 2)..<end].allSatisfy { $0 &- UInt8(ascii: "0") <= 9 || ($0 | 0x20) &- UInt8(ascii: "a") <= 5 }
     }
 
-    /// A name in the form used in lists: in lowercase, without the trailing dot of the root.
+    /// Returns a name in the form used in lists: in lowercase, without the trailing dot of the root.
     ///
-    /// Nil for addresses and invalid names: empty ones and those with an empty label.
+    /// Returns nil for addresses and invalid names: empty names and names with an empty label.
     static func normalized(_ host: String) -> String? {
         withBytes(of: host) { bytes -> String? in
             guard !isAddress(bytes), let count = nameLength(bytes) else { return nil }
@@ -59,7 +59,7 @@ package enum HostName {
         }
     }
 
-    /// The length of a name in bytes without the trailing dot of the root, or nil if a label is empty.
+    /// Returns the length of a name in bytes without the trailing dot of the root, or nil if a label is empty.
     static func nameLength(_ host: UnsafeBufferPointer<UInt8>) -> Int? {
         var previous = UInt8(ascii: ".")
         for (index, byte) in host.enumerated() {

@@ -13,7 +13,7 @@ package import FoundationEssentials
 package struct Origin: Hashable, Sendable {
     /// `http` or `https`.
     package let scheme: String
-    /// In lowercase.
+    /// The host in lowercase.
     ///
     /// An IPv6 address has no brackets, and its zone follows a percent sign.
     package let host: String

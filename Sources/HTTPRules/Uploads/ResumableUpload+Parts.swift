@@ -14,7 +14,7 @@ extension ResumableUpload {
     /// The maximum number of bytes per request; nil if the server has not stated one.
     package var maximumPartSize: Int64? { limits.maximumAppendSize.flatMap { $0 > 0 ? $0 : nil } }
 
-    /// The offset at which a part ends; nil if it extends to the end of a body of unknown length.
+    /// Returns the offset at which a part ends; nil if the part extends to the end of a body of unknown length.
     func end(of part: Part) -> Int64? {
         guard let count = part.count else { return length }
         return min(part.offset + count, length ?? .max)
@@ -26,7 +26,7 @@ extension ResumableUpload {
         length = part.offset + count
     }
 
-    /// Records, before any of the current part is sent, that it is the last one and has `count` bytes.
+    /// Records that the current part is the last one and has `count` bytes; to be called before any of the part is sent.
     package mutating func markPartAsLast(count: Int64) {
         guard length == nil, let part else { return }
         length = part.offset + count
@@ -44,7 +44,8 @@ extension ResumableUpload {
         return retrieve(after: 0)
     }
 
-    /// Repeats the first request with the maximum content that the server accepts; nil if that would not be less.
+    /// Returns the step that repeats the first request with the maximum content that the server accepts; nil if the content would
+    /// not be smaller.
     mutating func createSmaller(than part: Part) -> Step? {
         guard let most = maximumPartSize, part.count.map({ $0 > most }) ?? true, length.map({ $0 > most }) ?? true else {
             return nil
@@ -59,7 +60,7 @@ extension ResumableUpload {
 
     /// Processes the response to the `OPTIONS` request for the limits (draft 12, section 4.1.4).
     ///
-    /// If it contains no limits, the first request is not repeated.
+    /// If the response contains no limits, the first request is not repeated.
     mutating func discovered(_ part: Part, _ head: ResponseHead, _ reply: UploadResponseFields, now: Double) -> Step {
         guard 200...299 ~= head.status, reply.limits != nil, adopt(reply.version) else { return deliverKept() }
         take(reply.limits, now: now)

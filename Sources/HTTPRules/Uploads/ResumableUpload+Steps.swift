@@ -11,7 +11,8 @@ extension ResumableUpload {
     /// The content of one request.
     package struct Part: Hashable, Sendable {
         package var offset: Int64
-        /// Nil if the part extends to the end of the body; only a maximum if the length of the upload is unknown.
+        /// The number of bytes, or only a maximum if the length of the upload is unknown; nil if the part extends to the end of the
+        /// body.
         package var count: Int64?
         package var isLast: Bool
 
@@ -61,9 +62,9 @@ extension ResumableUpload {
         }
     }
 
-    /// The delay before another attempt in seconds.
+    /// Returns the delay before another attempt, in seconds.
     ///
-    /// It doubles with each attempt.
+    /// The delay doubles with each attempt.
     static func pause(before count: Int) -> Double {
         guard count > 0 else { return 0 }
         return 0.25 * Double(1 << min(count - 1, 6))

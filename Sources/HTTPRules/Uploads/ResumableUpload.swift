@@ -16,7 +16,7 @@ package import HTTPWire
 package struct ResumableUpload: Sendable {
     enum Stage: Hashable, Sendable {
         case creating(Part)
-        /// The server is asked for its limits, because it rejected the first request, with this part, as too large.
+        /// The server is asked for its limits, because the server rejected the first request, with this part, as too large.
         case discovering(Part)
         case retrieving
         case appending(Part)
@@ -38,7 +38,7 @@ package struct ResumableUpload: Sendable {
     package private(set) var expiry: Double?
     /// The number of bytes that the server has acknowledged.
     package private(set) var acknowledged: Int64 = 0
-    /// The highest offset up to which the body was ever handed to the network.
+    /// The highest offset up to which the body has ever been handed to the network.
     package private(set) var sent: Int64 = 0
     var stage: Stage
     private var attemptsWithoutProgress = 0
@@ -46,9 +46,9 @@ package struct ResumableUpload: Sendable {
     private var lastOffset: Int64 = -1
     /// Whether a response is kept while the offset is retrieved.
     var keepsResponse = false
-    /// Whether the version was already changed once at the server's request.
+    /// Whether the version has already been changed at the server's request.
     private var hasChangedVersion = false
-    /// Whether the server was asked for its limits.
+    /// Whether the server has been asked for its limits.
     var hasDiscovered = false
     /// Whether the upload is sent in parts, so that the first request need not be interrupted again.
     var isInParts = false

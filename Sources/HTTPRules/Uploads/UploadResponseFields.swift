@@ -29,7 +29,7 @@ package struct UploadResponseFields: Sendable, Hashable {
         version = Self.integer("Upload-Draft-Interop-Version", headers).map { Int(clamping: $0) }
         offset = Self.integer("Upload-Offset", headers)
         length = Self.integer("Upload-Length", headers)
-        // Some servers send the field of a different version than the one they state.
+        // Some servers send the field of a version other than the version that they state.
         isComplete = Self.boolean("Upload-Complete", headers) ?? Self.boolean("Upload-Incomplete", headers).map { !$0 }
         limits = headers.joined("Upload-Limit").flatMap { UploadLimits($0) }
     }
@@ -64,7 +64,7 @@ package struct UploadLimits: Sendable, Hashable, Codable {
 
     package init() {}
 
-    /// Parses the value of the field; nil if it is not a dictionary or contains a value of the wrong type.
+    /// Parses the value of the field; returns nil if the value is not a dictionary or contains an item of the wrong type.
     package init?(_ text: String) {
         var parser = StructuredFieldValueParser(Array(text.utf8))
         guard let members = try? parser.parseDictionaryFieldValue() else { return nil }

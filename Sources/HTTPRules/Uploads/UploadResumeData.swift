@@ -27,7 +27,7 @@ package struct UploadResumeData: Hashable, Sendable {
     package var settings = ResumePoint.Settings()
     package var body: Body
     package var point: UploadPoint
-    /// Whether the credentials in the request belong to another origin than that of the upload resource.
+    /// Whether the credentials in the request belong to an origin other than the origin of the upload resource.
     package var leftOrigin = false
 
     package init(url: URL, method: String, headers: HeaderBlock, body: Body, point: UploadPoint) {

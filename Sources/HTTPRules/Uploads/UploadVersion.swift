@@ -29,7 +29,7 @@ package enum UploadVersion: Int, Sendable, Hashable, CaseIterable, Codable {
     /// The fields of the request that creates an upload.
     ///
     /// - Parameters:
-    ///   - isLast: Whether its content extends to the end of the upload.
+    ///   - isLast: Whether the content of the request extends to the end of the upload.
     ///   - length: The length of the whole upload in bytes, if known.
     /// - Returns: The names and values of the fields.
     package func creationFields(isLast: Bool, length: Int64?) -> [(String, String)] {

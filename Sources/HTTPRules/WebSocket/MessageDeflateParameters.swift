@@ -30,10 +30,10 @@ package struct MessageDeflateParameters: Hashable, Sendable {
 
     /// Whether the client compresses messages.
     ///
-    /// zlib does not support a raw compression window of 8 bits. With a window of 9 bits it happens to reach back only 250 bytes,
-    /// which would fit a window of 8 bits, but no documentation guarantees that, and "the client MUST NOT use" a larger one
-    /// (section 7.1.2.2). In this case every message is sent uncompressed, which is always allowed (section 6). The server still
-    /// compresses its messages.
+    /// zlib does not support a raw compression window of 8 bits. With a window of 9 bits, zlib happens to reach back only 250
+    /// bytes, which would fit a window of 8 bits, but no documentation guarantees that, and "the client MUST NOT use" a larger
+    /// window (section 7.1.2.2). With a window of 8 bits, the client therefore sends every message uncompressed, which is always
+    /// allowed (section 6). The server still compresses its messages.
     package var clientCompresses: Bool { clientWindowBits > 8 }
 
     /// Parses the server's response to an offer.

@@ -19,7 +19,7 @@ struct WebSocketExtension: Hashable {
     var name: String
     var parameters: [Parameter] = []
 
-    /// Parses the value of a field; nil if it is malformed.
+    /// Parses the value of a field; returns nil if the value is malformed.
     ///
     /// Whitespace is allowed between any two words, as in all grammars of that time (RFC 2616, section 2.1, "implied \*LWS"). List
     /// elements may be empty, but not all of them.

@@ -51,7 +51,7 @@ package struct WebSocketHandshake: Hashable, Sendable {
         Data((0..<16).map { _ in UInt8(truncatingIfNeeded: random.next()) }).base64EncodedString()
     }
 
-    /// The required value of `Sec-WebSocket-Accept` for a key.
+    /// Returns the required value of `Sec-WebSocket-Accept` for a key.
     package static func accept(for key: String) -> String {
         let hash = Insecure.SHA1.hash(data: Data((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))
         return Data(hash).base64EncodedString()
@@ -71,7 +71,7 @@ package struct WebSocketHandshake: Hashable, Sendable {
 
     /// Whether a response with this status may open the WebSocket connection.
     ///
-    /// Any other response is handled like one to an ordinary request.
+    /// Any other response is handled like a response to an ordinary request.
     package func accepts(status: Int) -> Bool {
         switch way {
         case .upgrade: status == 101
