@@ -14,15 +14,15 @@ package enum ASCII {
         byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
     }
 
-    /// `tchar`, section 5.6.2.
+    /// Whether a byte is a `tchar` (section 5.6.2).
     ///
-    /// A table lookup, because branches on the bytes of field names are hard to predict.
+    /// Uses a table, because branches on the bytes of field names are hard to predict.
     @inlinable
     package static func isTokenCharacter(_ byte: UInt8) -> Bool {
         byte < 128 && tokenTable.utf8Start[Int(byte)] == UInt8(ascii: "t")
     }
 
-    /// Indexed by ASCII byte: `t` if the byte is a `tchar`.
+    /// A table indexed by ASCII byte: `t` if the byte is a `tchar`.
     ///
     /// A `StaticString` needs no initialization and no bounds check.
     @inlinable

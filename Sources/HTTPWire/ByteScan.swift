@@ -14,7 +14,7 @@ enum ByteScan {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let tops: UInt64 = 0x8080_8080_8080_8080
 
-    /// The first byte below SP in `bytes[start..<end]`, or `end`.
+    /// Returns the position of the first byte below SP in `bytes[start..<end]`, or `end`.
     @inline(__always)
     static func firstControl(_ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int {
         var position = start
@@ -28,13 +28,13 @@ enum ByteScan {
         return position
     }
 
-    /// The first LF in `bytes[start..<end]`, or `end`.
+    /// Returns the position of the first LF in `bytes[start..<end]`, or `end`.
     @inline(__always)
     static func firstLineFeed(_ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int {
         first(0x0A, bytes, from: start, to: end)
     }
 
-    /// The first occurrence of a byte in `bytes[start..<end]`, or `end`.
+    /// Returns the position of the first occurrence of a byte in `bytes[start..<end]`, or `end`.
     @inline(__always)
     static func first(_ byte: UInt8, _ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int {
         var position = start
@@ -60,7 +60,7 @@ enum ByteScan {
             }
             return true
         }
-        // The last eight bytes may overlap bytes that were already compared.
+        // The last eight bytes may overlap bytes that have already been compared.
         var index = 0
         while true {
             let wanted = word.loadUnaligned(fromByteOffset: index, as: UInt64.self)

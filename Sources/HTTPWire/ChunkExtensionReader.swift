@@ -13,8 +13,8 @@
 ///     chunk-ext-name = token
 ///     chunk-ext-val  = token / quoted-string
 ///
-/// Intermediaries that follow this grammar and those that do not must find the end of the line at the same position. Therefore only
-/// extensions and whitespace are accepted between a size and its line end.
+/// Intermediaries that follow this grammar and intermediaries that do not must find the end of the line at the same position.
+/// Therefore only extensions and whitespace are accepted between a size and its line end.
 struct ChunkExtensionReader: Sendable {
     private enum State: Sendable {
         /// Only whitespace so far.

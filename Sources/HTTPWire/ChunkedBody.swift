@@ -18,9 +18,9 @@ package enum ChunkedBody {
     /// The last chunk with an empty trailer section.
     package static let lastChunk: [UInt8] = [0x30, 0x0D, 0x0A, 0x0D, 0x0A]
 
-    /// The size line before a chunk's data.
+    /// Returns the size line before a chunk's data.
     ///
-    /// Do not write an empty chunk: its size would end the body.
+    /// Do not write an empty chunk: a chunk size of zero would end the body.
     package static func frameHead(length: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         appendFrameHead(length: length, to: &bytes)
@@ -38,7 +38,7 @@ package enum ChunkedBody {
         bytes.append(contentsOf: frameTail)
     }
 
-    /// The last chunk followed by trailers.
+    /// Returns the last chunk followed by trailers.
     package static func end(trailers: HeaderBlock) throws(InvalidRequest) -> [UInt8] {
         guard !trailers.isEmpty else { return lastChunk }
         try RequestSerializer.validate(trailers)

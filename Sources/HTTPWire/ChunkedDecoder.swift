@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Decodes the chunked transfer coding (RFC 9112, section 7.1): byte by byte between chunks, without looking at the bytes within
-/// them.
+/// Decodes the chunked transfer coding (RFC 9112, section 7.1): byte by byte between chunks, without looking at the bytes inside a
+/// chunk.
 ///
-/// As strict as llhttp's strict mode: a size ends in CRLF, and CRLF follows the data. Whitespace after a size is accepted, as in
-/// browsers, because some servers pad their sizes. It counts as an extension.
+/// The decoder is as strict as llhttp's strict mode: a size ends in CRLF, and CRLF follows the data. Whitespace after a size is
+/// accepted, as in browsers, because some servers pad their sizes. Such whitespace counts as an extension.
 struct ChunkedDecoder: Sendable {
     enum Found {
         case incomplete
@@ -42,7 +42,7 @@ struct ChunkedDecoder: Sendable {
     private var state = State.size
     private var size: Int64 = 0
     private var hasDigits = false
-    /// Leading zeros in the size of this chunk.
+    /// The number of leading zeros in the size of this chunk.
     private var zeroCount = 0
     private var extensionBytes = 0
     private var trailers = FieldSectionReader()
@@ -84,7 +84,7 @@ struct ChunkedDecoder: Sendable {
         return .incomplete
     }
 
-    /// Leading zeros are accepted, because some servers write sizes with a fixed width.
+    /// Reads the size of a chunk; leading zeros are accepted, because some servers write sizes with a fixed width.
     ///
     /// Leading zeros beyond the sixteenth count as extension bytes.
     private mutating func readSize(
@@ -121,7 +121,7 @@ struct ChunkedDecoder: Sendable {
 
     /// "A recipient MUST ignore unrecognized chunk extensions" (section 7.1.1).
     ///
-    /// No extension is recognized here.
+    /// This decoder recognizes no extension.
     private mutating func skipExtensions(
         _ earlier: ChunkExtensionReader,
         _ bytes: UnsafeRawBufferPointer,
@@ -146,7 +146,7 @@ struct ChunkedDecoder: Sendable {
 
     /// Removes the framing and routing fields that a trailer section must not contain (RFC 9110, section 6.5.1).
     ///
-    /// They are ignored rather than rejected.
+    /// Such fields are ignored rather than rejected.
     private static func permitted(_ trailers: HeaderBlock) -> HeaderBlock? {
         guard !trailers.isEmpty else { return nil }
         var trailers = trailers

@@ -10,7 +10,7 @@
 /// One field line in a buffer: the positions of its parts, and the error if it is invalid (RFC 9112, section 5).
 struct FieldLineScan {
     enum Kind: Equatable {
-        /// `name ":" OWS value OWS`, the value possibly empty.
+        /// `name ":" OWS value OWS`, where the value may be empty.
         case field
         /// A continuation of the previous value that starts with whitespace (`obs-fold`, section 5.2).
         case fold
@@ -22,7 +22,7 @@ struct FieldLineScan {
     }
 
     var kind: Kind
-    /// The name, if it is a known one.
+    /// The name if it is known.
     var field = FieldName.other
     var nameEnd = 0
     var valueStart = 0
@@ -32,7 +32,7 @@ struct FieldLineScan {
 
     /// Scans the line that starts at a position.
     ///
-    /// "A recipient MAY recognize a single LF as a line terminator" (section 2.2), and this one does. A CR elsewhere and a NUL
+    /// "A recipient MAY recognize a single LF as a line terminator" (section 2.2), and this scanner does. A CR elsewhere and a NUL
     /// anywhere are rejected. Other control characters in a value are kept (RFC 9110, section 5.5).
     @inline(__always)
     static func scan(_ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> FieldLineScan {

@@ -9,7 +9,7 @@
 
 /// A field name that the HTTP rules look up.
 ///
-/// It is represented by a number, so a lookup is a bit test instead of a text comparison.
+/// The name is represented by a number, so a lookup is a bit test instead of a text comparison.
 package struct FieldName: Sendable, Hashable {
     /// The row in ``rows`` (`FieldNameTable.swift`).
     @usableFromInline

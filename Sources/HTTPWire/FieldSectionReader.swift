@@ -10,16 +10,16 @@
 /// Reads the field lines of a header or trailer section, including the empty line at its end (RFC 9112, section 5).
 ///
 /// A section that lies entirely in one buffer is scanned once and copied once. Any other section is collected line by line in a
-/// separate buffer, so the work stays proportional to its length no matter how it is split. A line is validated only when it is
-/// complete, so the result does not depend on how the bytes were split.
+/// separate buffer, so the work stays proportional to the section's length no matter how the section is split. A line is validated
+/// only when it is complete, so the result does not depend on how the bytes were split.
 struct FieldSectionReader: Sendable {
-    /// The number of bytes consumed, as they were on the wire.
+    /// The number of bytes consumed, counted as received.
     private(set) var received = 0
 
     private var lines: [HeaderBlock.Line] = []
     /// The set of known names among the lines.
     private var names: UInt64 = 0
-    /// Bytes from earlier calls, unfolded.
+    /// The unfolded bytes from earlier calls.
     ///
     /// The last line may be incomplete.
     private var pending: [UInt8] = []
@@ -70,7 +70,7 @@ struct FieldSectionReader: Sendable {
                 return makeBlock(Self.copy(bytes, start, position))
             case .invalid(let failure): throw failure
             case .fold, .incomplete:
-                // The rest is collected from here: unfolding needs a mutable buffer.
+                // From here on, the section is collected in the separate buffer, because unfolding needs a mutable one.
                 pending = Self.copy(bytes, start, position)
                 lineStart = pending.count
                 received = position - start

@@ -13,7 +13,7 @@ extension HeaderBlock {
     @inlinable
     package func contains(_ name: FieldName) -> Bool { names & name.bit != 0 }
 
-    /// The position of the first line with a name at or after a position, or nil.
+    /// Returns the index of the first line with a name, at or after a line index, or nil.
     package func index(of name: FieldName, from start: Int = 0) -> Int? {
         guard contains(name) else { return nil }
         let lines = lines.span
@@ -25,10 +25,10 @@ extension HeaderBlock {
         return nil
     }
 
-    /// The first value of a field, or nil if it is absent.
+    /// Returns the first value of a field, or nil if the field is absent.
     package func first(_ name: FieldName) -> String? { index(of: name).map(value(at:)) }
 
-    /// The first value of a field as text that preserves its octets (``OctetText``), or nil if it is absent.
+    /// Returns the first value of a field as text that preserves its octets (``OctetText``), or nil if the field is absent.
     package func octetText(_ name: FieldName) -> String? {
         index(of: name).map { OctetText.text(of: bytes[lines[$0].value]) }
     }

@@ -9,8 +9,8 @@
 
 /// The field lines of one message in one buffer, so that a message costs two allocations regardless of the number of its fields.
 ///
-/// Names compare without regard to ASCII case (RFC 9110, section 5.1). Order and repeated lines are kept. Values are bytes: they
-/// become a `String` on request, decoded as UTF-8 if valid and as ISO 8859-1 otherwise. ``octetTexts(of:)`` preserves the octets.
+/// Names compare without regard to ASCII case (RFC 9110, section 5.1). Order and repeated lines are kept. Values are bytes: a value
+/// becomes a `String` on request, decoded as UTF-8 if valid and as ISO 8859-1 otherwise. ``octetTexts(of:)`` preserves the octets.
 ///
 /// The block does not validate its content. ``ResponseParser`` validates fields from the network. ``RequestSerializer`` validates
 /// fields from the caller and refuses to write invalid ones.
@@ -21,7 +21,7 @@ package struct HeaderBlock: Sendable {
         package var nameLength: UInt32
         package var valueStart: UInt32
         package var valueLength: UInt32
-        /// The name, if it is a known one.
+        /// The name if it is known.
         ///
         /// The block sets this.
         var field = FieldName.other
@@ -40,7 +40,7 @@ package struct HeaderBlock: Sendable {
     /// Names and values, and possibly other bytes between them.
     package private(set) var bytes: [UInt8]
     package private(set) var lines: [Line]
-    /// The set of known names in this block; most are absent.
+    /// The set of known names that occur in this block.
     ///
     /// The highest bit, which no name uses, says whether ``bytes`` are exactly the lines as HTTP/1 writes them. Storing the flag
     /// here keeps the size of a block at four pointers; accessors that yield a larger value would need to allocate memory for it.
@@ -71,7 +71,7 @@ package struct HeaderBlock: Sendable {
         }
     }
 
-    /// As ``init(bytes:lines:)``, with lines whose names have already been looked up.
+    /// Creates a block like ``init(bytes:lines:)``, from lines whose names have already been looked up.
     init(bytes: [UInt8], recognized lines: [Line], names: UInt64) {
         self.bytes = bytes
         self.lines = lines
@@ -94,7 +94,7 @@ package struct HeaderBlock: Sendable {
 
     /// Marks all lines as validated: every name is a token, and every value may be written.
     ///
-    /// A block that this one is appended to keeps the mark for the appended lines.
+    /// When this block is appended to another one, the appended lines keep the mark.
     package mutating func markAsValidated() {
         validatedStart = 0
         validatedEnd = UInt32(truncatingIfNeeded: count)
@@ -102,7 +102,7 @@ package struct HeaderBlock: Sendable {
 
     /// Returns the same fields, validated and laid out as HTTP/1 writes them.
     ///
-    /// Use it for a block that many messages share.
+    /// Use this for a block that many messages share.
     package func laidOut() throws(InvalidRequest) -> HeaderBlock {
         try RequestSerializer.validate(self)
         var block = HeaderBlock()
@@ -133,31 +133,31 @@ package struct HeaderBlock: Sendable {
     package func name(at index: Int) -> String { Self.text(bytes[lines[index].name]) }
     package func value(at index: Int) -> String { Self.text(bytes[lines[index].value]) }
 
-    /// The first value of a field, or nil if it is absent.
+    /// Returns the first value of a field, or nil if the field is absent.
     package func first(_ name: String) -> String? { index(of: name).map(value(at:)) }
 
-    /// All values of a field in order, one for each line.
+    /// Returns all values of a field in order, one for each line.
     package func all(_ name: String) -> [String] { indices(of: name).map(value(at:)) }
 
-    /// All values of a field joined by a comma and a space (RFC 9110, section 5.3), or nil if it is absent.
+    /// Returns all values of a field joined by a comma and a space (RFC 9110, section 5.3), or nil if the field is absent.
     package func joined(_ name: String) -> String? {
         let values = all(name)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// The values of a field in order, as text that preserves their octets (``OctetText``).
+    /// Returns the values of a field in order, as text that preserves their octets (``OctetText``).
     ///
-    /// Use it for values that are sent back unmodified.
+    /// Use this for values that are sent back unmodified.
     package func octetTexts(of name: String) -> [String] {
         indices(of: name).map { OctetText.text(of: bytes[lines[$0].value]) }
     }
 
     package func contains(_ name: String) -> Bool { index(of: name) != nil }
 
-    /// The position of the first line with a name, or nil.
+    /// Returns the index of the first line with a name, or nil.
     package func index(of name: String) -> Int? { index(of: name, from: 0) }
 
-    /// The position of the first line with a name at or after a position, or nil.
+    /// Returns the index of the first line with a name, at or after a line index, or nil.
     package func index(of name: String, from start: Int) -> Int? {
         var name = name
         return name.withUTF8 { name in
@@ -231,7 +231,7 @@ package struct HeaderBlock: Sendable {
         }
     }
 
-    /// Replaces all lines of a field by one line at the position of the first.
+    /// Replaces all lines of a field by one line, in the place of the first line.
     package mutating func set(_ name: String, _ value: String) {
         guard let index = index(of: name) else { return append(name, value) }
         forgetValidation()

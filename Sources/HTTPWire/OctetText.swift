@@ -11,7 +11,7 @@
 /// 6265bis, section 5.8.3).
 ///
 /// Valid UTF-8 stays as it is. Every other octet, always above 0x7F, becomes one of the private-use characters U+10FF80 to
-/// U+10FFFF. If the input contains these characters itself, their octets are escaped as well, so that different values never yield
+/// U+10FFFF. If the input already contains these characters, their octets are escaped as well, so that different values never yield
 /// the same text.
 package enum OctetText {
     /// The code point to which an octet is added.

@@ -9,14 +9,14 @@
 
 /// Writes request heads (RFC 9112, sections 3 and 5).
 ///
-/// It refuses to write a head that a peer would misread: CR, LF or NUL in a value, a name or method that is not a token, whitespace
-/// in a target.
+/// The serializer refuses to write a head that a peer would misread: CR, LF or NUL in a value, a name or method that is not a
+/// token, or whitespace in a target.
 ///
-/// It adds no fields: the given head contains `Host`, the framing fields and the connection fields.
+/// The serializer adds no fields: the given head contains `Host`, the framing fields and the connection fields.
 package enum RequestSerializer {
     private static let version: StaticString = " HTTP/1.1\r\n"
 
-    /// The number of bytes of a head on the wire.
+    /// Returns the number of bytes that a head takes when it is sent.
     package static func encodedLength(of head: borrowing RequestHead) -> Int {
         var length = head.method.utf8.count + 1 + head.target.utf8.count + version.utf8CodeUnitCount + 2
         if head.headers.isLaidOut { return length + head.headers.bytes.count }
@@ -54,9 +54,9 @@ package enum RequestSerializer {
         if bytes.isEmpty { bytes = added } else { bytes.append(contentsOf: added) }
     }
 
-    /// Writes into a buffer of at least ``encodedLength(of:)`` bytes and returns the number of bytes written.
+    /// Writes a head into a buffer of at least ``encodedLength(of:)`` bytes and returns the number of bytes written.
     ///
-    /// Writes nothing if it throws.
+    /// If this function throws, nothing has been written.
     package static func encode(
         _ head: borrowing RequestHead,
         into buffer: UnsafeMutableRawBufferPointer
@@ -68,7 +68,7 @@ package enum RequestSerializer {
 
     // MARK: Bytes
 
-    /// The caller has validated the head and checked the size of the buffer.
+    /// Writes a head; the caller has validated the head and checked the size of the buffer.
     private static func write(_ head: borrowing RequestHead, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var writer = Writer(buffer: buffer)
         writer.put(head.method)

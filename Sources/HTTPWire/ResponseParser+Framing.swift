@@ -57,7 +57,7 @@ extension ResponseParser {
         }
     }
 
-    /// The length that all Content-Length values agree on.
+    /// Returns the length that all Content-Length values agree on.
     ///
     /// A list of equal values, as some intermediaries create by joining lines, is accepted (RFC 9112, section 6.3, item 5).
     package static func contentLength(_ headers: HeaderBlock) throws(Failure) -> Int64? {

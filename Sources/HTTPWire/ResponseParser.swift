@@ -11,18 +11,18 @@
 ///
 /// The input may be split at any byte.
 ///
-/// It does no I/O and keeps no content: the caller passes the received bytes and pulls events until it gets nil.
+/// The parser does no I/O and keeps no content: the caller passes the received bytes and pulls events until it gets nil.
 ///
 ///     parser.begin(.other)
 ///     var offset = 0
 ///     while let event = try parser.next(bytes, &offset) { … }
 ///
-/// The events and the failure depend only on the bytes, not on how they were split. After a failure, every later call throws it
-/// again until ``begin(_:)``.
+/// The events and the failure depend only on the bytes, not on how they were split. After a failure, every later call throws the
+/// same failure until ``begin(_:)`` is called.
 package struct ResponseParser: ~Copyable, Sendable {
     /// Limits on what a peer can make the parser read or keep, apart from content.
     package struct Limits: Sendable {
-        /// The size of one status line and its header section, including empty lines before it.
+        /// The size of one status line and its header section, including empty lines before the status line.
         ///
         /// Chromium's limit is 256 KiB, curl's is 300 KiB.
         package var headerBytes = 262_144
@@ -32,7 +32,7 @@ package struct ResponseParser: ~Copyable, Sendable {
         /// beyond sixteen digits (RFC 9112, section 7.1.1: "a server ought to limit the total length of chunk extensions received
         /// in a request to an amount reasonable for the services provided").
         ///
-        /// The same applies to a client.
+        /// The advice applies to a client as well.
         package var chunkExtensionBytes = 65_536
         /// The size of one trailer section.
         package var trailerBytes = 65_536
@@ -46,7 +46,7 @@ package struct ResponseParser: ~Copyable, Sendable {
         /// Requests a protocol switch (RFC 9110, section 7.8): a 101 is then the final response, and all bytes after it are
         /// content.
         case upgrade
-        /// The same with a HEAD request, whose response has no content unless the protocol is switched.
+        /// Requests a protocol switch with HEAD: the response has no content unless the protocol is switched.
         case upgradeByHead
 
         var isHead: Bool { self == .head || self == .upgradeByHead }
@@ -83,7 +83,7 @@ package struct ResponseParser: ~Copyable, Sendable {
         case sized(Int64)
         case untilClose
         case chunked
-        /// Everything was read; the end event has not been returned yet.
+        /// Everything has been read; the end event has not been returned yet.
         case ending
         case failed(Failure)
     }
@@ -94,7 +94,7 @@ package struct ResponseParser: ~Copyable, Sendable {
     var statusLine = StatusLineReader()
     var fields = FieldSectionReader()
     var chunks = ChunkedDecoder()
-    /// The size of the heads before the current one.
+    /// The size of the heads before the current head.
     private var earlierHeadBytes: Int64 = 0
 
     /// Whether no response is expected or in progress.
@@ -142,7 +142,7 @@ package struct ResponseParser: ~Copyable, Sendable {
     /// Returns the next event in `bytes[offset...]`; `offset` moves past the consumed bytes.
     ///
     /// Returns nil if more bytes are needed; then all bytes were consumed, including partial heads. Also returns nil while
-    /// ``isIdle``; then no bytes were consumed, and those left over do not belong to this response.
+    /// ``isIdle``; then no bytes were consumed, and the remaining bytes do not belong to this response.
     package mutating func next(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int) throws(Failure) -> Event? {
         do throws(Failure) {
             return try advance(bytes, &offset)
@@ -155,7 +155,7 @@ package struct ResponseParser: ~Copyable, Sendable {
 
     /// Counts content of known length that bypassed the parser as received.
     ///
-    /// A count above the number of missing bytes is clamped to it.
+    /// A count above the number of missing bytes is clamped to that number.
     package mutating func skip(_ count: Int64) {
         guard case .sized(let missing) = phase, count > 0 else { return }
         bodyBytesReceived += min(count, missing)
@@ -233,7 +233,7 @@ package struct ResponseParser: ~Copyable, Sendable {
             headers: headers
         )
         // "A client that receives a response with an invalid status code SHOULD process the response as if it had a 5xx (Server
-        // Error) status code" (RFC 9110, section 15). Codes below 100 are therefore final, like those above 599.
+        // Error) status code" (RFC 9110, section 15). Codes below 100 are therefore final, like codes above 599.
         guard !(100...199).contains(head.status) || head.status == 101 else {
             expectHead()
             return .informational(head)

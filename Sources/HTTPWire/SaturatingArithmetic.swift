@@ -10,8 +10,8 @@
 extension FixedWidthInteger {
     /// Returns the sum, clamped to the range of the type.
     ///
-    /// For counts, lengths and times from a server, a file, another process or the app: they can have any value, and an overflow
-    /// must not crash the process.
+    /// Use this for counts, lengths and times from a server, a file, another process or the app: such numbers can have any value,
+    /// and an overflow must not crash the process.
     @inlinable
     package func addingSaturating(_ other: Self) -> Self {
         let (sum, overflows) = addingReportingOverflow(other)

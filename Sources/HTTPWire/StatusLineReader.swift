@@ -13,8 +13,8 @@ struct StatusLineReader: Sendable {
 
     /// The maximum number of empty lines before a status line.
     ///
-    /// RFC 9112, section 2.2, asks servers to ignore one. A client sees them if a server sends a CRLF after the content of the
-    /// previous response that its Content-Length does not include.
+    /// RFC 9112, section 2.2, asks servers to ignore one empty line. A client sees empty lines if a server ends the content of the
+    /// previous response with a CRLF that its Content-Length does not include.
     private static let emptyLineLimit = 8
 
     private(set) var minorVersion = 1
@@ -36,7 +36,7 @@ struct StatusLineReader: Sendable {
         if !pending.isEmpty { pending = [] }
     }
 
-    /// Returns whether the line is complete; `offset` moves past the consumed bytes.
+    /// Reads bytes of the line and returns whether the line is complete; `offset` moves past the consumed bytes.
     mutating func read(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int, limit: Int) throws(ResponseParser.Failure) -> Bool {
         while offset < bytes.count {
             let start = offset
@@ -105,7 +105,7 @@ struct StatusLineReader: Sendable {
         let tens = line[start + 10] &- UInt8(ascii: "0")
         let ones = line[start + 11] &- UInt8(ascii: "0")
         guard minor <= 9, hundreds <= 9, tens <= 9, ones <= 9 else { throw .malformedStatusLine }
-        // A higher minor version is processed as HTTP/1.1, the highest one known (RFC 9110, section 2.5).
+        // A higher minor version is processed as HTTP/1.1, the highest known version (RFC 9110, section 2.5).
         minorVersion = Int(min(minor, 1))
         status = Int(hundreds) * 100 + Int(tens) * 10 + Int(ones)
         reason = ""

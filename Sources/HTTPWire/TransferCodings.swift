@@ -15,7 +15,7 @@ package struct TransferCodings: Sendable, Hashable {
         case deflate
     }
 
-    /// In the order in which they were applied.
+    /// The compressions in the order in which they were applied.
     package private(set) var compressions: [Compression] = []
     /// Whether `chunked` was applied last.
     ///
@@ -27,7 +27,7 @@ package struct TransferCodings: Sendable, Hashable {
 
     /// Reads all `Transfer-Encoding` lines as one list.
     ///
-    /// Throws for an unknown coding, and for parameters, which none of the known codings defines (sections 7.1 and 7.2). Such
+    /// Throws for an unknown coding, and for parameters, because none of the known codings defines any (sections 7.1 and 7.2). Such
     /// content cannot be delivered: unlike a content coding, a transfer coding cannot be left for the app to decode.
     package init(_ headers: HeaderBlock) throws(ResponseParser.Failure) {
         let wasRead = try headers.bytes.span.bytes.withUnsafeBytes { bytes throws(ResponseParser.Failure) in

@@ -9,7 +9,7 @@
 
 /// One reply of an FTP server (RFC 959, section 4.2).
 package struct FTPReply: Hashable, Sendable {
-    /// From 100 to 599.
+    /// The reply code, from 100 to 599.
     package let code: Int
     /// The text after the code on the last line.
     ///
@@ -24,16 +24,16 @@ package struct FTPReply: Hashable, Sendable {
         self.message = message ?? text
     }
 
-    /// The transfer begins; another reply follows.
+    /// Whether the transfer begins and another reply follows.
     package var isPreliminary: Bool { code < 200 }
     package var isSuccess: Bool { 200...299 ~= code }
-    /// The server refused the command, temporarily or permanently.
+    /// Whether the server refused the command, temporarily or permanently.
     package var isRefusal: Bool { code >= 400 }
 }
 
 /// Assembles replies from the bytes of a control connection, regardless of how they were split.
 ///
-/// Like curl, it accepts LF with or without a preceding CR as the line end. The buffered part of a reply is limited.
+/// Like curl, the reader accepts LF with or without a preceding CR as the line end. The buffered part of a reply is limited.
 package struct FTPReplyReader: Sendable {
     package enum Failure: Error, Hashable, Sendable {
         /// A reply does not begin with a valid three-digit code.
@@ -56,7 +56,7 @@ package struct FTPReplyReader: Sendable {
     private var bytes: [UInt8] = []
     /// The start of the next line.
     private var start = 0
-    /// The position up to which no line end was found.
+    /// The position up to which the buffer has been searched without finding a line end.
     private var searched = 0
     /// The code of a multiline reply whose last line has not arrived.
     private var code: Int?
@@ -65,7 +65,7 @@ package struct FTPReplyReader: Sendable {
 
     package init() {}
 
-    /// Whether the buffer is empty: all received bytes were read, and no reply is incomplete.
+    /// Whether the buffer is empty: all received bytes have been read, and no reply is incomplete.
     package var isEmpty: Bool { start == bytes.count && code == nil }
 
     package mutating func append(_ more: some Sequence<UInt8>) {

@@ -10,7 +10,8 @@
 /// Decodes field blocks (RFC 7541) and validates the resulting field sections (RFC 9113, sections 8.2 and 8.3).
 ///
 /// A violation of the format is a connection error, because the tables of the two peers then differ. A section that is only
-/// malformed or too large is not: its remaining fields are decoded but not kept, so the table stays synchronized.
+/// malformed or too large is not a connection error: its remaining fields are decoded but not kept, so the table stays
+/// synchronized.
 struct HPACKDecoder: Sendable {
     struct Limits: Sendable {
         var listBytes: Int
@@ -40,11 +41,11 @@ struct HPACKDecoder: Sendable {
         }
     }
 
-    /// The size of the table before any SETTINGS (RFC 9113, section 6.5.2).
+    /// The size of the table before any SETTINGS frame (RFC 9113, section 6.5.2).
     static let initialTableSize = 4_096
     /// The maximum size of the text buffer that is reused for the next block.
     private static let maximumReusedText = 16_384
-    /// At most two size updates can be due (RFC 7541, section 4.2).
+    /// The maximum number of size updates that can be due (RFC 7541, section 4.2).
     private static let maximumTableSizeUpdates = 2
 
     private let limits: Limits
@@ -57,9 +58,9 @@ struct HPACKDecoder: Sendable {
     private var lines: [HeaderBlock.Line] = []
     private var section = HTTP2FieldSection(headers: HeaderBlock())
 
-    /// Starts with the protocol's initial table size.
+    /// Creates a decoder with the protocol's initial table size.
     ///
-    /// The peer may already use the announced size, because it applies as soon as the peer receives it.
+    /// The peer may already use the announced size, because the size applies as soon as the peer receives it.
     init(limits: Limits, announcedTableSize: Int) {
         self.limits = limits
         table = HPACKDecodingTable(maximumSize: Self.initialTableSize)
@@ -67,9 +68,10 @@ struct HPACKDecoder: Sendable {
         lines.reserveCapacity(16)
     }
 
-    /// The peer acknowledged the announced size.
+    /// Applies the announced table size after the peer has acknowledged it.
     ///
-    /// If it is smaller than the table, the next block must begin with a size update that respects it (RFC 7541, section 4.2).
+    /// If the size is smaller than the table, the next block must begin with a size update to at most this size (RFC 7541, section
+    /// 4.2).
     mutating func limitTable(to size: Int) { tableLimit = size }
 
     /// Decodes a complete block.
@@ -192,7 +194,7 @@ struct HPACKDecoder: Sendable {
 
     // MARK: Keeping
 
-    /// Whether to keep a field: the section has had no fault so far.
+    /// Whether to keep a field: the section must have had no fault so far.
     @inline(__always)
     private mutating func mayKeep(_ verdict: HPACKFieldVerdict) -> Bool {
         guard section.fault == nil else { return false }
@@ -250,7 +252,7 @@ struct HPACKDecoder: Sendable {
         text.append(contentsOf: repeatElement(0, count: max(wanted, 2 * text.count, 1_024) - text.count))
     }
 
-    /// Reads a string (section 5.2) into the buffer after the part of the field that was already read, and advances `end`.
+    /// Reads a string (section 5.2) into the buffer after the part of the field that has already been read, and advances `end`.
     @inline(__always)
     private mutating func readString(
         _ block: UnsafeRawBufferPointer,

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The table that the peer's field blocks refer to (RFC 7541, section 2.3): the static entries, followed by those that the peer
-/// added.
+/// The table that the peer's field blocks refer to (RFC 7541, section 2.3): the static entries, followed by the entries that the
+/// peer added.
 ///
 /// All text is in one buffer, with the static entries first. New text is appended. When the buffer is full, the live text of the
 /// dynamic entries moves to the front. The buffer is twice as large as that text, so moves are rare.
@@ -27,7 +27,7 @@ struct HPACKDecodingTable: Sendable {
         var size: Int { count &+ 32 }
     }
 
-    /// Built once and copied into each table.
+    /// A table without dynamic entries, built once and copied for each decoder.
     private static let prototype = HPACKDecodingTable()
 
     private(set) var text: [UInt8]
@@ -74,9 +74,9 @@ struct HPACKDecodingTable: Sendable {
     /// The number of entries that the peer added.
     var dynamicCount: Int { entries.count - oldest }
 
-    /// The entry at an index in a field block: static entries start at 1, followed by the newest dynamic entry.
+    /// Returns the entry at an index in a field block: static entries start at 1, followed by the dynamic entries, newest first.
     ///
-    /// Nil if there is no such entry.
+    /// Returns nil if there is no such entry.
     @inline(__always)
     func entry(at index: Int) -> Entry? {
         if index &- 1 < staticCount { return index > 0 ? entries[index &- 1] : nil }
@@ -137,7 +137,7 @@ struct HPACKDecodingTable: Sendable {
             for index in oldest..<entries.count { entries[index].start -= distance }
             textEnd -= distance
         }
-        // Twice the size of the live text, so that moves are rare. The table's maximum size limits it.
+        // The buffer gets twice the size of the live text, so that moves are rare. The table's maximum size limits the live text.
         let wanted = staticTextEnd + 2 * (living.count + count)
         if text.count < wanted { text.append(contentsOf: repeatElement(0, count: wanted - text.count)) }
     }

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The table that our field blocks refer to (RFC 7541, section 2.3.2), with a hash index of its fields.
+/// The table that the client's field blocks refer to (RFC 7541, section 2.3.2), with a hash index of its fields.
 struct HPACKEncodingTable: Sendable {
     /// The initial size in the protocol, and the maximum size used here.
     static let largestSize = 4_096
@@ -44,7 +44,7 @@ struct HPACKEncodingTable: Sendable {
         var size: Int { name.count &+ value.count &+ 32 }
     }
 
-    /// The maximum number of entries: each has a size of at least 32.
+    /// The maximum number of entries: each entry has a size of at least 32.
     private static let places = largestSize / 32
     private static let nowhere = UInt8.max
     private static let slotMask = 255
@@ -57,11 +57,11 @@ struct HPACKEncodingTable: Sendable {
     private var added = 0
     private var text: [UInt8] = []
     private var textEnd = 0
-    /// Indexed by hash: the position of the entry added last, which may have been evicted.
+    /// For each hash, the position of the entry added last, which may have been evicted.
     private var fieldSlots = [UInt8](repeating: nowhere, count: slotMask + 1)
     private var nameSlots = [UInt8](repeating: nowhere, count: slotMask + 1)
 
-    /// The index of a field, or nil if the table does not contain it.
+    /// Returns the index of a field, or nil if the table does not contain the field.
     @inline(__always)
     func index(of field: Field) -> Int? {
         let place = fieldSlots[Int(field.fieldHash) & Self.slotMask]
@@ -73,7 +73,7 @@ struct HPACKEncodingTable: Sendable {
         return index(entry)
     }
 
-    /// The index of an entry that has the field's name.
+    /// Returns the index of an entry that has the field's name.
     func index(ofNameOf field: Field) -> Int? {
         let place = nameSlots[Int(field.nameHash) & Self.slotMask]
         guard place != Self.nowhere else { return nil }
@@ -82,7 +82,7 @@ struct HPACKEncodingTable: Sendable {
         return index(entry)
     }
 
-    /// The newest entry follows the static ones.
+    /// Returns the index of an entry; the newest entry follows the static entries.
     private func index(_ entry: Entry) -> Int { HPACKStaticTable.count &+ added &- entry.number }
 
     @inline(__always)

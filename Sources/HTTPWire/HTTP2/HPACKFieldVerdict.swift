@@ -10,7 +10,7 @@
 /// The validation result of a field's name and value, independent of the field's position in its section (RFC 9113, sections 8.2
 /// and 8.3).
 ///
-/// The tables store it, so that an indexed field is not validated again.
+/// The tables store the result, so that an indexed field is not validated again.
 struct HPACKFieldVerdict: Sendable {
     typealias Fault = HTTP2FieldSection.Fault
 

@@ -9,8 +9,8 @@
 
 /// The Huffman code of RFC 7541, appendix B.
 ///
-/// It is a canonical code: codes of equal length are consecutive in the order of their symbols and start where the codes one bit
-/// shorter ended. The code lengths are therefore sufficient to build it.
+/// The code is canonical: codes of equal length are consecutive in the order of their symbols and start where the codes one bit
+/// shorter ended. The code lengths are therefore sufficient to build the code.
 struct HPACKHuffman: Sendable {
     static let code = HPACKHuffman()
 
@@ -29,7 +29,7 @@ struct HPACKHuffman: Sendable {
     private static let shortest = 5
     private static let longest = 30
     private static let endOfString: UInt16 = 256
-    /// Codes up to this length are decoded with one table lookup: all letters, digits and characters common in paths.
+    /// The maximum length of a code that one table lookup decodes, enough for all letters, digits and characters common in paths.
     ///
     /// Two codes that fit together are decoded at once.
     private static let quickBits = 12
@@ -40,15 +40,15 @@ struct HPACKHuffman: Sendable {
     private let quick: [Quick]
     /// The symbols in the order of their codes.
     private let symbols: [UInt16]
-    /// Indexed by length: the first code, aligned to the top of 32 bits, and the index of its symbol in `symbols`.
+    /// For each length, the first code, aligned to the top of 32 bits, and the index of its symbol in `symbols`.
     private let firsts: [(code: UInt32, index: UInt16)]
 
     /// The symbols that a bit pattern starts with: one, or two if the second code is complete as well.
     private struct Quick {
         var symbols: (UInt8, UInt8) = (0, 0)
-        /// The length of the first code; 0 if it does not fit.
+        /// The length of the first code; 0 if the code does not fit.
         var firstLength: UInt8 = 0
-        /// The total length of both codes, or of the only one.
+        /// The total length of both codes, or the length of the only code.
         var length: UInt8 = 0
     }
 
@@ -92,12 +92,12 @@ struct HPACKHuffman: Sendable {
 
     // MARK: Decoding
 
-    /// The maximum number of bytes that `count` bytes can decode to (eight for every five), plus one that may be written after
-    /// them.
+    /// Returns the maximum number of bytes that `count` bytes can decode to (eight for every five), plus one byte that may be
+    /// written after them.
     @inline(__always)
     static func maximumDecodedLength(_ count: Int) -> Int { count &* 8 / 5 &+ 2 }
 
-    /// Decodes a string and returns the decoded length, or nil if it is malformed (section 5.2).
+    /// Decodes a string and returns the decoded length, or nil if the string is malformed (section 5.2).
     ///
     /// A string is malformed if it contains EOS, or if its padding has more than seven bits or does not match the beginning of EOS.
     /// The target must have space for ``maximumDecodedLength(_:)`` bytes.
@@ -133,7 +133,7 @@ struct HPACKHuffman: Sendable {
         }
     }
 
-    /// The next symbol if its code has more than twelve bits, and the length of the code.
+    /// Returns the next symbol if its code has more than twelve bits, and the length of the code.
     private func longSymbol(_ bits: UInt64) -> (symbol: UInt16, length: Int)? {
         let next = UInt32(truncatingIfNeeded: bits >> 32)
         // Finds the last length whose first code is at or below the bits. A length without codes has the first code of the next
@@ -186,7 +186,7 @@ struct HPACKHuffman: Sendable {
 
     // MARK: Encoding
 
-    /// The length of the encoded string in bytes.
+    /// Returns the length of the encoded string in bytes.
     @inline(__always)
     func encodedLength(_ source: UnsafeRawBufferPointer) -> Int {
         codes.withUnsafeBufferPointer { codes in

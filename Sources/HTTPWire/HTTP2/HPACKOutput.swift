@@ -37,7 +37,7 @@ struct HPACKOutput {
         put(UInt8(truncatingIfNeeded: rest))
     }
 
-    /// Writes a string (section 5.2), Huffman-encoded if that is shorter.
+    /// Writes a string (section 5.2), Huffman-encoded if the encoded form is shorter.
     mutating func putString(_ text: UnsafeRawBufferPointer) {
         let length = code.encodedLength(text)
         if length < text.count {
@@ -51,7 +51,7 @@ struct HPACKOutput {
         }
     }
 
-    /// The value without leading and trailing whitespace, which HTTP/2 does not allow (RFC 9113, section 8.2.1).
+    /// Returns the value without leading and trailing whitespace, which HTTP/2 does not allow (RFC 9113, section 8.2.1).
     @inline(__always)
     static func trimmed(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> UnsafeRawBufferPointer {
         var start = range.lowerBound

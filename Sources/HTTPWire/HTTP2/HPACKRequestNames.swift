@@ -7,19 +7,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The known names of request fields: their index in the static table and how their fields are encoded.
+/// The known names of request fields: the index of each name in the static table, and how a field with the name is encoded.
 struct HPACKRequestNames: Sendable {
     enum Treatment: UInt8, Sendable {
-        /// Added to the dynamic table.
+        /// The field is added to the dynamic table.
         case indexed
-        /// Different in every request: adding it to the table would only evict other entries.
+        /// The field is different in every request: adding it to the table would only evict other entries.
         case notIndexed
-        /// For secrets, which must not be in a table that others could probe: "Intermediaries MUST use the same representation"
-        /// (RFC 7541, section 7.1).
+        /// The field is a secret, which must not be in a table that others could probe: "Intermediaries MUST use the same
+        /// representation" (RFC 7541, section 7.1).
         case neverIndexed
         case cookie
         case te
-        /// Not sent: a field of HTTP/1 connections (RFC 9113, section 8.2.2), or one replaced by a pseudo-header field.
+        /// The field is not sent: it belongs to HTTP/1 connections (RFC 9113, section 8.2.2), or is replaced by a pseudo-header
+        /// field.
         case omitted
     }
 
@@ -34,7 +35,7 @@ struct HPACKRequestNames: Sendable {
 
     private static let mask = 255
     private let known: [Known]
-    /// Indexed by hash: the position in `known`, plus one.
+    /// For each hash, the position in `known` plus one.
     private let slots: [UInt8]
 
     private init() {
@@ -61,7 +62,7 @@ struct HPACKRequestNames: Sendable {
         self.slots = slots
     }
 
-    /// Applied after the connection-specific names.
+    /// The treatments of names, applied after the connection-specific names.
     ///
     /// A treatment in this list replaces an earlier one.
     private static let treatments: [(StaticString, Treatment)] = [
@@ -93,9 +94,9 @@ struct HPACKRequestNames: Sendable {
 
 /// Hashes for the tables of one connection.
 ///
-/// They need no protection against chosen collisions: an attacker can only slow down its own connection.
+/// The hashes need no protection against chosen collisions: an attacker can only slow down its own connection.
 enum HPACKHash {
-    /// The hash ignores the case of letters.
+    /// Hashes a name, ignoring the case of letters.
     @inline(__always)
     static func name(_ bytes: UnsafeRawBufferPointer) -> UInt32 { hash(bytes, 0x2020_2020_2020_2020) }
 

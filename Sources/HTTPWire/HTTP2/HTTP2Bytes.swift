@@ -26,7 +26,7 @@ enum HTTP2Bytes {
         UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self))
     }
 
-    /// A stream identifier or window increment without the reserved bit (RFC 9113, section 4.1: it "MUST be ignored when
+    /// Reads a stream identifier or window increment without the reserved bit (RFC 9113, section 4.1: it "MUST be ignored when
     /// receiving").
     @inline(__always)
     static func uint31(_ bytes: UnsafeRawBufferPointer, _ position: Int) -> UInt32 { uint32(bytes, position) & 0x7FFF_FFFF }

@@ -46,7 +46,7 @@ package struct HTTP2ErrorCode: RawRepresentable, Hashable, Sendable {
 package struct HTTP2Failure: Error, Hashable, Sendable {
     /// The code to send in GOAWAY or RST_STREAM.
     package var code: HTTP2ErrorCode
-    /// Nil for a connection error.
+    /// The stream of a stream error; nil for a connection error.
     package var stream: UInt32?
     package var message: String
 

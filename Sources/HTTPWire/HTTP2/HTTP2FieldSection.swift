@@ -14,13 +14,13 @@ package struct HTTP2FieldSection: Sendable {
         case emptyName = 1
         case upperCaseName
         case invalidName
-        /// Pseudo-header fields must precede all other fields.
+        /// A pseudo-header field follows other fields.
         case pseudoFieldAfterFields
         case repeatedStatus
-        /// A pseudo-header field of requests, or an unknown one.
+        /// A pseudo-header field for requests, or an unknown pseudo-header field.
         case unknownPseudoField
         case malformedStatus
-        /// 101, which HTTP/2 does not support (section 8.6).
+        /// The status 101, which HTTP/2 does not support (section 8.6).
         case switchingProtocols
         /// `Connection` and other connection-specific fields (section 8.2.2).
         case connectionField
@@ -50,7 +50,7 @@ package struct HTTP2FieldSection: Sendable {
 
     /// The fields in order without the pseudo-header fields, with their names as received.
     ///
-    /// If the section has a fault, the fields before it.
+    /// If the section has a fault, only the fields before the fault.
     package var headers: HeaderBlock
     /// The three-digit value of `:status`.
     package var status: Int?

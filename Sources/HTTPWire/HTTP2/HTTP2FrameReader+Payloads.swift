@@ -109,7 +109,7 @@ extension HTTP2FrameReader {
 
     // MARK: Payloads
 
-    /// Processes a complete payload, whose length was checked when its header was read.
+    /// Processes a complete payload, whose length was checked when the frame header was read.
     mutating func take(_ payload: UnsafeRawBufferPointer) throws(HTTP2Failure) -> Event? {
         switch frame.type {
         case HTTP2Frames.headers: return try takeHeaders(payload)
@@ -160,8 +160,8 @@ extension HTTP2FrameReader {
 
     // MARK: Field blocks
 
-    /// The field block fragment of a payload, without padding and without the `lead` bytes before the fragment (sections 6.2 and
-    /// 6.6).
+    /// Returns the field block fragment of a payload, without padding and without the `lead` bytes before the fragment (sections
+    /// 6.2 and 6.6).
     private func fragment(_ payload: UnsafeRawBufferPointer, behind lead: Int) throws(HTTP2Failure) -> Range<Int> {
         let isPadded = frame.has(HTTP2Frames.Flag.padded)
         let start = (isPadded ? 1 : 0) + lead
@@ -172,7 +172,7 @@ extension HTTP2FrameReader {
     }
 
     private mutating func takeHeaders(_ payload: UnsafeRawBufferPointer) throws(HTTP2Failure) -> Event? {
-        // The priority fields are those of RFC 7540; "the semantics are deprecated" (section 5.3.2).
+        // The priority fields are defined by RFC 7540; "the semantics are deprecated" (section 5.3.2).
         let part = try fragment(payload, behind: frame.has(HTTP2Frames.Flag.priority) ? 5 : 0)
         let opened = OpenBlock(stream: frame.stream, promised: 0, endsStream: frame.has(HTTP2Frames.Flag.endStream))
         return try begin(opened, UnsafeRawBufferPointer(rebasing: payload[part]))

@@ -9,9 +9,9 @@
 
 /// An incremental parser for the frames that a server sends on an HTTP/2 connection (RFC 9113, sections 4 to 6).
 ///
-/// It checks everything that does not depend on the state of streams. It never copies content: events contain offsets into the
-/// given bytes. Payloads that must be complete are buffered up to ``Limits/maximumFrameSize``, and field blocks up to
-/// ``Limits/blockBytes``.
+/// The parser checks everything that does not depend on the state of streams. The parser never copies content: events contain
+/// offsets into the given bytes. Payloads that must be complete are buffered up to ``Limits/maximumFrameSize``, and field blocks up
+/// to ``Limits/blockBytes``.
 package struct HTTP2FrameReader: Sendable {
     /// Limits on what a peer can make the reader process or keep.
     package struct Limits: Sendable {
@@ -24,7 +24,8 @@ package struct HTTP2FrameReader: Sendable {
         package var headerLines = 5_000
         /// The size of one compressed field block.
         ///
-        /// A block that decodes to a section above its limit is still read, up to this size, so that it fails only its own stream.
+        /// A block that decodes to a section above the section's limit is still read, up to this size, so that the block fails only
+        /// its own stream.
         package var blockBytes = 1_048_576
         /// The number of CONTINUATION frames of one field block; they may be empty (CVE-2024-27316).
         ///
@@ -48,9 +49,9 @@ package struct HTTP2FrameReader: Sendable {
         case settings(HTTP2Settings)
         case settingsAcknowledged
         case ping(UInt64, isAcknowledgement: Bool)
-        /// Debug data is truncated and printable.
+        /// A GOAWAY frame. The debug data is truncated and printable.
         case goAway(lastStream: UInt32, HTTP2ErrorCode, debug: String)
-        /// Stream 0 stands for the connection.
+        /// A WINDOW_UPDATE frame; stream 0 stands for the connection.
         case windowUpdate(stream: UInt32, increment: UInt32)
         case pushPromise(stream: UInt32, promised: UInt32)
         /// A frame that has no effect: PRIORITY, or an unknown type (section 5.5). Its payload is skipped as it arrives.
@@ -85,7 +86,7 @@ package struct HTTP2FrameReader: Sendable {
     /// A field block that is continued in CONTINUATION frames.
     struct OpenBlock: Sendable {
         var stream: UInt32
-        /// Zero for a HEADERS frame.
+        /// The promised stream of a PUSH_PROMISE frame; zero for a HEADERS frame.
         var promised: UInt32
         var endsStream: Bool
         var frames = 0
@@ -183,7 +184,7 @@ package struct HTTP2FrameReader: Sendable {
         return true
     }
 
-    /// Returns whether that many bytes are pending.
+    /// Collects bytes and returns whether `wanted` bytes are pending.
     private mutating func gather(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int, upTo wanted: Int) -> Bool {
         let count = min(wanted - pending.count, bytes.count - offset)
         pending.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count]))
@@ -205,7 +206,7 @@ package struct HTTP2FrameReader: Sendable {
         return bytes
     }
 
-    /// Keeps the allocation for the next frame.
+    /// Keeps the buffer's allocation for the next frame.
     private mutating func reuseBuffer(_ bytes: consuming [UInt8]) {
         bytes.removeAll(keepingCapacity: true)
         pending = bytes

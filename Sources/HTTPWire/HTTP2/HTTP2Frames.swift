@@ -119,14 +119,15 @@ package enum HTTP2Frames {
 
     // MARK: Field blocks
 
-    /// The size of a field block including its frame headers: HEADERS, and CONTINUATION for what exceeds the first frame.
+    /// Returns the size of a field block including its frame headers: HEADERS, and CONTINUATION for the part that exceeds the first
+    /// frame.
     package static func fieldBlockLength(_ block: Int, maximumFrameSize: Int) -> Int {
         block + headerLength * max(1, (block + maximumFrameSize - 1) / maximumFrameSize)
     }
 
     /// Splits a field block into frames.
     ///
-    /// In the buffer, the block starts after the space for one frame header.
+    /// The block starts in the buffer after the space for one frame header.
     ///
     /// The buffer must have space for ``fieldBlockLength(_:maximumFrameSize:)`` bytes: if the block exceeds the maximum frame size,
     /// its later parts are moved back to insert the headers of CONTINUATION frames.
@@ -140,7 +141,7 @@ package enum HTTP2Frames {
         let first = min(block, maximumFrameSize)
         let flags = (endsStream ? Flag.endStream : 0) | (first == block ? Flag.endHeaders : 0)
         let length = fieldBlockLength(block, maximumFrameSize: maximumFrameSize)
-        // Starts with the last part, so that no part is overwritten before it is moved.
+        // The loop starts with the last part, so that no part is overwritten before it is moved.
         var end = block
         var target = length
         while end > first {

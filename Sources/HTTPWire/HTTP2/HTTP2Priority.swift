@@ -11,10 +11,10 @@
 package enum HTTP2Priority {
     /// The default urgency if no priority is sent.
     package static let ordinary: StaticString = "u=3"
-    /// PRIORITY_UPDATE.
+    /// The type of a PRIORITY_UPDATE frame.
     static let update: UInt8 = 0x10
 
-    /// The `Priority` field for a task priority from 0 to 1, where 0.5 is the default; nil if the urgency is the default.
+    /// Returns the `Priority` field for a task priority from 0 to 1, where 0.5 is the default; nil if the urgency is the default.
     package static func field(_ priority: Float) -> StaticString? {
         guard priority.isFinite else { return nil }
         return switch Int(((1 - min(max(priority, 0), 1)) * 6).rounded()) {

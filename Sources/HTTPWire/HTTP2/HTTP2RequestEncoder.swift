@@ -9,10 +9,10 @@
 
 /// Encodes request heads as field blocks (RFC 9113, section 8.3.1; RFC 7541).
 ///
-/// Every block must reach the peer, and in the order of encoding: each may have changed the table.
+/// Every block must reach the peer, in the order of encoding: each block may have changed the table.
 package struct HTTP2RequestEncoder: Sendable {
-    /// Cookies shorter than this many bytes are never indexed: an attacker who can make requests that contain them could guess
-    /// them (RFC 7541, section 7.1.3).
+    /// Cookies shorter than this many bytes are never indexed: an attacker who can cause requests with such a cookie could guess
+    /// its value (RFC 7541, section 7.1.3).
     ///
     /// nghttp2 and Firefox use the same threshold.
     private static let minimumIndexedCookieLength = 20
@@ -27,7 +27,7 @@ package struct HTTP2RequestEncoder: Sendable {
     private static let fieldOverhead = 16
     /// The maximum number of bytes for pseudo-header fields, the priority and table size updates.
     private static let headOverhead = 128
-    /// What SETTINGS_MAX_HEADER_LIST_SIZE counts for a field besides its name and value.
+    /// The number of bytes that SETTINGS_MAX_HEADER_LIST_SIZE counts for a field besides its name and value.
     private static let listOverhead = 32
     /// The maximum length of scheme, priority and protocol together.
     private static let longestConstants = 48
@@ -35,7 +35,7 @@ package struct HTTP2RequestEncoder: Sendable {
     private var table = HPACKEncodingTable()
     /// The smallest table size since the last block; nil if no update is due.
     ///
-    /// The next block must begin with a table size update to it (RFC 7541, section 4.2).
+    /// The next block must begin with a table size update to this size (RFC 7541, section 4.2).
     private var pendingTableSize: Int?
     /// A buffer for a name that is written as a literal.
     private var lowered: [UInt8] = []
@@ -52,7 +52,7 @@ package struct HTTP2RequestEncoder: Sendable {
         table.resize(to: size)
     }
 
-    /// The maximum number of bytes written for a head.
+    /// Returns the maximum number of bytes written for a head.
     package static func maximumLength(of head: borrowing RequestHead) -> Int {
         var length = headOverhead + head.method.utf8.count + head.target.utf8.count
         for line in head.headers.lines {
@@ -63,8 +63,8 @@ package struct HTTP2RequestEncoder: Sendable {
         return length
     }
 
-    /// The size of a head as SETTINGS_MAX_HEADER_LIST_SIZE counts it: "the length of the name and value in octets plus an overhead
-    /// of 32 octets for each field" (RFC 9113, section 6.5.2), summed over all fields that would be sent.
+    /// Returns the size of a head as SETTINGS_MAX_HEADER_LIST_SIZE counts it: "the length of the name and value in octets plus an
+    /// overhead of 32 octets for each field" (RFC 9113, section 6.5.2), summed over all fields that would be sent.
     package static func listSize(
         of head: borrowing RequestHead, scheme: StaticString, priority: StaticString?, protocolName: StaticString? = nil
     ) -> Int {
@@ -103,7 +103,7 @@ package struct HTTP2RequestEncoder: Sendable {
 
     /// Writes a field block and returns its length.
     ///
-    /// If it throws, the encoder is unchanged.
+    /// If this function throws, the encoder is unchanged.
     ///
     /// The buffer must have space for ``maximumLength(of:)`` bytes. `Host` becomes `:authority`. `priority` (RFC 9218, section 4)
     /// is added if the head has no `Priority` field. A CONNECT with a protocol name has the pseudo-header fields of other methods
@@ -129,7 +129,7 @@ package struct HTTP2RequestEncoder: Sendable {
             var target = head.target
             target.withUTF8 { writeIndexed(Self.bytes(Self.authority), UnsafeRawBufferPointer($0), index: 1, &output) }
         } else {
-            // In the order of RFC 7541's examples and of Safari.
+            // The order is the same as in RFC 7541's examples and in Safari.
             writeScheme(scheme, &output)
             writePath(head.target, &output)
             writeAuthority(head.headers, &output)
@@ -139,9 +139,9 @@ package struct HTTP2RequestEncoder: Sendable {
         return output.position
     }
 
-    /// `:path` "MUST NOT be empty".
+    /// Whether a target is valid for `:path`, which "MUST NOT be empty".
     ///
-    /// It begins with a slash or is the asterisk of OPTIONS.
+    /// A valid target begins with a slash, or is the asterisk of OPTIONS.
     private static func isPath(_ target: String, method: String) -> Bool {
         target.utf8.first == UInt8(ascii: "/") || (target == "*" && method == "OPTIONS")
     }
@@ -200,7 +200,7 @@ package struct HTTP2RequestEncoder: Sendable {
 
     // MARK: Fields
 
-    /// Returns whether the fields contain a `Priority`.
+    /// Writes the fields and returns whether they contain a `Priority`.
     private mutating func writeFields(_ headers: borrowing HeaderBlock, _ output: inout HPACKOutput) -> Bool {
         let hasConnection = headers.contains(.connection)
         let lines = headers.lines
@@ -229,7 +229,7 @@ package struct HTTP2RequestEncoder: Sendable {
         return headers.contains(.priority)
     }
 
-    /// The only value allowed for `TE` is `trailers` (RFC 9113, section 8.2.2).
+    /// Whether a field is sent: the only value allowed for `TE` is `trailers` (RFC 9113, section 8.2.2).
     @inline(__always)
     private static func isSent(
         _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ treatment: HPACKRequestNames.Treatment
@@ -241,7 +241,7 @@ package struct HTTP2RequestEncoder: Sendable {
         }
     }
 
-    /// Whether `Connection` names the field, which is then not forwarded.
+    /// Whether `Connection` names the field; if so, the field is not sent.
     private static func isConnectionSpecific(
         _ name: UnsafeRawBufferPointer, _ treatment: HPACKRequestNames.Treatment, _ headers: borrowing HeaderBlock
     ) -> Bool {
@@ -251,8 +251,8 @@ package struct HTTP2RequestEncoder: Sendable {
     /// "The Cookie header field MAY be split into separate header fields, each with one or more cookie-pairs" (RFC 9113, section
     /// 8.2.3).
     ///
-    /// Crumbs are joined with a semicolon and one space. A value with more whitespace is not split there, because joining the
-    /// crumbs would change it.
+    /// Crumbs are joined with a semicolon and one space. A value is not split at a semicolon followed by more whitespace, because
+    /// joining the crumbs would change the value.
     private static func forEachCrumb(_ value: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) {
         var start = 0
         var position = 0

@@ -16,7 +16,7 @@ package struct HTTP2Settings: Hashable, Sendable {
     package var headerTableSize: Int?
     /// The smallest value in this frame.
     ///
-    /// The next field block must signal it (RFC 7541, section 4.2).
+    /// The next field block must signal this value (RFC 7541, section 4.2).
     package var smallestHeaderTableSize: Int?
     /// SETTINGS_ENABLE_PUSH.
     package var enablePush: Bool?
@@ -26,7 +26,7 @@ package struct HTTP2Settings: Hashable, Sendable {
     package var initialWindowSize: Int?
     /// The largest value in this frame.
     ///
-    /// It decides whether a window overflowed in between (RFC 9113, section 6.9.2).
+    /// This value decides whether a window overflowed while the settings of the frame were applied (RFC 9113, section 6.9.2).
     package var largestInitialWindowSize: Int?
     /// SETTINGS_MAX_FRAME_SIZE.
     package var maxFrameSize: Int?
@@ -48,7 +48,7 @@ package struct HTTP2Settings: Hashable, Sendable {
 
     /// Reads the payload of a frame from the server.
     ///
-    /// Its length must be a multiple of six.
+    /// The length of the payload must be a multiple of six.
     init(fromServer payload: UnsafeRawBufferPointer) throws(HTTP2Failure) {
         var position = 0
         while position &+ 6 <= payload.count {

@@ -9,17 +9,17 @@
 
 /// Validates text in pieces as UTF-8 (RFC 3629) and fails at the first invalid byte.
 ///
-/// Strict: overlong forms, surrogates and code points above U+10FFFF are rejected.
+/// Overlong forms, surrogates and code points above U+10FFFF are rejected.
 package struct UTF8Validator: Sendable {
     /// The number of bytes missing from the last character.
     private var missing = 0
-    /// The range of the next of these bytes.
+    /// The valid range of the next missing byte.
     private var allowed: ClosedRange<UInt8> = 0x80...0xBF
     private var isBroken = false
 
     package init() {}
 
-    /// Whether the text may end here: all of it was valid UTF-8, and the last character is complete.
+    /// Whether the text may end here: all bytes were valid UTF-8, and the last character is complete.
     package var isComplete: Bool { missing == 0 && !isBroken }
 
     /// Validates the next piece.
@@ -51,7 +51,7 @@ package struct UTF8Validator: Sendable {
 
     /// Processes the first byte of a character (RFC 3629, section 4).
     ///
-    /// Returns false if it is invalid.
+    /// Returns false if the byte is invalid.
     private mutating func begin(_ byte: UInt8) -> Bool {
         switch byte {
         case ..<0x80: return true
@@ -69,7 +69,7 @@ package struct UTF8Validator: Sendable {
 
     /// Skips the characters that start at least four bytes before the end.
     ///
-    /// Returns false at an invalid one.
+    /// Returns false at an invalid character.
     @inline(__always)
     private static func skipWhole(_ bytes: UnsafeRawBufferPointer, _ position: inout Int) -> Bool {
         let count = bytes.count

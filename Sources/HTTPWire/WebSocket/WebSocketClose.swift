@@ -9,7 +9,7 @@
 
 /// The code and reason of a close frame (RFC 6455, section 5.5.1).
 package struct WebSocketClose: Hashable, Sendable {
-    /// Nil if the frame has no body.
+    /// The status code; nil if the frame has no body.
     package var code: UInt16?
     package var reason: String
 

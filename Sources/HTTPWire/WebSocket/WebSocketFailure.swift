@@ -19,12 +19,12 @@ package struct WebSocketFailure: Error, Hashable, Sendable {
         self.message = message
     }
 
-    /// The peer broke the protocol.
+    /// Creates the failure for a peer that broke the protocol.
     package static func protocolError(_ message: String) -> WebSocketFailure { WebSocketFailure(code: 1002, message: message) }
 
-    /// The payload does not match the type of the message: text that is not UTF-8.
+    /// Creates the failure for a payload that does not match the type of the message: text that is not UTF-8.
     package static func invalidData(_ message: String) -> WebSocketFailure { WebSocketFailure(code: 1007, message: message) }
 
-    /// A message exceeds the size limit.
+    /// Creates the failure for a message that exceeds the size limit.
     package static func tooBig(_ message: String) -> WebSocketFailure { WebSocketFailure(code: 1009, message: message) }
 }

@@ -11,11 +11,11 @@
 ///
 /// The input may be split at any byte.
 ///
-/// It does no I/O and keeps no messages: the caller passes the received bytes and pulls events until it gets nil. It only buffers
-/// the payload of a control frame, at most 125 bytes. The caller validates the UTF-8 of text messages (``UTF8Validator``), because
-/// they may have to be inflated first.
+/// The parser does no I/O and keeps no messages: the caller passes the received bytes and pulls events until it gets nil. Only the
+/// payload of a control frame is buffered, at most 125 bytes. The caller validates the UTF-8 of text messages (``UTF8Validator``),
+/// because the messages may have to be inflated first.
 ///
-/// A failure depends only on the bytes, not on how they were split. After a failure, every later call throws it again.
+/// A failure depends only on the bytes, not on how they were split. After a failure, every later call throws the same failure.
 package struct WebSocketFrameReader: Sendable {
     package enum Event: Sendable, Hashable {
         /// The first frame of a message has begun. `isCompressed` is set according to RFC 7692.
@@ -28,18 +28,18 @@ package struct WebSocketFrameReader: Sendable {
         case messageEnd
         case ping([UInt8])
         case pong([UInt8])
-        /// No bytes are read after a close frame.
+        /// A close frame. No bytes are read after it.
         case close(WebSocketClose)
     }
 
     private enum State: Sendable {
         /// Before the first byte of a frame.
         case start
-        /// Before its second byte.
+        /// Before the second byte of a frame.
         case secondByte
         /// In the extended payload length.
         case length(missing: Int, isLong: Bool)
-        /// The message event was returned; the event for its first frame has not been returned yet.
+        /// The message event has been returned; the event for the message's first frame has not been returned yet.
         case firstFrame
         /// In the payload of a data frame; at least one byte is missing.
         case payload
@@ -47,7 +47,7 @@ package struct WebSocketFrameReader: Sendable {
         case messageEnd
         /// In the payload of a control frame; at least one byte is missing.
         case control
-        /// A close frame was read.
+        /// A close frame has been read.
         case over
     }
 
@@ -67,7 +67,7 @@ package struct WebSocketFrameReader: Sendable {
     /// Whether a message has begun and is incomplete.
     package private(set) var isInMessage = false
 
-    /// Whether a close frame was read.
+    /// Whether a close frame has been read.
     package var isOver: Bool {
         if case .over = state { true } else { false }
     }
@@ -123,7 +123,7 @@ package struct WebSocketFrameReader: Sendable {
 
     // MARK: Frame headers
 
-    /// FIN, RSV1 to RSV3, and the opcode.
+    /// Reads FIN, RSV1 to RSV3, and the opcode.
     @inline(__always)
     private mutating func takeFirst(_ byte: UInt8) throws(WebSocketFailure) {
         guard let opcode = WebSocketOpcode(rawValue: byte & 0x0F) else {
@@ -194,7 +194,7 @@ package struct WebSocketFrameReader: Sendable {
         return true
     }
 
-    /// The frame header is complete: returns the event that precedes any payload.
+    /// Begins a frame whose header is complete, and returns the event that precedes any payload.
     @inline(__always)
     private mutating func begin() throws(WebSocketFailure) -> Event? {
         switch opcode {
@@ -244,7 +244,7 @@ package struct WebSocketFrameReader: Sendable {
         return try payload.span.bytes.withUnsafeBytes { payload throws(WebSocketFailure) in try control(payload) }
     }
 
-    /// A control frame is complete.
+    /// Processes a complete control frame.
     private mutating func control(_ payload: UnsafeRawBufferPointer) throws(WebSocketFailure) -> Event {
         switch opcode {
         case .close:

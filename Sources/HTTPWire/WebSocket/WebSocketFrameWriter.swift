@@ -19,7 +19,7 @@ package enum WebSocketFrameWriter {
     ///   - isFinal: Whether the frame is the last one of its message; true for a control frame.
     ///   - isCompressed: Whether the message is compressed. Set only for the first frame of a message (RFC 7692, section 6).
     ///   - length: The length of the payload.
-    ///   - key: The masking key, new for each frame and from a strong source of entropy (section 5.3). Its most significant byte
+    ///   - key: The masking key, new for each frame and from a strong source of entropy (section 5.3). The most significant byte
     ///     comes first.
     ///   - buffer: A buffer of at least ``maximumHeadLength`` bytes.
     /// - Returns: The length of the header.
@@ -64,7 +64,7 @@ package enum WebSocketFrameWriter {
     ///
     /// - Parameters:
     ///   - bytes: A part of a frame's payload.
-    ///   - key: The masking key. Its most significant byte applies to the first byte of the payload.
+    ///   - key: The masking key. The most significant byte of the key applies to the first byte of the payload.
     ///   - offset: The position of the bytes in the payload.
     package static func mask(_ bytes: UnsafeMutableRawBufferPointer, key: UInt32, at offset: Int = 0) {
         copy(UnsafeRawBufferPointer(bytes), to: bytes, key: key, at: offset)

@@ -23,7 +23,7 @@ package enum WebSocketOpcode: UInt8, Sendable, CaseIterable {
 
 /// The type of a message (RFC 6455, section 5.6).
 package enum WebSocketMessageKind: Sendable, Hashable, CaseIterable {
-    /// UTF-8.
+    /// Text in UTF-8.
     case text
     case binary
 
