@@ -13,12 +13,12 @@ import X509
 
 /// The properties of a certificate that programs ask for.
 package struct CertificateFacts: Sendable, Hashable {
-    /// The common name, or otherwise the most specific part of the subject.
+    /// The common name of the subject or, if there is none, the most specific part of the subject.
     package let subjectSummary: String
     package let commonName: String?
     package let subject: String
     package let issuer: String
-    /// The names in DER.
+    /// The subject name in DER.
     package let subjectDER: Data
     package let issuerDER: Data
     package let notBefore: Date
@@ -27,7 +27,7 @@ package struct CertificateFacts: Sendable, Hashable {
     /// The `SubjectPublicKeyInfo` in DER.
     package let spki: Data
     package let spkiSHA256: Data
-    /// PKCS #1 for an RSA key, X9.63 for an EC key, the 32 bytes of an Ed25519 key.
+    /// The public key: PKCS #1 for an RSA key, X9.63 for an EC key, or the 32 bytes of an Ed25519 key.
     package let publicKey: Data
     package let key: KeyFacts
     /// The hash of the certificate for channel binding (RFC 5929, section 4.1).
@@ -35,7 +35,7 @@ package struct CertificateFacts: Sendable, Hashable {
 
     package var keyBits: Int { key.bits }
 
-    /// Nil if the certificate cannot be parsed or has an unsupported kind of key.
+    /// Parses a certificate; returns nil if it cannot be parsed or has an unsupported kind of key.
     package init?(der: Data) {
         let bytes = Array(der)
         guard let certificate = try? Certificate(derEncoded: bytes), let fields = CertificateFields(bytes) else { return nil }
@@ -56,10 +56,10 @@ package struct CertificateFacts: Sendable, Hashable {
         tlsServerEndPointHash = Self.endPointHash(bytes, signedWith: fields.signatureAlgorithm)
     }
 
-    /// The hash of RFC 5929, section 4.1: that of the certificate's signature, but "if [it] is either MD5 or SHA-1, then use
-    /// SHA-256".
+    /// Returns the hash of RFC 5929, section 4.1, which uses the hash function of the certificate's signature, but "if [it] is
+    /// either MD5 or SHA-1, then use SHA-256".
     ///
-    /// The RFC does not cover signatures without a single hash. Other implementations use SHA-256 for them.
+    /// The RFC does not cover signatures without a single hash. For such signatures, other implementations use SHA-256.
     private static func endPointHash(_ certificate: [UInt8], signedWith algorithm: ASN1ObjectIdentifier) -> [UInt8] {
         switch algorithm {
         case [1, 2, 840, 113_549, 1, 1, 12], [1, 2, 840, 10_045, 4, 3, 3]: Array(SHA384.hash(data: certificate))

@@ -39,7 +39,7 @@ struct CertificateFields {
         self.signatureAlgorithm = signatureAlgorithm
     }
 
-    /// The size of an RSA or EC key, even one that is too short to be used.
+    /// The size of an RSA or EC key in bits, even of a key that is too short to be used.
     var keyBits: Int? {
         switch keyAlgorithm {
         case [1, 2, 840, 113_549, 1, 1, 1], [1, 2, 840, 10_045, 2, 1]: KeyFacts(bytes: publicKey).bits
@@ -49,7 +49,7 @@ struct CertificateFields {
 }
 
 extension ASN1Node {
-    /// The nodes of a constructed value; nil for a primitive one.
+    /// Returns the nodes of a constructed value; nil for a primitive value.
     func children() -> [ASN1Node]? {
         guard case .constructed(let nodes) = content else { return nil }
         return Array(nodes)

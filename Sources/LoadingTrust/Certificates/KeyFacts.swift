@@ -21,7 +21,7 @@ package struct KeyFacts: Sendable, Hashable {
 
     /// Parses a public key in the form of `CertificateFacts.publicKey`.
     ///
-    /// Nil if it is malformed or of an unsupported kind.
+    /// Returns nil if the key is malformed or of an unsupported kind.
     package init?(publicKey: Data, kind: Kind) {
         let isKey =
             switch (kind, publicKey.count) {
@@ -56,7 +56,7 @@ package struct KeyFacts: Sendable, Hashable {
         self.bits = bits
     }
 
-    /// The size of an RSA key in bits; nil for other kinds.
+    /// Returns the size of an RSA key in bits; nil for other kinds of key.
     ///
     /// Only an RSA key is a sequence of two integers (RFC 8017, appendix A.1.1).
     private static func modulusSize(_ key: ArraySlice<UInt8>) -> Int? {

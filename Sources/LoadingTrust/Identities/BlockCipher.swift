@@ -15,12 +15,12 @@ import SwiftASN1
 enum BlockCipher {
     case aes(key: [UInt8], start: [UInt8])
     case tripleDES(key: [UInt8], start: [UInt8])
-    /// For old files: Windows and older OpenSSL versions encrypt certificates with it.
+    /// RC2, for old files: Windows and older OpenSSL versions encrypt certificates with RC2.
     case rc2(key: [UInt8], bits: Int, start: [UInt8])
 
     typealias Maker = (_ key: [UInt8], _ start: [UInt8]) -> BlockCipher
 
-    /// The cipher's initializer, and the lengths of its key and initialization vector in bytes.
+    /// Returns the cipher's initializer, and the lengths of its key and initialization vector in bytes.
     static func named(_ name: ASN1ObjectIdentifier) -> (make: Maker, keyCount: Int, startCount: Int)? {
         switch name {
         case [2, 16, 840, 1, 101, 3, 4, 1, 2]: ({ .aes(key: $0, start: $1) }, 16, 16)
@@ -31,7 +31,7 @@ enum BlockCipher {
         }
     }
 
-    /// Wrong padding means a wrong password or damaged data; the two cannot be distinguished.
+    /// Decrypts bytes; wrong padding means a wrong password or damaged data, which cannot be distinguished.
     func decrypt(_ bytes: [UInt8]) throws(IdentityFailure) -> [UInt8] {
         switch self {
         case .aes(let key, let start):

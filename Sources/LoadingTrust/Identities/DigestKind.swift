@@ -50,7 +50,7 @@ enum DigestKind {
         }
     }
 
-    /// HMAC (RFC 2104).
+    /// Returns the HMAC of bytes (RFC 2104).
     func authenticate(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
         let key = SymmetricKey(data: key)
         return switch self {

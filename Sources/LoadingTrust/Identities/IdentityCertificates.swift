@@ -26,7 +26,8 @@ struct IdentityCertificates {
         byKey = Dictionary(keys) { first, _ in first }
     }
 
-    /// Returns the key with its certificate first, then those of its issuers that the file contains, then all others.
+    /// Returns the key with its certificate first, then the issuers' certificates that the file contains, then all other
+    /// certificates.
     func identity(of key: Data) throws(IdentityFailure) -> ClientIdentity {
         guard let leaf = (try? Certificate.PrivateKey(derBytes: Array(key))).flatMap({ byKey[$0.publicKey] })
         else { throw .keyDoesNotMatch }

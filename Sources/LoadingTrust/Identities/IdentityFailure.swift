@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 /// Why a certificate and its key could not be read.
 package enum IdentityFailure: Error, Sendable, Hashable {
-    /// The data is not PEM, PKCS #12 or the other expected format.
+    /// The data is not in the expected format, such as PEM or PKCS #12.
     case malformed(String)
     case noCertificate
     case noKey

@@ -46,7 +46,8 @@ package enum IdentityReader {
     ///
     /// - Parameters:
     ///   - pkcs12: A PKCS #12 file (RFC 7292); the older ciphers that other systems write are supported.
-    ///   - password: The password of the file. Nil and "" are equivalent: files are written with either.
+    ///   - password: The password of the file. Nil and "" are equivalent, because some programs write files with the one and some
+    ///     with the other.
     /// - Returns: The certificates and the key.
     /// - Throws: An ``IdentityFailure`` for a malformed file or a wrong password.
     package static func identity(pkcs12: Data, password: String?) throws(IdentityFailure) -> ClientIdentity {
@@ -73,7 +74,7 @@ package enum IdentityReader {
         return certificate.publicKey == key.publicKey
     }
 
-    /// The public key of a private key (PKCS #8), in the form of `CertificateFacts.publicKey`.
+    /// Returns the public key of a private key (PKCS #8), in the form of `CertificateFacts.publicKey`.
     package static func publicKey(of key: Data) -> Data? {
         (try? Certificate.PrivateKey(derBytes: Array(key))).map { Data($0.publicKey.subjectPublicKeyInfoBytes) }
     }

@@ -28,7 +28,7 @@ enum LegacyPEMCipher {
         return try PrivateKeyForm.pkcs8(decrypted: try cipher.decrypt(block.bytes))
     }
 
-    /// OpenSSL's `EVP_BytesToKey` with MD5 and one round.
+    /// Derives a key like OpenSSL's `EVP_BytesToKey` with MD5 and one round.
     ///
     /// The salt is the beginning of the initialization vector.
     private static func key(_ password: String, _ start: [UInt8], _ count: Int) -> [UInt8] {

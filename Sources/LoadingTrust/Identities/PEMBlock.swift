@@ -16,7 +16,7 @@ struct PEMBlock {
 
     var isEncrypted: Bool { headers["Proc-Type"]?.hasSuffix("ENCRYPTED") ?? false }
 
-    /// Returns all blocks of a text, or nil if it has none.
+    /// Returns all blocks of a text, or nil if the text has no block.
     ///
     /// Text between blocks is ignored.
     ///

@@ -12,12 +12,12 @@ import SwiftASN1
 
 /// A PKCS #12 file (RFC 7292) in password integrity mode: its certificates and private keys.
 ///
-/// The TLS library's parser is not used: its Swift interface traps on a file without a key.
+/// The TLS library's parser is not used, because its Swift interface traps on a file without a key.
 struct PKCS12File {
     struct Content {
-        /// In DER.
+        /// The certificates in DER.
         var certificates: [Data] = []
-        /// PKCS #8 in DER, not encrypted.
+        /// The private keys, unencrypted, as PKCS #8 in DER.
         var keys: [[UInt8]] = []
         fileprivate var rounds = RoundBudget()
 
@@ -40,7 +40,7 @@ struct PKCS12File {
 
     /// Decrypts the content of a file.
     ///
-    /// A missing password and "" are equivalent: files are written with either.
+    /// A missing password and "" are equivalent, because some programs write files with the one and some with the other.
     static func content(of file: [UInt8], password: String?) throws(IdentityFailure) -> Content {
         guard let root = try? BER.parse(file), root.identifier == .sequence, let fields = root.children(), fields.count >= 2,
             let authenticated = fields[1].children(), let type = authenticated.first.flatMap(name)

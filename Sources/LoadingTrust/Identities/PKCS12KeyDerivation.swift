@@ -34,14 +34,14 @@ enum PKCS12KeyDerivation {
 
     /// Repeats bytes up to a whole number of blocks.
     ///
-    /// Empty if there are none.
+    /// The result is empty if there are no bytes.
     private static func fill(_ bytes: [UInt8], _ block: Int, count: Int? = nil) -> [UInt8] {
         if bytes.isEmpty { return [] }
         let length = count ?? (bytes.count + block - 1) / block * block
         return (0..<length).map { bytes[$0 % bytes.count] }
     }
 
-    /// Adds the addend and 1 as big-endian numbers, modulo the size.
+    /// Adds `addend` and 1 to `value`, as big-endian numbers modulo the size of the value.
     private static func add(_ addend: [UInt8], to value: inout ArraySlice<UInt8>) {
         var carry = 1
         for offset in stride(from: addend.count - 1, through: 0, by: -1) {

@@ -13,7 +13,7 @@ struct PasswordBytes {
     /// Big-endian UTF-16 with a terminating zero, for PKCS #12 (RFC 7292, appendix B.1).
     let utf16: [UInt8]
 
-    /// A missing password in the encoding of some programs: without the terminating zero.
+    /// A missing password as some programs encode it: without the terminating zero.
     static let none = PasswordBytes(utf8: [], utf16: [])
 
     init(_ password: String) {

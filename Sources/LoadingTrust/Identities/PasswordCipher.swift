@@ -37,7 +37,7 @@ struct PasswordCipher {
         guard let salt = try? ASN1OctetString(berEncoded: parameters[0]), let count = try? Int(derEncoded: parameters[1]),
             RoundBudget.isReasonable(count)
         else { throw Self.damaged }
-        // The initialization vector costs one SHA-1 hash per round, the longest key two.
+        // The initialization vector costs one SHA-1 hash per round; the longest key costs two.
         try rounds.spend(count, times: 3)
         func key(_ use: PKCS12KeyDerivation.Use, _ byteCount: Int) -> [UInt8] {
             PKCS12KeyDerivation.key(
@@ -86,9 +86,9 @@ struct PasswordCipher {
         return make(key.withUnsafeBytes { Array($0) }, Array(start.bytes))
     }
 
-    /// RFC 8018, appendix A.2: the default is HMAC with SHA-1.
+    /// Returns the pseudorandom function of PBKDF2 (RFC 8018, appendix A.2), by default HMAC with SHA-1.
     ///
-    /// The last field is the function, unless it is the length of the key.
+    /// `node` is the last field of the parameters, which contains either the function or the length of the key.
     private static func randomFunction(_ node: ASN1Node?) throws(IdentityFailure) -> KDF.Insecure.PBKDF2.HashFunction {
         guard let node, node.identifier == .sequence else { return .insecureSHA1 }
         guard let first = node.children()?.first, let name = try? ASN1ObjectIdentifier(derEncoded: first) else { throw damaged }

@@ -40,7 +40,7 @@ enum PrivateKeyForm {
 
     /// Converts a decrypted key.
     ///
-    /// With a wrong password, the padding is still valid in one of 256 cases.
+    /// Even with a wrong password, the padding is valid in one of 256 cases.
     static func pkcs8(decrypted der: [UInt8]) throws(IdentityFailure) -> Data {
         do {
             return try pkcs8(der)

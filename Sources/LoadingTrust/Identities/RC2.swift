@@ -26,9 +26,9 @@ struct RC2 {
         key = (0..<64).map { UInt16(expanded[2 * $0]) | UInt16(expanded[2 * $0 + 1]) << 8 }
     }
 
-    /// Section 4.
+    /// Decrypts one block (section 4).
     ///
-    /// The block is big-endian here, and its words are little-endian.
+    /// `block` is a big-endian number here, whereas the words of the cipher are little-endian.
     func decrypt(_ block: UInt64) -> UInt64 {
         var words = (0..<4).map { UInt16(truncatingIfNeeded: block >> UInt64(48 - 16 * $0)).byteSwapped }
         let shifts: [UInt16] = [1, 2, 3, 5]

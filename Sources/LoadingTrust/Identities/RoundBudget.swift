@@ -6,15 +6,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-/// Limits the total number of key derivation rounds for a file, since the file's author chooses them.
+/// Limits the total number of key derivation rounds for a file, because the file's author chooses the numbers.
 struct RoundBudget {
-    /// Ten times the rounds of an identity with strong protection: 600,000 for each of its parts.
+    /// The number of rounds left, initially ten times that of an identity with strong protection, which has 600,000 for each part.
     private var left = 6_000_000
 
-    /// Whether the rounds of one key are within the limit: more than any program uses, but few enough to take only seconds.
+    /// Whether the rounds of one key are within the limit, which is above the number that any program uses, but takes only seconds.
     static func isReasonable(_ rounds: Int) -> Bool { (1...3_000_000).contains(rounds) }
 
-    /// Spends rounds of `times` hashes each.
+    /// Subtracts rounds of `times` hashes each.
     mutating func spend(_ rounds: Int, times: Int) throws(IdentityFailure) {
         left -= rounds * times
         if left < 0 { throw .unsupported("a file with so many key derivation rounds") }

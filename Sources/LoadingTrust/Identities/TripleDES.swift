@@ -22,7 +22,7 @@ struct TripleDES {
         Self.run(Self.run(Self.run(block, third.reversed()), second), first.reversed())
     }
 
-    /// Sixteen round keys of 48 bits.
+    /// Returns the sixteen round keys of 48 bits.
     private static func schedule(_ key: UInt64) -> [UInt64] {
         let chosen = permute(key, 64, keyChoice)
         var left = chosen >> 28
@@ -55,7 +55,7 @@ struct TripleDES {
         return permute(out, 32, mixing)
     }
 
-    /// Bits are counted from 1, the highest first, as in the standard.
+    /// Permutes the bits of a value; bits are counted from 1, starting with the highest, as in the standard.
     private static func permute(_ value: UInt64, _ width: UInt64, _ table: [UInt8]) -> UInt64 {
         table.reduce(0) { $0 << 1 | value >> (width - UInt64($1)) & 1 }
     }

@@ -24,7 +24,7 @@ struct CertificatePolicies {
     private(set) var policies: Set<ASN1ObjectIdentifier> = []
     /// Maps an issuer's policy to the equivalent policies of its subjects.
     private(set) var mappings: [ASN1ObjectIdentifier: Set<ASN1ObjectIdentifier>] = [:]
-    /// The number of further certificates before the rule applies; nil if the certificate has no such field.
+    /// The number of further certificates before an explicit policy is required; nil if the certificate has no such field.
     private(set) var requireExplicitPolicy: Int?
     private(set) var inhibitPolicyMapping: Int?
     private(set) var inhibitAnyPolicy: Int?

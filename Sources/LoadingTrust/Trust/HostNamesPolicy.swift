@@ -23,7 +23,7 @@ struct HostNamesPolicy: VerifierPolicy {
 
     private static func isNamed(_ host: String, by chain: UnverifiedCertificateChain) -> Bool {
         if HostName.isAddress(host) {
-            // A zone (RFC 6874) names the local interface, and is not part of the address's identity.
+            // A zone (RFC 6874) names an interface of this machine and is not part of the address.
             let address = HostName.unbracketed(host).prefix { $0 != "%" }
             var policy = ServerIdentityPolicy(serverHostname: nil, serverIP: String(address))
             if case .meetsPolicy = policy.chainMeetsPolicyRequirements(chain: chain) { return true }
@@ -35,10 +35,11 @@ struct HostNamesPolicy: VerifierPolicy {
         return presented.contains { if case .dnsName(let other) = $0 { matches(lowercased(other), name) } else { false } }
     }
 
-    /// Whether the names match (RFC 9525, section 6.3): they are the same, or the first label is `*`.
+    /// Whether the names match (RFC 9525, section 6.3): they are the same, or they only differ in the first label and the
+    /// certificate's first label is `*`.
     ///
-    /// X509's implementation is not used, because it rejects underscores: host names contain them although RFC 1123 does not permit
-    /// that.
+    /// X509's implementation is not used, because it rejects underscores: some host names contain underscores, although RFC 1123
+    /// does not permit them.
     private static func matches(_ presented: ArraySlice<UInt8>, _ host: ArraySlice<UInt8>) -> Bool {
         if presented == host { return true }
         guard presented.starts(with: "*.".utf8), let dot = host.firstIndex(of: UInt8(ascii: ".")), dot > host.startIndex
@@ -46,7 +47,7 @@ struct HostNamesPolicy: VerifierPolicy {
         return presented.dropFirst() == host[dot...]
     }
 
-    /// Without the trailing dot of the root.
+    /// Returns a name in lowercase, without the trailing dot of the root.
     private static func lowercased(_ name: String) -> ArraySlice<UInt8> {
         let bytes = name.utf8.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
         return bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes[...]

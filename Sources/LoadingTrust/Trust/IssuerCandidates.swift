@@ -12,9 +12,10 @@ import X509
 
 /// The certificates that were sent with a leaf certificate, as issuer candidates for a verifier.
 ///
-/// A verifier tries every path from one certificate to the next, and the peer controls how many there are: CAs with the same name
+/// A verifier tries every path from one certificate to the next, and the peer controls the number of paths: CAs with the same name
 /// and key, each signed by the next, form more paths than can ever be tried. The number of candidates is therefore limited, and so
-/// is the total number handed to the verifier, since each costs a signature check. Without more candidates, the verifier stops.
+/// is the total number of candidates handed to the verifier, because each one costs a signature check. The verifier stops when it
+/// gets no more candidates.
 final class IssuerCandidates: CustomCertificateStore {
     /// The maximum number of certificates besides the leaf.
     static let maximumCount = 32
@@ -33,13 +34,13 @@ final class IssuerCandidates: CustomCertificateStore {
         state = Mutex(State(certificates: Dictionary(grouping: certificates, by: \.subject)))
     }
 
-    /// The certificates of a chain without duplicates and within the limit, the leaf first.
+    /// Returns the certificates of a chain without duplicates and within the limit, starting with the leaf.
     static func limited(_ chain: [Data]) -> [Data] {
         var seen: Set<Data> = []
         return Array(chain.filter { seen.insert($0).inserted }.prefix(1 + maximumCount))
     }
 
-    /// Whether candidates were withheld from the verifier.
+    /// Whether candidates were withheld from the verifier because the limit was reached.
     var isExhausted: Bool { state.withLock(\.isExhausted) }
 
     subscript(subject: DistinguishedName) -> [Certificate]? {

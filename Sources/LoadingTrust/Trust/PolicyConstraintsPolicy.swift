@@ -12,8 +12,8 @@ import X509
 /// Checks that a chain complies with the policies that its CAs require (RFC 5280, section 6.1).
 ///
 /// The user accepts all policies (the initial set is any-policy), and no requirement applies at the start. Only a CA can require
-/// that all certificates below it share a policy. All that matters of the RFC's policy tree is therefore whether its lowest level
-/// is empty; other levels are not stored.
+/// that all certificates below it share a policy. Therefore, the only property of the RFC's policy tree that matters is whether its
+/// lowest level is empty; other levels are not stored.
 struct PolicyConstraintsPolicy: VerifierPolicy {
     let verifyingCriticalExtensions: [ASN1ObjectIdentifier] = [
         CertificatePolicies.Name.policies, CertificatePolicies.Name.mappings, CertificatePolicies.Name.constraints,

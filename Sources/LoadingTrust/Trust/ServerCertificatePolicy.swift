@@ -31,8 +31,8 @@ struct ServerCertificatePolicy: VerifierPolicy {
     /// is itself a root.
     func fault(of chain: [Certificate]) -> Fault? {
         guard let leaf = chain.first else { return Fault(reason: .malformed, text: "there is no certificate") }
-        // A server certificate among the roots is trusted as it is, even if it is a CA: openssl creates such certificates with
-        // CA:TRUE.
+        // A server certificate among the roots is trusted as it is, even if it is a CA: openssl creates self-signed certificates
+        // with CA:TRUE.
         let isItsOwnRoot = chain.count == 1
         if use != .anything, !isItsOwnRoot, case .isCertificateAuthority = try? leaf.extensions.basicConstraints {
             return Fault(reason: .wrongUse, text: "it is the certificate of a CA, not of a \(use)")
@@ -69,7 +69,7 @@ struct ServerCertificatePolicy: VerifierPolicy {
         }
     }
 
-    /// The weakness of a certificate's key or signature, if any.
+    /// Returns the weakness of a certificate's key or signature, or nil if there is none.
     ///
     /// A root's own signature only matters if strong keys are required.
     func weakness(of certificate: Certificate, isRoot: Bool) -> Fault? {

@@ -12,11 +12,13 @@ import SwiftASN1
 
 /// Decides whether a certificate chain proves a server's identity (RFC 5280, RFC 9525), and if not, explains why.
 package enum TrustCheck {
+    /// Checks whether a chain proves the identity of a server.
+    ///
     /// - Parameters:
-    ///   - chain: DER, as the server sent it, its own certificate first.
+    ///   - chain: The certificates in DER as the server sent them, starting with the server's own.
     ///   - host: The name or address that the certificate must be valid for.
-    ///   - roots: DER; empty means the system's.
-    ///   - extraRoots: DER; trusted in addition to the roots.
+    ///   - roots: The trusted roots in DER; empty means the system's roots.
+    ///   - extraRoots: Certificates in DER that are trusted in addition to the roots.
     ///   - date: The time at which the certificates must be valid; nil means now.
     ///   - requiresStrongKeys: Whether App Transport Security applies.
     ///   - pins: The pins for the keys of the validated chain.
@@ -47,7 +49,7 @@ package enum TrustCheck {
     /// Checks a chain that the app has accepted: App Transport Security still forbids weak keys and signatures, and checks pinned
     /// keys.
     ///
-    /// Only the server's own certificate and its issuers are checked, since no chain was validated.
+    /// Only the server's own certificate and its issuers are checked, because no chain was validated.
     package static func failure(
         ofTrusted chain: [[UInt8]], host: String, requiresStrongKeys: Bool, pins: TrustPins
     ) -> TrustFailure? {
@@ -69,7 +71,7 @@ package enum TrustCheck {
 
     /// Returns the presented certificates that form a path, from the server's own to the last known issuer.
     ///
-    /// Certificates that did not sign the previous one, or must not sign, are left out.
+    /// Certificates that did not sign the previous certificate, or must not sign certificates, are left out.
     package static func path(through chain: [Data]) -> [Data] {
         let chain = IssuerCandidates.limited(chain)
         var path = Array(chain.prefix(1))
@@ -113,7 +115,7 @@ package enum TrustCheck {
             if let certificate = try? Certificate(derEncoded: bytes) {
                 certificates.append(certificate)
             } else if !certificates.isEmpty, CertificateFields(bytes) != nil {
-                // The kind of key is not supported; this may be an old root that is not needed.
+                // The kind of key is not supported; the certificate may be an old root that is not needed.
                 unsupported = unsupported ?? bytes
             } else {
                 return TrustJudgement(failure: TrustExplanation.malformed(bytes, explanation.host), chain: [])
@@ -152,7 +154,8 @@ package enum TrustCheck {
 
     /// Judges a server certificate that is itself configured as trusted: checks only its name, dates and use.
     ///
-    /// `RFC5280Policy` would treat it as a root, and reject it unless it is a CA, which a server's certificate should not be.
+    /// `RFC5280Policy` would treat the certificate as a root and reject it unless it is a CA, which a server's certificate should
+    /// not be.
     private static func judge(
         named leaf: Certificate, _ question: TrustQuestion, _ explanation: TrustExplanation
     ) async -> TrustJudgement {
@@ -180,7 +183,7 @@ package enum TrustCheck {
 extension Certificate {
     /// Whether all critical extensions are understood.
     ///
-    /// Otherwise, the certificate must be rejected (RFC 5280, section 4.2).
+    /// If not, the certificate must be rejected (RFC 5280, section 4.2).
     func hasOnlyCriticalExtensions(of understood: [ASN1ObjectIdentifier]) -> Bool {
         extensions.allSatisfy { !$0.critical || understood.contains($0.oid) }
     }

@@ -42,7 +42,7 @@ struct TrustExplanation {
         TrustFailure(fault.reason, "the certificate of \(host) is not trusted: \(fault.text)")
     }
 
-    /// The chain leads to a trusted root but violates a policy.
+    /// Explains the failure of a chain that leads to a trusted root but violates a policy.
     func rejected(_ chain: UnverifiedCertificateChain, _ reason: String) -> TrustFailure {
         for (index, certificate) in chain.enumerated() {
             let subject = "the certificate of \(host)" + (index == 0 ? "" : "'s issuer")
@@ -62,7 +62,7 @@ struct TrustExplanation {
         return TrustFailure(.wrongHost, "the certificate is not for \(host), but for \(others)")
     }
 
-    /// A name in its usual notation.
+    /// Returns a name in its usual notation.
     private static func text(of name: GeneralName) -> String {
         switch name {
         case .dnsName(let name), .rfc822Name(let name), .uniformResourceIdentifier(let name): name
@@ -104,12 +104,12 @@ struct TrustExplanation {
         return TrustFailure(.rules, "\(whose) has critical extensions that are not understood")
     }
 
-    /// Too many certificates were sent.
+    /// The failure if too many certificates were sent.
     var excessive: TrustFailure {
         TrustFailure(.rules, "\(host) sent too many certificates to try every path from its own to a trusted root")
     }
 
-    /// No chain leads to a trusted root.
+    /// Explains the failure if no chain leads to a trusted root.
     func noTrustedRoot(_ sent: [Certificate], _ leaf: Certificate, understood: [ASN1ObjectIdentifier]) -> TrustFailure {
         if let absence = TrustRoots.absence(for: question) {
             return TrustFailure(

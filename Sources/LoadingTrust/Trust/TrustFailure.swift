@@ -26,13 +26,13 @@ package struct TrustFailure: Error, Sendable, Hashable {
         case noRoots
         case weakKey
         case weakSignature
-        /// The certificate is a CA's, or is not valid for this use.
+        /// The certificate belongs to a CA or is not valid for this use.
         case wrongUse
         /// No certificate of the chain has a pinned key.
         case pins
         /// The chain violates a rule of RFC 5280: name constraints, path length, critical extensions.
         case rules
-        /// Not checked: too many other checks are queued.
+        /// The certificate was not checked, because too many other checks are queued.
         case unchecked
     }
 
@@ -46,7 +46,7 @@ package struct TrustFailure: Error, Sendable, Hashable {
         self.reason = reason
     }
 
-    /// The queue of checks is full.
+    /// Creates the failure for a full queue of checks.
     package static func unchecked(_ host: String) -> TrustFailure {
         TrustFailure(
             .unchecked, "the certificate of \(host) was not checked: too many checks are queued", kind: .secureConnectionFailed

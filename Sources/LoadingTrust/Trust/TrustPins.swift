@@ -12,9 +12,9 @@ package import FoundationEssentials
 ///
 /// Each pin is the SHA-256 of a `SubjectPublicKeyInfo`.
 package struct TrustPins: Sendable, Hashable {
-    /// The server's own key must be one of these; empty accepts any.
+    /// The keys of which one must be the server's own; empty accepts any key.
     package var leaf: [Data]
-    /// The key of one of its issuers must be one of these; empty accepts any.
+    /// The keys of which one must belong to an issuer of the server's certificate; empty accepts any key.
     package var ca: [Data]
 
     package static let none = TrustPins()
@@ -31,7 +31,8 @@ package struct TrustPins: Sendable, Hashable {
     /// If both kinds of pins are set, both must match.
     ///
     /// - Parameters:
-    ///   - chain: The validated chain if there is one, otherwise the presented one; in DER, the server's own certificate first.
+    ///   - chain: The validated chain if there is one, otherwise the presented chain; in DER, starting with the server's own
+    ///     certificate.
     ///   - host: The host name for the message.
     /// - Returns: The failure, or nil if the pins match.
     package func failure(of chain: [Data], host: String) -> TrustFailure? {

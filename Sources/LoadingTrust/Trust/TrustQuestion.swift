@@ -13,14 +13,14 @@ package struct TrustQuestion: Sendable, Hashable {
     /// The use of the leaf certificate.
     package enum Use: Sendable, Hashable { case server, client, anything }
 
-    /// DER, the certificate in question first, then the others that were sent with it.
+    /// The certificates in DER: first the certificate in question, then the certificates that were sent with it.
     package var chain: [Data]
-    /// The names and addresses that the certificate must be valid for, all of them.
+    /// The names and addresses for all of which the certificate must be valid.
     package var hosts: [String]
     package var use = Use.server
-    /// DER; empty means the system's.
+    /// The trusted roots in DER; empty means the system's roots.
     package var roots: [Data] = []
-    /// DER; trusted in addition to the roots.
+    /// Certificates in DER that are trusted in addition to the roots.
     package var extraRoots: [Data] = []
     /// Whether only the extra roots are trusted, even if there are none.
     package var trustsOnlyExtraRoots = false
@@ -39,8 +39,8 @@ package struct TrustQuestion: Sendable, Hashable {
 
 /// The result of a trust check.
 package struct TrustJudgement: Sendable, Hashable {
-    /// Nil if the chain is trusted.
+    /// The reason why the chain is not trusted; nil if the chain is trusted.
     package var failure: TrustFailure?
-    /// DER, from the certificate in question to a root; empty if no chain was validated.
+    /// The validated chain in DER, from the certificate in question to a root; empty if no chain was validated.
     package var chain: [Data]
 }

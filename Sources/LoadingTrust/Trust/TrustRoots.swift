@@ -20,14 +20,14 @@ package enum TrustRoots {
     /// The values of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
     package static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
     package static let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
-    /// The certificates in these files; read once.
+    /// The certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, read once.
     private static let environmentRoots = certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
     /// The locations of the system's root certificates.
     private static let systemFiles = [
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
     ]
 
-    /// The system's roots; `SSL_CERT_FILE` replaces them, as with OpenSSL and curl, and `SSL_CERT_DIR` adds to them.
+    /// The system's roots, which `SSL_CERT_FILE` replaces, as with OpenSSL and curl, and to which `SSL_CERT_DIR` adds others.
     private static let system: CertificateStore =
         file == nil
         ? CertificateStore.systemTrustRoots.appending(contentsOf: environmentRoots) : CertificateStore(environmentRoots)
@@ -42,13 +42,14 @@ package enum TrustRoots {
 
     /// Whether a configured root cannot be parsed.
     ///
-    /// The system's roots are not used in its place.
+    /// The system's roots are not used instead of an unreadable root.
     static func containsUnreadable(_ roots: [Data]) -> Bool {
         roots.contains { (try? Certificate(derEncoded: Array($0))) == nil }
     }
 
-    /// If no roots are available for a question that brings none of its own, returns a message that says where they were searched
-    /// for; otherwise nil.
+    /// Returns a message if no roots are available for a question that has no roots of its own; otherwise nil.
+    ///
+    /// The message says where the library searched for roots.
     static func absence(for question: TrustQuestion) -> String? {
         guard question.roots.isEmpty, question.extraRoots.isEmpty, !question.trustsOnlyExtraRoots, environmentRoots.isEmpty else {
             return nil
@@ -63,7 +64,7 @@ package enum TrustRoots {
         FileManager.default.contents(atPath: path)?.firstRange(of: Data("-----BEGIN ".utf8)) != nil
     }
 
-    /// Loads the system's roots in advance, if they will be used.
+    /// Loads the system's roots in advance, if checks with the given roots will use them.
     package static func prepare(_ roots: [Data]) {
         if roots.isEmpty && file == nil { _ = CertificateStore.systemTrustRoots }
     }
@@ -88,10 +89,10 @@ package enum TrustRoots {
         return store
     }
 
-    /// The roots that the `SSL_CERT_FILE` and `SSL_CERT_DIR` of another process name, in DER.
+    /// Returns the roots that the `SSL_CERT_FILE` and `SSL_CERT_DIR` of another process name, in DER.
     ///
-    /// Includes the system's roots, unless a file replaces them. If nothing can be read, the result is one unusable root, because
-    /// an empty list would mean the system's roots.
+    /// The result includes the system's roots, unless a file replaces them. If nothing can be read, the result is one unusable
+    /// root, because an empty list would mean the system's roots.
     package static func roots(file: String?, directories: [String]) -> [Data] {
         let files = file ?? systemFiles.first { FileManager.default.isReadableFile(atPath: $0) }
         let found = certificates(inFiles: files.map { [$0] } ?? [], directories: directories).compactMap { certificate in
@@ -101,9 +102,9 @@ package enum TrustRoots {
         return found.isEmpty ? [Data()] : found
     }
 
-    /// All certificates in the files, and in the files of the directories, without duplicates.
+    /// Returns all certificates in the files, and in the files of the directories, without duplicates.
     ///
-    /// Other content is skipped.
+    /// Content other than certificates is skipped.
     package static func certificates(inFiles files: [String], directories: [String]) -> [Certificate] {
         let listed = directories.flatMap { directory in
             (try? FileManager.default.contentsOfDirectory(atPath: directory))?.sorted().map { "\(directory)/\($0)" } ?? []
