@@ -15,7 +15,7 @@ package struct AlternativeServices: Sendable {
     ///
     /// When the number is exceeded, the origin whose alternatives expire first is removed.
     package static let maximumOriginCount = 1_000
-    /// The maximum number of alternatives of one origin; the first ones are kept.
+    /// The maximum number of alternatives per origin; the first alternatives are kept.
     package static let maximumPerOrigin = 8
     /// The maximum lifetime: 30 days, in seconds.
     package static let longestLifetime = 2_592_000
@@ -30,14 +30,14 @@ package struct AlternativeServices: Sendable {
 
     package init() {}
 
-    /// Stores the alternatives in the `Alt-Svc` fields of a response, replacing all earlier ones of the origin (section 3).
+    /// Stores the alternatives in the `Alt-Svc` fields of a response, replacing all earlier alternatives of the origin (section 3).
     ///
     /// - Parameters:
     ///   - headers: The response's header fields. The value of `Age` is subtracted from the lifetimes (section 3.1).
     ///   - origin: The origin that sent the response.
-    ///   - isVerified: Whether the server presented a valid certificate for the origin. This is required for the alternatives to be
-    ///     trusted: "Clients MUST have reasonable assurances that the alternative service is under control of and valid for the
-    ///     whole origin" (section 2.1).
+    ///   - isVerified: Whether the server presented a valid certificate for the origin. A valid certificate is required for the
+    ///     alternatives to be trusted: "Clients MUST have reasonable assurances that the alternative service is under control of
+    ///     and valid for the whole origin" (section 2.1).
     ///   - now: The time of the response.
     package mutating func note(_ headers: HeaderBlock, origin: Origin, isVerified: Bool, now: Double) {
         guard origin.isSecure, isVerified, let field = headers.joined("Alt-Svc").flatMap(AlternativeServiceField.init) else {

@@ -14,10 +14,10 @@
 /// is left, the response is delivered.
 ///
 /// **No downgrade.** Over an insecure connection, Basic would reveal the password that a stronger scheme protects. Therefore, if
-/// the server ever offered a stronger scheme that this process supports, the app is only asked for Basic credentials after it has
-/// rejected the protection spaces of all stronger schemes, as on Apple's platforms: an explicit `rejectProtectionSpace` followed by
-/// a credential for a Basic challenge is a decision of the app. Neither a rejection by the server nor a change in the offered
-/// schemes counts as such a decision.
+/// the server ever offered a stronger scheme that this process supports, the app is only asked for Basic credentials after the app
+/// has rejected the protection spaces of all stronger schemes, as on Apple's platforms: an explicit `rejectProtectionSpace`
+/// followed by a credential for a Basic challenge is a decision of the app. Neither a rejection by the server nor a change in the
+/// offered schemes counts as such a decision.
 package struct AuthenticationFlow: Sendable {
     package enum Step: Sendable, Hashable {
         /// Credentials are needed: from the app, a credential store, or the URL.

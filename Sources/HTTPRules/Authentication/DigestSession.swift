@@ -106,7 +106,7 @@ package struct DigestSession: Sendable, Hashable {
         return "Digest " + fields.joined(separator: ", ")
     }
 
-    /// Continues with a new nonce if the server reports the old one as stale.
+    /// Continues with a new nonce if the server reports the old nonce as stale.
     ///
     /// Returns false if the server rejected the password.
     ///

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// RFC 1320.
+/// The MD4 hash (RFC 1320).
 ///
-/// Only for NTLM: the hash is broken, and libraries no longer include it.
+/// This hash is implemented here only for NTLM: it is broken, and libraries no longer include it.
 package enum MD4 {
     package static func hash(_ bytes: [UInt8]) -> [UInt8] {
         var message = bytes + [0x80]
@@ -26,7 +26,7 @@ package enum MD4 {
         return state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> UInt32($0 * 8)) } }
     }
 
-    /// Section 3.4, one block: three rounds of sixteen steps each.
+    /// Adds one block to the state (section 3.4): three rounds of sixteen steps each.
     private static func add(_ words: [UInt32], to state: inout [UInt32]) {
         var (a, b, c, d) = (state[0], state[1], state[2], state[3])
         for step in 0..<48 {

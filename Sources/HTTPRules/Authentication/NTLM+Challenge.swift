@@ -39,7 +39,7 @@ extension NTLM {
 
         /// The server's target information in its original encoding.
         package var targetInfo: [UInt8] { targetInformation.bytes }
-        /// The server's time in FILETIME units, if it sent one.
+        /// The server's time in FILETIME units; nil if the server sent no time.
         package var timestamp: UInt64? { targetInformation.timestamp }
 
         private static func number(_ bytes: [UInt8], at offset: Int) -> UInt32? {

@@ -47,7 +47,7 @@ package struct Cookie: Hashable, Sendable {
     package var sameSite: SetCookie.SameSite?
     /// The partition of the request that set a `Partitioned` cookie.
     ///
-    /// Nil if the cookie is sent with requests of any partition.
+    /// The partition is nil if the cookie is sent with requests of any partition.
     package var partition: String?
 
     /// Kept only for `HTTPCookie` (RFC 2965); has no effect here.

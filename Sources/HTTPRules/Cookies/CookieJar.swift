@@ -16,7 +16,7 @@ package struct CookieJar: Sendable {
     package enum Change: Hashable, Sendable {
         case set(Cookie)
         case removed(Cookie.Key)
-        /// The cookie to remove was not in this jar. Another copy may contain it.
+        /// The cookie to remove was not in this jar. Another copy may contain the cookie.
         case absent(Cookie.Key)
     }
 
@@ -39,8 +39,8 @@ package struct CookieJar: Sendable {
 
     /// Whether a cookie without `SameSite` is treated as `Lax`.
     ///
-    /// Off by default. This differs from section 5.6.7 ("Default" is enforced as `Lax`), because Apple's `always` policy accepts
-    /// all cookies, and because requests are made by the app rather than by a web page.
+    /// The default is false. This differs from section 5.6.7 ("Default" is enforced as `Lax`), because Apple's `always` policy
+    /// accepts all cookies, and because requests are made by the app rather than by a web page.
     package var treatsDefaultAsLax = false
     package private(set) var count = 0
 
@@ -122,7 +122,7 @@ package struct CookieJar: Sendable {
         closeIfEmpty(group)
     }
 
-    /// Inserts a cookie at its position, replacing one with the same key.
+    /// Inserts a cookie at its position and replaces a stored cookie with the same key.
     mutating func upsert(_ cookie: Cookie, in group: Int? = nil) {
         let old = location(of: cookie.key)
         let group = group ?? findOrCreateGroup(of: cookie.domain)
@@ -216,7 +216,7 @@ extension CookieJar {
             return cookie
         }
 
-        /// "Cookies with longer paths are listed before cookies with shorter paths", then those created earlier (section 5.8.3).
+        /// "Cookies with longer paths are listed before cookies with shorter paths", then cookies created earlier (section 5.8.3).
         func precedes(_ other: Entry) -> Bool {
             if record.pathLength != other.record.pathLength { return record.pathLength > other.record.pathLength }
             let (creation, otherCreation) = (record.cookie.creation, other.record.cookie.creation)

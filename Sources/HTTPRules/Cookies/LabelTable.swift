@@ -11,10 +11,10 @@
 ///
 /// A lookup works on the packed text without building or copying anything.
 ///
-/// `Scripts/label_table.py` generates the text. It is a tree of labels, whose root block contains the top-level domains. A block
-/// contains the labels below one name, sorted by their bytes, each terminated by a comma. A label without data is a rule without
-/// labels below it. Any other label is followed by one letter, "A" plus the sum of the bits of ``Entry``, and, if there is a block
-/// below the label, by the start and the length of that block, four letters each.
+/// `Scripts/label_table.py` generates the text. The text is a tree of labels, whose root block contains the top-level domains. A
+/// block contains the labels below one name, sorted by their bytes, each terminated by a comma. A label without data is a rule
+/// without labels below it. Any other label is followed by one letter, "A" plus the sum of the bits of ``Entry``, and, if there is
+/// a block below the label, by the start and the length of that block, four letters each.
 struct LabelTable {
     /// The entry of one name in the table.
     private struct Entry {

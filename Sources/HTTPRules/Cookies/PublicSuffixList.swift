@@ -30,7 +30,7 @@ package enum PublicSuffixList {
 
     /// Returns the public suffix of a host plus one label: the part that its owner registered.
     ///
-    /// Nil for addresses and for public suffixes.
+    /// Returns nil for addresses and for public suffixes.
     package static func registrableDomain(of host: String) -> String? {
         guard let start = registrableStart(of: host) else { return nil }
         return start == 0 ? host : String(host.utf8.dropFirst(start))

@@ -24,7 +24,7 @@ package enum RedirectPolicy {
     /// The maximum number of redirects; one more fails the load.
     ///
     /// Apple documents 16 ("currently"), but a measurement on macOS 11 showed 20, the same as in Chrome and Firefox. The higher
-    /// number breaks no program that worked with the lower one.
+    /// limit breaks no program that worked with the lower limit.
     package static let limit = 20
 
     /// The proposed request for a redirect.
@@ -37,7 +37,7 @@ package enum RedirectPolicy {
         package var keepsBody: Bool
         /// Whether to remove the fields that describe the body, because the body is not sent.
         package var dropsContentFields: Bool
-        /// Whether the scheme, host or port differ from those of the previous URL.
+        /// Whether the scheme, host or port differs from that of the previous URL.
         package var crossesOrigin: Bool
 
         package init(url: URL, method: String, keepsBody: Bool, dropsContentFields: Bool, crossesOrigin: Bool) {
@@ -121,11 +121,11 @@ package enum RedirectPolicy {
 
     private static func isWebSocket(_ url: URL) -> Bool { url.scheme?.lowercased().hasPrefix("ws") ?? false }
 
-    /// Returns the header fields of the previous request without those that the next request must not contain (RFC 9110, section
-    /// 15.4).
+    /// Returns the header fields of the previous request without the fields that the next request must not contain (RFC 9110,
+    /// section 15.4).
     ///
-    /// Pass the fields of the previous request, not those that the app set originally: a field removed on the way from A to B must
-    /// stay removed if B redirects back to A.
+    /// Pass the fields of the previous request, not the fields that the app set originally: a field removed on the way from A to B
+    /// must stay removed if B redirects back to A.
     ///
     /// - Parameters:
     ///   - headers: The header fields of the previous request.

@@ -9,7 +9,7 @@
 
 /// Limits the retries for a failing host, so that they do not amplify an outage.
 ///
-/// The budget has ten units. A failed attempt costs one; a response returns a tenth of a unit, and so does each second. A load is
+/// The budget has ten units. A failed attempt costs one unit; each response and each second returns a tenth of a unit. A load is
 /// retried while at least five units are left: a failing host gets five retries, then one for every ten responses or ten seconds.
 /// gRPC throttles retries in the same way.
 package struct RetryBudget: Sendable, Hashable {

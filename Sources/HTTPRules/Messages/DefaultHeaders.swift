@@ -29,8 +29,8 @@ package enum DefaultHeaders {
         return fields
     }
 
-    /// `gzip, deflate, br, zstd`, as in browsers: first the codings that are always supported, then those supported by the
-    /// available system libraries.
+    /// `gzip, deflate, br, zstd`, as in browsers: first the codings that are always supported, then the codings that the available
+    /// system libraries support.
     ///
     /// Pass the libraries of the process that sends the request, which may not be the process that created the session.
     package static func acceptEncoding(_ libraries: [String]) -> (name: String, value: String) {
@@ -57,7 +57,7 @@ package enum DefaultHeaders {
     ///
     /// At most ten languages are listed, because there are no further tenths (RFC 9110, section 12.5.4).
     ///
-    /// Nil if no valid language is given.
+    /// Returns nil if no valid language is given.
     package static func acceptLanguage(_ languages: [String]) -> String? {
         var ranges: [String] = []
         for language in languages where ranges.count < 10 {

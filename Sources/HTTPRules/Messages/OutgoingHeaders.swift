@@ -12,8 +12,8 @@ package import HTTPWire
 /// Composes the header fields of a request from the app's fields, the session's fields, and the fields that only the library sets.
 ///
 /// An instance is created once per session, because every request needs one. The library sets the fields for message framing and
-/// the connection: if the app's own framing fields were also sent, the server could read a different message from the one that was
-/// written (request smuggling).
+/// the connection: if the app's own framing fields were also sent, the server could read a different message from the message that
+/// was written (request smuggling).
 package final class OutgoingHeaders: Sendable {
     /// The session's fields, in the form in which they are appended to the fields of a request.
     private let defaults: HeaderBlock
@@ -72,7 +72,7 @@ package final class OutgoingHeaders: Sendable {
     ///   - method: The method of the request.
     ///   - bodyLength: Nil without a body, -1 if the length is unknown. The connection then decides how to mark the end of the
     ///     body.
-    ///   - extra: The engine's fields for this message, such as `Range` or `Cookie`. They have precedence over all others.
+    ///   - extra: The engine's fields for this message, such as `Range` or `Cookie`. These fields have precedence over all others.
     ///   - leftOrigin: Whether a redirect left the origin that the load started with. The session's credentials are then omitted.
     ///   - isAnswered: Whether the load responds to a challenge of the server. If so, the credentials are in `extra` or belong to
     ///     the connection; no other `Authorization` is sent.

@@ -18,7 +18,7 @@ package enum PropagatedFields {
     ///
     /// - Parameters:
     ///   - fields: Names and values; the values may come from an untrusted source.
-    ///   - own: The fields of the request, including those of the session.
+    ///   - own: The fields of the request, including the session's fields.
     ///   - leftOrigin: Whether a redirect left the origin that the load started with. `baggage` is then omitted, because it
     ///     describes the internal work of the program.
     /// - Returns: The fields that can be sent and are not reserved, each name once.

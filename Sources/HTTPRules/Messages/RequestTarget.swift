@@ -88,7 +88,7 @@ package struct RequestTarget: Sendable, Hashable {
     @inlinable package var user: String? { parts.user }
     /// The percent-decoded password of the URL's userinfo; nil if there is no colon.
     @inlinable package var password: String? { parts.password }
-    /// Whether the scheme is `ws` or `wss`; the origin is that of the handshake, `http` or `https`.
+    /// Whether the scheme is `ws` or `wss`; the origin is the origin of the handshake, `http` or `https`.
     @inlinable package var isWebSocket: Bool { parts.isWebSocket }
 
     package init(_ url: URL) throws(Malformed) {

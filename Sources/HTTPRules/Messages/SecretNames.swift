@@ -21,7 +21,7 @@ package enum SecretNames {
         "jsessionid", "phpsessid", "auth", "authorization", "otp", "pin", "ticket", "samlresponse", "samlrequest", "jwt", "hmac",
     ]
 
-    /// Words that mark a value as secret at any position in its name.
+    /// Parts of names that mark a value as secret, at any position in the name.
     package static let parts: Set<String> = [
         "token", "secret", "passw", "signature", "credential", "api_key", "apikey", "access_key", "accesskey", "auth_key",
         "private_key",

@@ -106,7 +106,7 @@ struct TargetReader {
 
     /// Returns the range of a name or an IPv4 address.
     ///
-    /// Percent-encoding is rejected: the decoded name would differ from the one that is looked up.
+    /// Percent-encoding is rejected: the decoded name would differ from the name that is looked up.
     private func registeredName(_ range: Range<Int>) throws(Malformed) -> Range<Int> {
         var end = range.lowerBound
         while end < range.upperBound, bytes[end] != UInt8(ascii: ":") {

@@ -17,7 +17,7 @@ package enum ProxyScript: Sendable, Hashable {
 
     /// Creates a script from its URL.
     ///
-    /// Nil if the URL is invalid or has an unsupported scheme.
+    /// Returns nil if the URL is invalid or has an unsupported scheme.
     package init?(address: String) {
         guard let url = URL(string: address), let scheme = url.scheme?.lowercased(),
             ["http", "https", "file", "data"].contains(scheme)
@@ -81,8 +81,8 @@ package enum ProxyScript: Sendable, Hashable {
 
     /// The predefined functions for scripts.
     ///
-    /// They call `__ask` to look up one address or all addresses of a name, to get the address of this machine, and to test whether
-    /// an address belongs to a network.
+    /// These functions call `__ask` to look up one address or all addresses of a name, to get the address of this machine, and to
+    /// test whether an address belongs to a network.
     package static let helpers = #"""
         function isPlainHostName(h) { return h.indexOf('.') < 0 && h.indexOf(':') < 0; }
         function dnsDomainIs(h, d) { h = h.toLowerCase(); d = d.toLowerCase(); return h.length >= d.length && h.slice(h.length - d.length) === d; }

@@ -79,12 +79,12 @@ package enum ResumeDecision: Hashable, Sendable {
     /// The result of comparing a response's validators with those of the download.
     private enum Version {
         case same
-        /// The validators prove neither the same version nor another one.
+        /// The validators prove neither the same version nor another version.
         case unproven
         case other
     }
 
-    /// "Different validators: do not combine" (section 15.3.7.3).
+    /// Compares the versions: "Different validators: do not combine" (section 15.3.7.3).
     ///
     /// At least one validator must match, and none may differ.
     private static func version(_ headers: HeaderBlock, _ point: ResumePoint) -> Version {
@@ -100,7 +100,7 @@ package enum ResumeDecision: Hashable, Sendable {
         return agrees ? .same : .unproven
     }
 
-    /// Ranges count encoded bytes (section 14.1.2), but the file contains decoded ones.
+    /// Whether the content is encoded: ranges count encoded bytes (section 14.1.2), but the file contains decoded bytes.
     private static func isCoded(_ headers: HeaderBlock) -> Bool {
         headers.all("Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
     }
@@ -126,7 +126,7 @@ package enum ResumeDecision: Hashable, Sendable {
 
     /// Returns the fields of a request that resumes the download.
     ///
-    /// Empty if there is nothing to resume, or if the file cannot be identified reliably.
+    /// The result is empty if there is nothing to resume, or if the file cannot be identified reliably.
     ///
     /// No content coding is requested, because ranges would then refer to encoded bytes.
     package static func requestFields(for point: ResumePoint) -> [(String, String)] {

@@ -12,9 +12,9 @@ import HTTPWire
 
 /// Resume data: an XML property list with Apple's keys, followed by a comment with a checksum of everything before it.
 ///
-/// The checksum is verified before anything is parsed. It only detects accidental damage and does not authenticate the data, so
-/// every value is validated as well. The request's fields may contain credentials, as in Apple's resume data, so the app has to
-/// protect the data accordingly.
+/// The checksum is verified before anything is parsed. The checksum only detects accidental damage and does not authenticate the
+/// data, so every value is validated as well. The request's fields may contain credentials, as in Apple's resume data, so the app
+/// has to protect the data accordingly.
 extension ResumePoint {
     /// The maximum size in bytes, far more than the size of any real resume data.
     package static let sizeLimit = 1 << 20
@@ -181,7 +181,7 @@ extension ResumePoint {
 
     /// The resume data of the point.
     ///
-    /// Empty if the point cannot be encoded, so that resuming fails visibly.
+    /// The data is empty if the point cannot be encoded, so that resuming fails visibly.
     package func encoded() -> Data {
         encodedIfPossible() ?? Data()
     }

@@ -32,7 +32,7 @@ extension ResumePoint {
             /// A credential that cannot be compared with others.
             case unknown
 
-            /// Whether both credentials are known to be equal, or the earlier bytes were received without one.
+            /// Whether both credentials are known to be equal, or the earlier bytes were received without a credential.
             func accepts(_ earlier: Credential) -> Bool {
                 switch (self, earlier) {
                 case (_, .none), (.request, .request): true
@@ -68,7 +68,7 @@ extension ResumePoint {
             return Data(hash.finalize())
         }
 
-        /// Whether bytes from this source may continue those from an earlier one.
+        /// Whether bytes from this source may continue bytes from an earlier source.
         ///
         /// The load's own requirements are checked separately (``ConnectionSecurity/satisfies(_:versions:)``).
         package func accepts(_ earlier: Source) -> Bool {
@@ -87,7 +87,7 @@ extension ResumePoint {
         // MARK: Text representation
 
         static let maximumConnections = 64
-        /// The maximum number of keys in one chain.
+        /// The maximum number of keys in one certificate chain.
         static let maximumKeys = 32
         private static let maximumSeals = 4
 
@@ -102,16 +102,16 @@ extension ResumePoint {
 
         /// Whether a connection is valid: the host is one word of visible ASCII.
         ///
-        /// An unknown key is empty.
+        /// An empty key stands for an unknown key.
         private static func isPlausible(_ host: String, _ connection: ConnectionSecurity) -> Bool {
             !host.isEmpty && host.utf8.allSatisfy { 0x21...0x7e ~= $0 } && connection.keys.count <= maximumKeys
                 && connection.keys.allSatisfy { $0.isEmpty || $0.count == SHA256.Digest.byteCount }
         }
 
-        /// Nil if the voucher is unknown.
+        /// The voucher as text; nil if unknown.
         var voucherText: String? { voucher?.base64EncodedString() }
 
-        /// Nil if the credential is unknown.
+        /// The credential as texts; nil if unknown.
         var credentialTexts: [String]? {
             switch credential {
             case .none: []
@@ -121,7 +121,8 @@ extension ResumePoint {
             }
         }
 
-        /// The host, the version, two flags, and the keys in Base64 with `-` for an unknown one, separated by spaces.
+        /// One text per connection: the host, the version, two flags, and the keys in Base64 (`-` for an unknown key), separated by
+        /// spaces.
         var connectionTexts: [String] {
             connections.sorted { $0.key < $1.key }.map { host, connection in
                 let flags = (connection.hasForwardSecrecy ? "1" : "0") + (connection.hasStrongKeys ? "1" : "0")
@@ -130,7 +131,7 @@ extension ResumePoint {
             }
         }
 
-        /// Returns nil if a text was not written by the properties above.
+        /// Parses the texts; returns nil if a text was not written by the properties above.
         init?(voucher: String?, credential: [String]?, connections: [String]) {
             if let voucher {
                 guard let digest = Data(base64Encoded: voucher) else { return nil }

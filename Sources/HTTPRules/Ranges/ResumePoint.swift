@@ -30,7 +30,7 @@ package struct ResumePoint: Hashable, Sendable {
     /// Other settings of the app's request.
     package struct Settings: Hashable, Sendable {
         package var handlesCookies = true
-        /// Nil if the session's timeout applies.
+        /// The request's timeout in seconds; nil if the session's timeout applies.
         package var timeout: Double?
         package var mainDocumentURL: URL?
         package var cookiePartition: String?
@@ -93,7 +93,7 @@ package struct ResumePoint: Hashable, Sendable {
     /// The validator that proves that two responses are of the same version (RFC 9110, section 13.1.5): a strong entity tag or, if
     /// there is no entity tag at all, a modification date at least one second before the server's date (section 8.8.2.2).
     ///
-    /// Nil if there is no such validator.
+    /// The value is nil if there is no such validator.
     package var strongValidator: String? {
         Self.strongValidator(entityTag: entityTag, lastModified: lastModified, serverDate: serverDate)
     }
@@ -110,7 +110,8 @@ package struct ResumePoint: Hashable, Sendable {
         return lastModified
     }
 
-    /// The latest time on the server's clock at which the response was generated: its `Date`, or one minute before it was received.
+    /// Returns the latest time on the server's clock at which the response can have been generated: its `Date`, or one minute
+    /// before it was received.
     ///
     /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received"
     /// (RFC 9110, section 6.6.1). The minute allows for a difference between both clocks, as in RFC 7232, section 2.2.2: a file

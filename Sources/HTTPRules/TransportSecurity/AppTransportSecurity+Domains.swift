@@ -66,7 +66,7 @@ extension AppTransportSecurity {
         package var includesSubdomains: Bool
         /// `NSPinnedLeafIdentities`: SHA-256 hashes of SubjectPublicKeyInfo.
         ///
-        /// The server's certificate must match one of them.
+        /// The server's certificate must match one of the hashes.
         package let leaf: [Data]
         /// `NSPinnedCAIdentities`: SHA-256 hashes, one of which a CA certificate in the chain must match.
         package let ca: [Data]

@@ -168,7 +168,7 @@ extension AppTransportSecurity {
 
     /// Returns the hashes in a list.
     ///
-    /// Nil if the value is not a list, or if a hash is invalid.
+    /// Returns nil if the value is not a list, or if a hash is invalid.
     private mutating func readIdentities(_ value: PropertyListValue, _ path: String) -> [Data]? {
         guard case .array(let identities) = value, !identities.isEmpty else { return nil }
         var hashes: [Data] = []

@@ -27,7 +27,7 @@ package struct AppTransportSecurity: Sendable, Hashable {
 
     /// `NSAllowsArbitraryLoads`: to "disable … restrictions for all domains not specified in the `NSExceptionDomains`".
     ///
-    /// Ignored if one of the next three keys is present, regardless of its value; see ``allowsAnyHost``.
+    /// The key is ignored if one of the next three keys is present with any value; see ``allowsAnyHost``.
     package var allowsArbitraryLoads = false
     /// `NSAllowsArbitraryLoadsForMedia`, nil if absent: for loads of AV Foundation, which do not exist here.
     ///
@@ -50,10 +50,10 @@ package struct AppTransportSecurity: Sendable, Hashable {
     /// Messages about entries of the dictionary that have no effect or an unexpected effect; each message contains the key.
     package var warnings: [String] = []
 
-    /// No keys: all values are the defaults.
+    /// No key is set: all values are the defaults.
     package static let strict = AppTransportSecurity()
 
-    /// Only `NSAllowsArbitraryLoads`.
+    /// Only `NSAllowsArbitraryLoads` is set.
     package static let off = AppTransportSecurity().allowingArbitraryLoads()
 
     package init() {}

@@ -73,7 +73,7 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
             keys: (hasSameLeaf ? Array(keys.prefix(1)) : [Data()]) + issuers)
     }
 
-    /// The ECDHE suites of TLS 1.2 and earlier: those from 0xC006 to 0xC019 and those of RFC 5289 and RFC 7905.
+    /// Whether a suite of TLS 1.2 or earlier uses ECDHE: the suites from 0xC006 to 0xC019, and those of RFC 5289 and RFC 7905.
     private static func isEphemeral(_ suite: UInt16) -> Bool {
         switch suite {
         case 0xC009, 0xC00A, 0xC013, 0xC014, 0xC023, 0xC024, 0xC027, 0xC028, 0xC02B, 0xC02C, 0xC02F, 0xC030, 0xCCA8, 0xCCA9:

@@ -23,7 +23,7 @@ package struct TLSDemands: Sendable, Hashable {
     package var requiresStrongKeys: Bool
     /// SHA-256 hashes of keys (SubjectPublicKeyInfo), one of which the server's certificate must have.
     ///
-    /// Empty means no requirement.
+    /// An empty list means no requirement.
     ///
     /// Pins apply regardless of a delegate's decision about the server's trust.
     package var leafPins: [Data]
@@ -31,8 +31,8 @@ package struct TLSDemands: Sendable, Hashable {
     ///
     /// If both lists are given, "both" must match.
     package var caPins: [Data]
-    /// Whether a delegate must not relax the trust evaluation: it may reject a server, but not accept one that the default
-    /// evaluation rejects.
+    /// Whether a delegate must not relax the trust evaluation: the delegate may reject a server, but not accept a server that the
+    /// default evaluation rejects.
     package var enforcesTrust: Bool
 
     package static let none = TLSDemands()

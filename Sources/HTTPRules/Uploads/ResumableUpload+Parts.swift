@@ -11,7 +11,7 @@ import HTTPWire
 
 /// Uploads in parts, if the server limits the content of a request.
 extension ResumableUpload {
-    /// The maximum number of bytes per request; nil if the server has not stated one.
+    /// The maximum number of bytes per request; nil if the server has not stated a limit.
     package var maximumPartSize: Int64? { limits.maximumAppendSize.flatMap { $0 > 0 ? $0 : nil } }
 
     /// Returns the offset at which a part ends; nil if the part extends to the end of a body of unknown length.

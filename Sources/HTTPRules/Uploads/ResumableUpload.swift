@@ -150,7 +150,7 @@ package struct ResumableUpload: Sendable {
     ///   - head: The head of the response.
     ///   - url: The URL of the request.
     ///   - given: The number of content bytes that were handed to the network.
-    ///   - problem: The problem type, if the content contains one (RFC 9457).
+    ///   - problem: The problem type in the content (RFC 9457); nil if there is none.
     ///   - now: The current time, in seconds since the reference date.
     /// - Returns: The next step.
     package mutating func answered(

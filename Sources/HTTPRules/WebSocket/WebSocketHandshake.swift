@@ -13,9 +13,9 @@ package import HTTPWire
 
 /// The result of a WebSocket handshake.
 package struct WebSocketAgreement: Hashable, Sendable {
-    /// Nil if the server chose no subprotocol.
+    /// The chosen subprotocol; nil if the server chose none.
     package var subprotocol: String?
-    /// Nil if messages are not compressed.
+    /// The compression parameters; nil if messages are not compressed.
     package var deflate: MessageDeflateParameters?
 
     package init(subprotocol: String? = nil, deflate: MessageDeflateParameters? = nil) {

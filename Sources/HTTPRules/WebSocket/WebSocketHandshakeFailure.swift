@@ -10,7 +10,7 @@
 /// Why a server's response does not open a WebSocket connection (RFC 6455, section 4.1; RFC 7692, section 5.1; RFC 8441, section
 /// 5).
 package enum WebSocketHandshakeFailure: Error, Hashable, Sendable {
-    /// The status is not 101, or over HTTP/2 not one of 200 to 299.
+    /// The status is not 101 or, over HTTP/2, not from 200 to 299.
     case status(Int)
     /// `Upgrade` is missing or is not `websocket`.
     case upgrade
@@ -30,7 +30,7 @@ package enum WebSocketHandshakeFailure: Error, Hashable, Sendable {
     case unknownParameter(String)
     case repeatedParameter(String)
     case badParameterValue(String)
-    /// A parameter that requires a matching one in the offer (RFC 7692, section 7.1.2.2).
+    /// A parameter that requires a matching parameter in the offer (RFC 7692, section 7.1.2.2).
     case unofferedParameter(String)
     /// The response does not grant a parameter that the offer requested (RFC 7692, section 7.1).
     case disregardedParameter(String)
