@@ -17,7 +17,7 @@
 /// Therefore only extensions and whitespace are accepted between a size and its line end.
 struct ChunkExtensionReader: Sendable {
     private enum State: Sendable {
-        /// Only whitespace so far.
+        /// After the size, with only whitespace so far.
         case size
         case beforeName
         case name

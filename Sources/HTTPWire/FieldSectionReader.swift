@@ -70,7 +70,7 @@ struct FieldSectionReader: Sendable {
                 return makeBlock(Self.copy(bytes, start, position))
             case .invalid(let failure): throw failure
             case .fold, .incomplete:
-                // From here on, the section is collected in the separate buffer, because unfolding needs a mutable one.
+                // From here on, the section is collected in the separate buffer, because unfolding needs a mutable buffer.
                 pending = Self.copy(bytes, start, position)
                 lineStart = pending.count
                 received = position - start

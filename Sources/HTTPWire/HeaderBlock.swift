@@ -13,7 +13,7 @@
 /// becomes a `String` on request, decoded as UTF-8 if valid and as ISO 8859-1 otherwise. ``octetTexts(of:)`` preserves the octets.
 ///
 /// The block does not validate its content. ``ResponseParser`` validates fields from the network. ``RequestSerializer`` validates
-/// fields from the caller and refuses to write invalid ones.
+/// fields from the caller and refuses to write invalid fields.
 package struct HeaderBlock: Sendable {
     /// The position of one field line in ``HeaderBlock/bytes``.
     package struct Line: Sendable {
@@ -94,7 +94,7 @@ package struct HeaderBlock: Sendable {
 
     /// Marks all lines as validated: every name is a token, and every value may be written.
     ///
-    /// When this block is appended to another one, the appended lines keep the mark.
+    /// When this block is appended to another block, the appended lines keep the mark.
     package mutating func markAsValidated() {
         validatedStart = 0
         validatedEnd = UInt32(truncatingIfNeeded: count)

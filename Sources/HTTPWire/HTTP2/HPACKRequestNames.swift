@@ -64,7 +64,7 @@ struct HPACKRequestNames: Sendable {
 
     /// The treatments of names, applied after the connection-specific names.
     ///
-    /// A treatment in this list replaces an earlier one.
+    /// A treatment in this list replaces an earlier treatment of the same name.
     private static let treatments: [(StaticString, Treatment)] = [
         ("host", .omitted), ("http2-settings", .omitted), ("te", .te), ("cookie", .cookie),
         ("authorization", .neverIndexed), ("proxy-authorization", .neverIndexed),

@@ -27,7 +27,7 @@ package struct HTTP2FrameReader: Sendable {
         /// A block that decodes to a section above the section's limit is still read, up to this size, so that the block fails only
         /// its own stream.
         package var blockBytes = 1_048_576
-        /// The number of CONTINUATION frames of one field block; they may be empty (CVE-2024-27316).
+        /// The number of CONTINUATION frames of one field block; the frames may be empty (CVE-2024-27316).
         ///
         /// nghttp2 allows eight. Servers fill their frames, and 16 full frames make up a block of the maximum size.
         package var continuationFrames = 64

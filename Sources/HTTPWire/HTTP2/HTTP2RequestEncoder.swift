@@ -44,7 +44,7 @@ package struct HTTP2RequestEncoder: Sendable {
 
     /// Applies a SETTINGS_HEADER_TABLE_SIZE that the peer announced; at most 4096 bytes are used.
     ///
-    /// If a SETTINGS frame contains several values, call this with the smallest one first.
+    /// If a SETTINGS frame contains several values, call this with the smallest value first.
     package mutating func setTableLimit(_ bytes: Int) {
         let size = max(0, min(bytes, HPACKEncodingTable.largestSize))
         guard size != table.maximumSize else { return }

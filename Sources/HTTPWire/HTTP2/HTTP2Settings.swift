@@ -36,7 +36,7 @@ package struct HTTP2Settings: Hashable, Sendable {
     package var enableConnectProtocol: Bool?
     /// SETTINGS_NO_RFC7540_PRIORITIES (RFC 9218, section 2.1).
     package var noRFC7540Priorities: Bool?
-    /// The number of entries in the frame, including unknown ones.
+    /// The number of entries in the frame, including unknown entries.
     package var changeCount = 0
 
     package init() {}

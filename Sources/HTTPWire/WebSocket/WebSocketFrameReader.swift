@@ -20,7 +20,8 @@ package struct WebSocketFrameReader: Sendable {
     package enum Event: Sendable, Hashable {
         /// The first frame of a message has begun. `isCompressed` is set according to RFC 7692.
         case message(kind: WebSocketMessageKind, isCompressed: Bool)
-        /// A frame of the message has begun, including the first one. `length` is the size of its payload in bytes.
+        /// A frame of the message has begun; also returned for the first frame. `length` is the size of the frame's payload in
+        /// bytes.
         case frame(length: UInt64)
         /// Payload, as offsets into the bytes passed to this call; never empty.
         case payload(Range<Int>)
