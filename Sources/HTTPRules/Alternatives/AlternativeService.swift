@@ -110,7 +110,7 @@ package enum AlternativeServiceField: Hashable, Sendable {
         self = clears ? .clear : .services(members)
     }
 
-    /// `protocol-id "=" alt-authority *( OWS ";" OWS parameter )`.
+    /// Reads `protocol-id "=" alt-authority *( OWS ";" OWS parameter )`.
     private static func readMember(_ name: ArraySlice<UInt8>, _ reader: inout FieldReader) -> Member? {
         guard let protocolID = PercentEncoding.strictBytes(name), protocolID.count <= 255,
             reader.skipIfPresent(UInt8(ascii: "=")),

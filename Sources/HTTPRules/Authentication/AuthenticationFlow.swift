@@ -71,7 +71,7 @@ package struct AuthenticationFlow: Sendable {
     private var attempts = 0
     private var steps = 0
 
-    /// `isSecure` says whether challenges and credentials are sent over TLS.
+    /// Starts without an attempt; `isSecure` says whether challenges and credentials are sent over TLS.
     package init(allowed: Set<AuthenticationScheme> = Set(AuthenticationScheme.allCases), isSecure: Bool = false) {
         self.allowed = allowed
         self.isSecure = isSecure

@@ -55,7 +55,7 @@ struct ChallengeReader {
         return parameters
     }
 
-    /// `token BWS "=" BWS ( token / quoted-string )`, or nil at the beginning of the next challenge.
+    /// Reads `token BWS "=" BWS ( token / quoted-string )`; returns nil at the beginning of the next challenge.
     private mutating func takeParameter() -> AuthenticateHeader.Parameter? {
         guard let name = takeToken() else { return nil }
         skipSpaces()

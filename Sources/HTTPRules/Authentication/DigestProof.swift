@@ -42,12 +42,12 @@ package struct DigestProof: Sendable, Hashable {
         }
     }
 
-    /// The hash of A2.
+    /// Returns the hash of A2.
     private func hash(of method: String, _ bodyHash: String?) -> String {
         algorithm.hash(Array("\(method):\(uri)\(bodyHash.map { ":\($0)" } ?? "")".utf8))
     }
 
-    /// The function `KD` (section 3.4.1); without `qop`, in the form of RFC 2069.
+    /// Computes the function `KD` (section 3.4.1); without `qop`, in the form of RFC 2069.
     private func keyed(_ protection: Protection?, _ hash: String) -> String {
         let middle = protection.map { "\(count):\(clientNonce):\($0.rawValue):" } ?? ""
         return algorithm.hash(Array("\(secret):\(nonce):\(middle)\(hash)".utf8))

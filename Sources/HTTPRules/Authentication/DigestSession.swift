@@ -144,7 +144,7 @@ package struct DigestSession: Sendable, Hashable {
         return true
     }
 
-    /// The hash of A1 (section 3.4.2) and its client nonce.
+    /// Returns the hash of A1 (section 3.4.2) and its client nonce.
     private mutating func secret(user: String, password: String, cnonce: String) -> (String, String) {
         let base = algorithm.hash(Array("\(user):\(realm):\(password)".utf8))
         guard algorithm.isSession else { return (base, cnonce) }
@@ -167,7 +167,7 @@ package struct DigestSession: Sendable, Hashable {
         return isPlain ? "username=\(Self.quoted(user))" : "username*=UTF-8''\(Self.extended(user))"
     }
 
-    /// RFC 8187, section 3.2.1: `attr-char` unchanged, every other byte percent-encoded.
+    /// Percent-encodes every byte that is not an `attr-char` (RFC 8187, section 3.2.1).
     private static func extended(_ text: String) -> String {
         var bytes: [UInt8] = []
         for byte in text.utf8 {
@@ -180,7 +180,7 @@ package struct DigestSession: Sendable, Hashable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// RFC 9110, section 5.6.4.
+    /// Returns a text as a quoted string (RFC 9110, section 5.6.4).
     private static func quoted(_ text: String) -> String {
         var bytes = [UInt8(ascii: "\"")]
         for byte in text.utf8 {

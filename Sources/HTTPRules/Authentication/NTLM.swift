@@ -90,12 +90,12 @@ package enum NTLM {
         return message
     }
 
-    /// `NTOWFv2` (section 3.3.2).
+    /// Computes the key `NTOWFv2` from the password (section 3.3.2).
     package static func responseKey(user: String, domain: String, password: String) -> [UInt8] {
         code(MD4.hash(utf16(password)), utf16(uppercased(user) + domain))
     }
 
-    /// `ComputeResponse` (section 3.3.2): the NTLMv2 response and the session key derived from it.
+    /// Performs `ComputeResponse` (section 3.3.2): returns the NTLMv2 response and the session key derived from it.
     package static func response(
         key: [UInt8], serverChallenge: [UInt8], clientChallenge: [UInt8], timestamp: UInt64, targetInformation: [UInt8]
     ) -> (bytes: [UInt8], sessionKey: [UInt8]) {

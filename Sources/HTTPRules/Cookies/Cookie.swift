@@ -100,7 +100,7 @@ package struct Cookie: Hashable, Sendable {
         Key(name: name, domain: domain, path: path, isHostOnly: isHostOnly, partition: partition)
     }
 
-    /// "Expired if the cookie has an expiry date in the past" (section 5.7).
+    /// Whether the cookie is expired: "Expired if the cookie has an expiry date in the past" (section 5.7).
     package func isExpired(_ now: Double) -> Bool {
         expires.map { $0 <= now } ?? false
     }

@@ -18,7 +18,7 @@ package enum CookieDate {
         return parts.seconds
     }
 
-    /// `%x09 / %x20-2F / %x3B-40 / %x5B-60 / %x7B-7E`.
+    /// Whether a byte is a delimiter: `%x09 / %x20-2F / %x3B-40 / %x5B-60 / %x7B-7E`.
     private static func isDelimiter(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x09, 0x20...0x2F, 0x3B...0x40, 0x5B...0x60, 0x7B...0x7E: true
@@ -69,7 +69,7 @@ package enum CookieDate {
             return (digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }, digits.endIndex)
         }
 
-        /// `time-field ":" time-field ":" time-field`, followed by anything but a digit.
+        /// Parses `time-field ":" time-field ":" time-field`, followed by anything but a digit.
         private static func time(_ token: [UInt8]) -> (hour: Int, minute: Int, second: Int)? {
             guard let hour = number(token[...], 1...2), hour.end < token.count, token[hour.end] == UInt8(ascii: ":"),
                 let minute = number(token[(hour.end + 1)...], 1...2), minute.end < token.count,

@@ -216,7 +216,8 @@ extension CookieJar {
             return cookie
         }
 
-        /// "Cookies with longer paths are listed before cookies with shorter paths", then cookies created earlier (section 5.8.3).
+        /// Whether the cookie is sent first: "Cookies with longer paths are listed before cookies with shorter paths", then by
+        /// creation (section 5.8.3).
         func precedes(_ other: Entry) -> Bool {
             if record.pathLength != other.record.pathLength { return record.pathLength > other.record.pathLength }
             let (creation, otherCreation) = (record.cookie.creation, other.record.cookie.creation)

@@ -56,7 +56,7 @@ package struct SetCookie: Hashable, Sendable {
         for part in parts.dropFirst() { read(part) }
     }
 
-    /// The control characters that invalidate a cookie: all except HTAB.
+    /// Whether a byte is a control character that invalidates a cookie: all do except HTAB.
     static func isControl(_ byte: UInt8) -> Bool {
         byte < 0x20 && byte != 0x09 || byte == 0x7F
     }
@@ -90,7 +90,7 @@ package struct SetCookie: Hashable, Sendable {
         }
     }
 
-    /// Section 5.6.2: digits with an optional minus sign; nil for any other text.
+    /// Parses digits with an optional minus sign (section 5.6.2); returns nil for any other text.
     private static func seconds(_ value: ArraySlice<UInt8>) -> Int? {
         let isNegative = value.first == UInt8(ascii: "-")
         let digits = isNegative ? value.dropFirst() : value

@@ -110,13 +110,13 @@ package struct LocationReference: Sendable, Hashable {
         return nil
     }
 
-    /// RFC 3986, section 5.2.3.
+    /// Merges a relative path with the path of the base (RFC 3986, section 5.2.3).
     private static func merged(_ base: ArraySlice<UInt8>, _ path: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         guard let slash = base.lastIndex(of: UInt8(ascii: "/")) else { return [UInt8(ascii: "/")] + path }
         return base[...slash] + path
     }
 
-    /// RFC 3986, section 5.2.4, for a path that is empty or begins with a slash.
+    /// Removes the dot segments of a path that is empty or begins with a slash (RFC 3986, section 5.2.4).
     private static func withoutDotSegments(_ path: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var kept: [ArraySlice<UInt8>] = []
         let segments = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
@@ -146,7 +146,7 @@ package struct LocationReference: Sendable, Hashable {
         return result
     }
 
-    /// `pchar`, `/` and `?` (RFC 3986, sections 3.3 to 3.5), without the percent sign.
+    /// Whether a byte is a `pchar`, `/` or `?` (RFC 3986, sections 3.3 to 3.5), but not the percent sign.
     private static func isURLCharacter(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "@")...UInt8(ascii: "Z"), UInt8(ascii: "&")...UInt8(ascii: ";"),

@@ -155,7 +155,7 @@ package enum RetryPolicy {
     /// Whether a request may be sent again automatically, although the server may have received it before.
     package static func mayRepeat(method: String, bodyIsReplayable: Bool) -> Bool { bodyIsReplayable && isIdempotent(method) }
 
-    /// The idempotent methods of RFC 9110, section 9.2.2, and the other safe methods in the method registry.
+    /// Whether a method is idempotent: the methods of RFC 9110, section 9.2.2, and the other safe methods in the method registry.
     ///
     /// Methods are case-sensitive.
     package static func isIdempotent(_ method: String) -> Bool {

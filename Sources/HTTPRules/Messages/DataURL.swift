@@ -35,7 +35,8 @@ package struct DataURL: Hashable, Sendable {
         (mimeType, charset) = Self.readType(type)
     }
 
-    /// RFC 2397, section 2: the default type is `text/plain;charset=US-ASCII`, and the type may be omitted before a parameter.
+    /// Reads the type (RFC 2397, section 2): the default is `text/plain;charset=US-ASCII`, and the type may be omitted before a
+    /// parameter.
     private static func readType(_ type: ArraySlice<UInt8>) -> (mimeType: String, charset: String?) {
         let text = String(decoding: type, as: UTF8.self)
         guard let media = MediaType(text.hasPrefix(";") ? "text/plain" + text : text),
@@ -75,7 +76,7 @@ package struct DataURL: Hashable, Sendable {
         return rest.dropLast()
     }
 
-    /// "Forgiving-base64 decode" (WHATWG Infra, section 7): whitespace is skipped, and padding may be missing.
+    /// Decodes base64 ("Forgiving-base64 decode", WHATWG Infra, section 7): whitespace is skipped, and padding may be missing.
     private static func base64(_ text: [UInt8]) -> [UInt8]? {
         var digits = text.filter { $0 != 0x20 && $0 != 0x09 && $0 != 0x0A && $0 != 0x0C && $0 != 0x0D }
         if digits.count % 4 == 0 {

@@ -11,7 +11,7 @@ import HTTPWire
 
 /// The default fields of every request, unless the app sets its own.
 package enum DefaultHeaders {
-    /// The fields in the form that ``OutgoingHeaders`` expects.
+    /// Returns the fields in the form that ``OutgoingHeaders`` expects.
     ///
     /// A session adds ``acceptEncoding(_:)``.
     ///
@@ -29,15 +29,16 @@ package enum DefaultHeaders {
         return fields
     }
 
-    /// `gzip, deflate, br, zstd`, as in browsers: first the codings that are always supported, then the codings that the available
-    /// system libraries support.
+    /// Returns `gzip, deflate, br, zstd`, as in browsers: first the codings that are always supported, then the codings that the
+    /// available system libraries support.
     ///
     /// Pass the libraries of the process that sends the request, which may not be the process that created the session.
     package static func acceptEncoding(_ libraries: [String]) -> (name: String, value: String) {
         (name: "Accept-Encoding", value: (["gzip", "deflate"] + libraries).joined(separator: ", "))
     }
 
-    /// `<process name>/<version> URLLoading/0.1.0 (Linux)`, in the form of Apple's `<bundle name>/<version> CFNetwork/… Darwin/…`.
+    /// Returns `<process name>/<version> URLLoading/0.1.0 (Linux)`, in the form of Apple's `<bundle name>/<version> CFNetwork/…
+    /// Darwin/…`.
     ///
     /// Characters that are not allowed in a product (RFC 9110, section 10.1.5) are percent-encoded, as in Apple's value.
     package static func userAgent(processName: String, version: String?) -> String {
@@ -53,7 +54,7 @@ package enum DefaultHeaders {
         return String(decoding: encoded, as: UTF8.self)
     }
 
-    /// `en-US,en;q=0.9,de;q=0.8`: the quality decreases by one tenth per language, as in Apple's value.
+    /// Returns `en-US,en;q=0.9,de;q=0.8`: the quality decreases by one tenth per language, as in Apple's value.
     ///
     /// At most ten languages are listed, because there are no further tenths (RFC 9110, section 12.5.4).
     ///
@@ -68,7 +69,7 @@ package enum DefaultHeaders {
         return ranges.enumerated().map { $0 == 0 ? $1 : "\($1);q=0.\(10 - $0)" }.joined(separator: ",")
     }
 
-    /// `language-range` of RFC 4647, section 2.1, without the asterisk.
+    /// Whether a text is a `language-range` (RFC 4647, section 2.1) other than the asterisk.
     private static func isRange(_ text: String) -> Bool {
         text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false).allSatisfy { subtag in
             (1...8).contains(subtag.count)

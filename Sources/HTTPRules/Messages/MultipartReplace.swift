@@ -231,7 +231,7 @@ package struct MultipartReplace: Sendable {
         }
     }
 
-    /// The fields of a part (RFC 5322): folded lines are joined, and invalid lines are skipped.
+    /// Parses the fields of a part (RFC 5322): folded lines are joined, and invalid lines are skipped.
     private static func fields(_ bytes: ArraySlice<UInt8>) -> HeaderBlock {
         var lines: [[UInt8]] = []
         for raw in bytes.split(separator: 0x0A) {

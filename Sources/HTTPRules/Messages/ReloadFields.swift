@@ -11,7 +11,7 @@ package import HTTPWire
 
 /// The fields that make intermediate caches fetch a resource from its origin, for requests that ignore all stored responses.
 package enum ReloadFields {
-    /// `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4), and `Pragma: no-cache` (section 5.4) for HTTP/1.0 caches.
+    /// Returns `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4), and `Pragma: no-cache` (section 5.4) for HTTP/1.0 caches.
     ///
     /// The app's own fields are kept, because they may be stricter, for example `no-store`.
     ///

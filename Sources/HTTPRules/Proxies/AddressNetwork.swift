@@ -40,7 +40,7 @@ package struct AddressNetwork: Sendable, Hashable {
         return true
     }
 
-    /// The 4 or 16 bytes of an address, or nil.
+    /// Returns the 4 or 16 bytes of an address, or nil if the text is not an address.
     package static func address(_ text: String) -> [UInt8]? {
         var text = text[...]
         if text.first == "[", text.last == "]" { text = text.dropFirst().dropLast() }

@@ -24,7 +24,7 @@ package struct ByteRange: Hashable, Sendable {
 
     package var count: Int64 { last - first + 1 }
 
-    /// The value of `Range` for all bytes from a position on (section 14.2).
+    /// Returns the value of `Range` for all bytes from a position on (section 14.2).
     package static func field(from first: Int64) -> String { "bytes=\(first)-" }
 
     /// The value of `Range` for this range.

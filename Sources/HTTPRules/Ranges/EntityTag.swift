@@ -26,7 +26,7 @@ package struct EntityTag: Hashable, Sendable {
         text = String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Section 8.8.3.2: whether the tags match by strong comparison.
+    /// Whether the tags match by strong comparison (section 8.8.3.2).
     ///
     /// A weak tag never matches.
     package func matchesStrongly(_ other: EntityTag) -> Bool {

@@ -148,7 +148,7 @@ extension ResumePoint {
         }
     }
 
-    /// The resume data of the point; nil if a value is invalid or the data is too large.
+    /// Returns the resume data of the point; nil if a value is invalid or the data is too large.
     package func encodedIfPossible() -> Data? {
         guard isPlausible else { return nil }
         let content = Content(
@@ -217,7 +217,7 @@ extension ResumePoint {
         guard isPlausible else { throw .badValue }
     }
 
-    /// The trailer that turns a property list into resume data.
+    /// Returns the trailer that turns a property list into resume data.
     package static func seal(_ list: Data) -> String {
         "\(mark)\(CRC32.checksum(list)) -->\n"
     }

@@ -75,7 +75,7 @@ extension AppTransportSecurity {
         /// If there is an error, all connections to the domain fail, because the domain was meant to be pinned.
         package let fault: String?
 
-        /// "You must include one or more" identities, each of 32 bytes; otherwise ``fault`` is set.
+        /// Creates an entry: "You must include one or more" identities, each of 32 bytes; otherwise ``fault`` is set.
         package init(includesSubdomains: Bool = false, leaf: [Data] = [], ca: [Data] = [], fault: String? = nil) {
             self.includesSubdomains = includesSubdomains
             self.leaf = leaf
@@ -147,7 +147,8 @@ extension AppTransportSecurity {
             return numbers.count == 4 && bytes.count == 4 ? bytes : nil
         }
 
-        /// RFC 4291, section 2.2: groups of hexadecimal digits, `::` for groups of zeros, and an optional IPv4 address at the end.
+        /// Parses groups of hexadecimal digits, `::` for groups of zeros, and an optional IPv4 address at the end (RFC 4291,
+        /// section 2.2).
         private static func ipv6Bytes(_ text: Substring) -> [UInt8]? {
             let halves = text.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
             guard let head = halves.first, let before = groups(head, allowsIPv4Suffix: halves.count == 1) else { return nil }

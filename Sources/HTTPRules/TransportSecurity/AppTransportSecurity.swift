@@ -160,8 +160,8 @@ extension AppTransportSecurity {
         return .allowed(demands)
     }
 
-    /// "The system does not provide ATS protection to connections made to: Internet protocol (IP) addresses; unqualified host
-    /// names; local hosts employing the `.local` top-level domain".
+    /// Whether a host is exempt: "The system does not provide ATS protection to connections made to: Internet protocol (IP)
+    /// addresses; unqualified host names; local hosts employing the `.local` top-level domain".
     ///
     /// Differs from Apple's systems: `.localhost` is exempt as well, because such a connection never leaves the machine (RFC 6761,
     /// section 6.3).

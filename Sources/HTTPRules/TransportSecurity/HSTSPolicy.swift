@@ -53,7 +53,7 @@ package struct HSTSPolicy: Hashable, Sendable {
         self.init(maxAge: maxAge, includesSubdomains: includesSubdomains)
     }
 
-    /// `delta-seconds = 1*DIGIT`.
+    /// Parses `delta-seconds = 1*DIGIT`.
     private static func seconds(_ digits: [UInt8]) -> Int? {
         guard !digits.isEmpty else { return nil }
         var value = 0

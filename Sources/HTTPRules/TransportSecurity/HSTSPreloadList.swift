@@ -22,7 +22,7 @@ package enum HSTSPreloadList {
         HostName.normalized(host).map(containsName) ?? false
     }
 
-    /// The same as ``contains(_:)``, for a name from ``HostName/normalized(_:)``.
+    /// Like ``contains(_:)``, for a name from ``HostName/normalized(_:)``.
     static func containsName(_ name: String) -> Bool {
         HostName.withBytes(of: name) { HSTSPreloadTable.table.start(in: $0) != nil }
     }

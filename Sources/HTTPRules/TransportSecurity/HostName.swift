@@ -27,7 +27,7 @@ package enum HostName {
         return bare[..<zone] + "%" + (name.hasPrefix("25") && name.count > 2 ? name.dropFirst(2) : name)
     }
 
-    /// The same as ``isAddress(_:)``, for the bytes of a lowercase host.
+    /// Like ``isAddress(_:)``, for the bytes of a lowercase host.
     static func isAddress(_ host: UnsafeBufferPointer<UInt8>) -> Bool {
         var end = host.count
         if end > 1, host[end - 1] == UInt8(ascii: ".") { end -= 1 }

@@ -29,7 +29,7 @@ package struct Origin: Hashable, Sendable {
         isSecure = scheme == "https"
     }
 
-    /// The origin of a URL, or nil if HTTP requests cannot be sent to it.
+    /// Creates the origin of a URL; returns nil if HTTP requests cannot be sent to the URL.
     package init?(_ url: URL) {
         guard let target = try? RequestTarget(url) else { return nil }
         self = target.origin

@@ -270,7 +270,7 @@ package struct ResumableUpload: Sendable {
         }
     }
 
-    /// The problem types after which the offset must be retrieved again (draft 12, section 7).
+    /// Whether the offset must be retrieved again after a problem of this type (draft 12, section 7).
     private static func isOffsetProblem(_ problem: String?) -> Bool {
         guard let problem else { return false }
         return problem.hasSuffix("#mismatching-upload-offset") || problem.hasSuffix("#completed-upload")
@@ -289,7 +289,7 @@ package struct ResumableUpload: Sendable {
         return retrieve(after: Self.pause(before: attemptsWithoutProgress - 1), keepsResponse: keepsResponse)
     }
 
-    /// The state from which a later load can continue the upload; nil if it cannot be continued.
+    /// Returns the state from which a later load can continue the upload; nil if the upload cannot be continued.
     package func point(now: Double) -> UploadPoint? {
         guard let resource, canContinue(now: now) else { return nil }
         return UploadPoint(
@@ -390,7 +390,7 @@ extension ResumableUpload {
         return nil
     }
 
-    /// The URL in `Location`, resolved by the rules for redirects; nil if it must not be used.
+    /// Returns the URL in `Location`, resolved by the rules for redirects; nil if the URL must not be used.
     private static func location(_ head: ResponseHead, from url: URL) -> URL? {
         let decision = RedirectPolicy.decide(
             status: 307, location: head.headers.first("Location"), method: "PATCH", url: url, redirectsSoFar: 0)

@@ -26,7 +26,7 @@ package enum UploadVersion: Int, Sendable, Hashable, CaseIterable, Codable {
     /// The media type of a request that appends content (draft 04, section 4.4).
     package static let mediaType = "application/partial-upload"
 
-    /// The fields of the request that creates an upload.
+    /// Returns the fields of the request that creates an upload.
     ///
     /// - Parameters:
     ///   - isLast: Whether the content of the request extends to the end of the upload.
@@ -38,7 +38,7 @@ package enum UploadVersion: Int, Sendable, Hashable, CaseIterable, Codable {
         return fields
     }
 
-    /// The fields of a request that appends content at an offset.
+    /// Returns the fields of a request that appends content at an offset.
     package func appendingFields(offset: Int64, isLast: Bool) -> [(String, String)] {
         var fields = controlFields + completeness(isLast) + [("Upload-Offset", String(offset))]
         if self != .three, self != .five { fields.append(("Content-Type", Self.mediaType)) }

@@ -68,7 +68,7 @@ package struct MessageDeflateParameters: Hashable, Sendable {
         guard serverWindowBits <= offer.serverWindowBits else { throw .disregardedParameter(Name.serverMaxWindowBits) }
     }
 
-    /// "A decimal integer value without leading zeroes between 8 to 15, inclusive" (section 7.1.2).
+    /// Parses a window size: "A decimal integer value without leading zeroes between 8 to 15, inclusive" (section 7.1.2).
     private static func windowBits(_ parameter: WebSocketExtension.Parameter) throws(WebSocketHandshakeFailure) -> Int {
         guard let value = parameter.value, let bits = (8...15).first(where: { String($0) == value }) else {
             throw .badParameterValue(parameter.name)

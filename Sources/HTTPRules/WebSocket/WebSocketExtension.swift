@@ -45,7 +45,7 @@ struct WebSocketExtension: Hashable {
         return list.isEmpty ? nil : list
     }
 
-    /// `token [ "=" ( token | quoted-string ) ]`.
+    /// Reads `token [ "=" ( token | quoted-string ) ]`.
     private static func readParameter(_ reader: inout FieldReader) -> Parameter? {
         reader.skipWhitespace()
         let name = reader.readToken()
