@@ -94,6 +94,6 @@ struct ChunkExtensionReader: Sendable {
         }
     }
 
-    /// `HTAB / SP / VCHAR / obs-text`: the bytes allowed in a quoted string (RFC 9110, section 5.6.4).
+    /// Whether a quoted string may contain a byte: `HTAB / SP / VCHAR / obs-text` (RFC 9110, section 5.6.4).
     private static func isText(_ byte: UInt8) -> Bool { byte == 0x09 || byte >= 0x20 && byte != 0x7F }
 }

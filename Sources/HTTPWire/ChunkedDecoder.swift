@@ -119,7 +119,7 @@ struct ChunkedDecoder: Sendable {
         }
     }
 
-    /// "A recipient MUST ignore unrecognized chunk extensions" (section 7.1.1).
+    /// Skips extensions: "A recipient MUST ignore unrecognized chunk extensions" (section 7.1.1).
     ///
     /// This decoder recognizes no extension.
     private mutating func skipExtensions(

@@ -124,7 +124,8 @@ struct FieldSectionReader: Sendable {
         return false
     }
 
-    /// "A user agent that receives an obs-fold … MUST replace each received obs-fold with one or more SP octets" (section 5.2).
+    /// Joins a folded line to the line before it: "A user agent that receives an obs-fold … MUST replace each received obs-fold
+    /// with one or more SP octets" (section 5.2).
     private mutating func unfold(_ continuation: Range<Int>, into index: Int) {
         let valueEnd = lines[index].value.upperBound
         guard !continuation.isEmpty else { return pending.removeSubrange(valueEnd...) }

@@ -22,7 +22,8 @@ extension HTTP2FrameReader {
         }
     }
 
-    /// "The server connection preface consists of a potentially empty SETTINGS frame that MUST be the first frame" (section 3.4).
+    /// Checks the type of the first frame: "The server connection preface consists of a potentially empty SETTINGS frame that MUST
+    /// be the first frame" (section 3.4).
     private func checkFirst(_ header: UnsafeRawBufferPointer) throws(HTTP2Failure) {
         guard frame.type != HTTP2Frames.settings || frame.has(HTTP2Frames.Flag.ack) else { return }
         let http1: StaticString = "HTTP/1."
@@ -33,8 +34,8 @@ extension HTTP2FrameReader {
                 : "the server's first frame is not SETTINGS, which HTTP/2 requires")
     }
 
-    /// Frames of a field block "MUST be transmitted as a contiguous sequence of frames, with no interleaved frames of any other type or
-    /// from any other stream" (section 4.3).
+    /// Checks that the field block continues: its frames "MUST be transmitted as a contiguous sequence of frames, with no
+    /// interleaved frames of any other type or from any other stream" (section 4.3).
     private func checkContinuation(of block: OpenBlock) throws(HTTP2Failure) {
         guard frame.type == HTTP2Frames.continuation, frame.stream == block.stream else {
             throw Self.malformed("another frame interrupts the frames of a field block")
@@ -140,8 +141,8 @@ extension HTTP2FrameReader {
         return .settings(settings)
     }
 
-    /// "A receiver MUST treat the receipt of a WINDOW_UPDATE frame with a flow-control window increment of 0 as a stream error", or
-    /// as a connection error if the frame is for the connection's window (section 6.9).
+    /// Reads a window increment: "A receiver MUST treat the receipt of a WINDOW_UPDATE frame with a flow-control window increment
+    /// of 0 as a stream error", or as a connection error if the frame is for the connection's window (section 6.9).
     private func takeWindowUpdate(_ payload: UnsafeRawBufferPointer) throws(HTTP2Failure) -> Event {
         let increment = HTTP2Bytes.uint31(payload, 0)
         guard increment == 0 else { return .windowUpdate(stream: frame.stream, increment: increment) }

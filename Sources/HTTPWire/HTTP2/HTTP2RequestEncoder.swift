@@ -248,8 +248,8 @@ package struct HTTP2RequestEncoder: Sendable {
         treatment != .te && headers.hasToken(String(decoding: name, as: UTF8.self), in: .connection)
     }
 
-    /// "The Cookie header field MAY be split into separate header fields, each with one or more cookie-pairs" (RFC 9113, section
-    /// 8.2.3).
+    /// Passes each crumb of a cookie to `body`: "The Cookie header field MAY be split into separate header fields, each with one or
+    /// more cookie-pairs" (RFC 9113, section 8.2.3).
     ///
     /// Crumbs are joined with a semicolon and one space. A value is not split at a semicolon followed by more whitespace, because
     /// joining the crumbs would change the value.
@@ -324,7 +324,8 @@ package struct HTTP2RequestEncoder: Sendable {
         output.putString(value)
     }
 
-    /// "Field names MUST be converted to lowercase when constructing an HTTP/2 message" (RFC 9113, section 8.2).
+    /// Writes a name in lowercase: "Field names MUST be converted to lowercase when constructing an HTTP/2 message" (RFC 9113,
+    /// section 8.2).
     private mutating func writeName(_ name: UnsafeRawBufferPointer, _ output: inout HPACKOutput) {
         lowered.removeAll(keepingCapacity: true)
         for byte in name { lowered.append(ASCII.lowercased(byte)) }
