@@ -13,13 +13,13 @@ import HTTPWire
 import LoadingModel
 import Synchronization
 
-/// The retries of a load that the app configured; the rules belong to the session.
+/// The retries of a load under the app's rules, which the session holds.
 struct AppRetries {
     private var count = 0
 
     /// Whether the app's rules have caused a retry.
     ///
-    /// From then on ``HTTPRules/RetryPolicy`` retries nothing, so that the two do not multiply.
+    /// After that, ``HTTPRules/RetryPolicy`` does not retry the load, so that the two kinds of retries do not multiply.
     var hasBegun: Bool { count > 0 }
 
     /// The pause before another attempt in seconds, or nil if the failure is the result.
@@ -74,7 +74,7 @@ struct AppRetries {
         return max(own, retryAfter ?? 0)
     }
 
-    /// The origin; nil for schemes other than http and https.
+    /// The origin that has a retry budget; nil for schemes other than http and https.
     private static func host(of hop: Hop) -> String? {
         guard let url = hop.request.url, let origin = Origin(url) else { return nil }
         return "\(origin.host):\(origin.port)"

@@ -16,7 +16,7 @@ import TransportMachines
 ///
 /// Executes the decisions of ``DeadlineMachine``, with one timer for all loads of the session.
 ///
-/// Each load's `LoadControl` records progress with a single store; the timer reads it when it fires.
+/// Each load's `LoadControl` records progress with a single store; the timer reads the recorded time when it fires.
 final class DeadlineClock {
     struct LoadPart {
         /// The load's slot in the clock.
@@ -48,7 +48,7 @@ final class DeadlineClock {
         if let follower { clock?.removeFollower(follower) }
     }
 
-    /// Watches a load, whose time starts now.
+    /// Starts watching a load, whose timeouts begin now.
     func add(_ load: Load, now: NIODeadline) {
         if let clock, follower == nil { follow(clock) }
         let now = time(of: now)
@@ -86,7 +86,7 @@ final class DeadlineClock {
     private func perform(_ actions: [DeadlineMachine.Action]) {
         for action in actions {
             switch action {
-            // With a test's clock no timer is needed: each step checks what is due.
+            // With a test's clock no timer is needed: each step of the clock checks which timeouts have passed.
             case .startTimer where clock != nil: break
             case .startTimer(let instant):
                 timer?.cancel()
@@ -109,7 +109,7 @@ final class DeadlineClock {
         }
     }
 
-    /// Converts a duration to nanoseconds; nil, for no timeout, if it is out of range.
+    /// Converts a duration to nanoseconds; returns nil, for no timeout, if the duration is out of range.
     ///
     /// Zero and negative durations mean no timeout, as in Apple's implementation.
     private static func nanoseconds(_ seconds: Double) -> Int64? {
@@ -144,7 +144,7 @@ final class DeadlineClock {
 
     private func stepped(to elapsed: Int64) {
         let now = NIODeadline.now()
-        // Instants older than the first kept step are treated as that step.
+        // Instants before the first kept step are treated as that step.
         if steps.count == Self.maximumSteps { steps.removeFirst(steps.count / 2) }
         steps.append((now, elapsed))
         // The time of the step does not count as idle time of paused loads.

@@ -19,7 +19,7 @@ struct BodyCounts {
 extension Load {
     /// Reports the bytes of the request's body that were sent since the last report.
     ///
-    /// Used after the response head has arrived.
+    /// Called after the response head has arrived.
     func tellSent() {
         guard wants(.sentBytes), case .sent(let bytes, let total)? = transaction?.exchange?.takeEvent() else { return }
         tellSent(bytes, total: total)
@@ -37,7 +37,7 @@ extension Load {
         if wants(.receivedBytes) { tell(.wrote(bytes: bytes, total: total, expected: expected)) }
     }
 
-    /// Counts and reports the bytes that a download has from an earlier load.
+    /// Counts and reports the bytes of a download that an earlier load has received.
     func resumed(at offset: Int64, expected: Int64) {
         tell(.resumed(offset: offset, expected: expected))
         body.received = offset
@@ -48,7 +48,7 @@ extension Load {
     func beginTellingCounts() {
         add([.sentBytes, .receivedBytes])
         if let sent = transaction?.sentBodyBytes, sent > 0 { tellSent(0, total: sent) }
-        // Downloads always report the response, and streamed loads have asked about it.
+        // Downloads always report the response, and streamed loads have asked the client about it.
         if collects, let response { tell(.response(response)) }
         if body.received > 0 { tell(.wrote(bytes: 0, total: body.received, expected: body.expected)) }
     }

@@ -14,9 +14,7 @@ import NIOCore
 
 /// The state of one load while it runs.
 ///
-/// Used only by the stages and deliveries of the load.
-///
-/// Confined to the session's event loop.
+/// Only the stages and deliveries of the load use it. Confined to the session's event loop.
 final class Load: LoopCallee {
     /// The maximum number of delivered bytes that the client has not processed yet: two pieces of a fast body.
     static let creditWindow = 1_572_864
@@ -34,17 +32,17 @@ final class Load: LoopCallee {
     /// The current transaction, or the last one.
     private(set) var transaction: Transaction?
     private var earlierTransactions: [Transaction] = []
-    /// The app canceled the load and wants to resume it later.
+    /// Whether the app canceled the load and wants to resume it later.
     private(set) var wantsResumeData = false
-    /// The client was told that the load waits for a network.
+    /// Whether the client was told that the load is waiting for a network.
     private var hasReportedWaiting = false
-    /// The hop at which a load without a task waits.
+    /// The hop at which a load without a task is waiting.
     private var parkedHop: Hop?
     /// The engine of the waiting hop.
     ///
     /// Retained, as a task would retain it.
     private var engine: SessionEngine?
-    /// Bytes that were delivered to the client and not processed yet.
+    /// The number of bytes that were delivered to the client and that it has not processed yet.
     private var outstandingBytes = 0
 
     // Each part is declared beside the code that changes it.
@@ -106,7 +104,7 @@ final class Load: LoopCallee {
         order.request.needs.joined(with: session.policy.needs).service == .background ? order.priority - 2 : order.priority
     }
 
-    /// The app replaced the request of its order.
+    /// Replaces the request of the order with the app's new request.
     func replaceRequest(_ request: LoadRequest) { order.request = request }
 
     func add(_ interests: TaskOrder.Interests) { order.interests.formUnion(interests) }
@@ -121,9 +119,9 @@ final class Load: LoopCallee {
 
     var isDownload: Bool { if case .download = order.delivery { true } else { false } }
     var collects: Bool { if case .collect = order.delivery { true } else { false } }
-    /// Whether the load uses the cache for a hop, to store its response and to answer it.
+    /// Whether the load may answer a hop from the cache and store its response.
     ///
-    /// Not if the hop asks to switch protocols, which no stored response can do, and not if it asks for the state of an upload.
+    /// False if the hop asks to switch protocols, which no stored response can do, or asks for the state of an upload.
     func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) && !hop.goesToUpload }
 
     /// Whether the hop asks the server to switch protocols: to a WebSocket, or to the protocol that the app's request names.
@@ -149,12 +147,12 @@ final class Load: LoopCallee {
     func firstHop() -> Hop {
         if let hop = upload?.firstHop(of: self) { return hop }
         let hop = Hop(number: 0, request: order.request)
-        // The session's credentials are not for the server of a proxy script.
+        // The session's credentials are not sent to the server of a proxy script.
         if order.isForProxies || order.leftOrigin { hop.followUp = FollowUpStage.HopPart(leftOrigin: true) }
         return hop
     }
 
-    /// Has the engine resume the hop when the load is woken; the engine is retained until then.
+    /// Makes the engine resume the hop when the load is woken; the load retains the engine until then.
     func park(_ hop: Hop, of engine: SessionEngine) {
         parkedHop = hop
         self.engine = engine
@@ -177,9 +175,7 @@ final class Load: LoopCallee {
         order.interests.rawValue & interest.rawValue == interest.rawValue
     }
 
-    /// The time of the last progress, in seconds since the reference date.
-    ///
-    /// The load bases its decisions on it instead of reading the clock.
+    /// The time of the last progress, in seconds since the reference date; used instead of reading the clock.
     var now: Double { session.seconds(control.lastProgress) }
 
     /// The session's proxies, unless this load fetches a proxy script.
@@ -195,7 +191,7 @@ final class Load: LoopCallee {
 
     func tell(_ event: TaskEvent) { client.tell(event) }
 
-    /// Reports, at most once, that the load waits for a network.
+    /// Reports, at most once, that the load is waiting for a network.
     func reportWaiting() {
         guard !hasReportedWaiting else { return }
         hasReportedWaiting = true

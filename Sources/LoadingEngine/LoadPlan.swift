@@ -9,14 +9,14 @@
 import HTTPTransport
 import LoadingModel
 
-/// The stages of a load, in the order in which a request passes them: the list in `init` is the whole system.
+/// The stages of a load, in the order in which a request passes through them; the list in `init` contains every stage.
 ///
 /// A request goes down the list and its response comes back up. A stage that does not apply to a hop is skipped. The last stage
-/// that a hop reaches produces its response; this may differ for each hop, since a redirect may lead from the network to the app's
-/// own `URLProtocol` class.
+/// that a hop reaches produces its response. Hops of the same load may end at different stages, since a redirect may lead from the
+/// network to the app's own `URLProtocol` class.
 ///
-/// The list can be run in two ways, with the same stages: ``proceed(_:in:)`` runs it without a task, as far as that is possible;
-/// ``answer(_:in:)`` continues from there in a task.
+/// The same stages can be run in two ways: ``proceed(_:in:)`` runs a hop without a task, as far as that is possible;
+/// ``answer(_:in:)`` then continues in a task.
 final class LoadPlan {
     private let followUp: FollowUpStage
     private let lower: LowerStages
@@ -33,7 +33,7 @@ final class LoadPlan {
         )
     }
 
-    /// Returns the response to a hop, starting at its current position; it may be the response to a later hop.
+    /// Returns the response to a hop, starting at its current position; the response may be that of a later hop.
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
         try await followUp.answer(hop, in: load, then: lower)
     }
@@ -71,7 +71,7 @@ final class LowerStages {
         self.next = next
     }
 
-    /// The only way to the stages below.
+    /// Returns the response to a hop that continues at the stages below.
     // Inlined, because every waiting load would otherwise keep another frame.
     @inline(__always)
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {

@@ -21,10 +21,9 @@ extension LoopSlot {
         return try await slot.wait()
     }
 
-    /// Waits for an optional disk access: for a time that depends on the load's request timeout, and longer while the disk makes
-    /// progress.
+    /// Waits for an optional disk access, and returns nil if it takes too long.
     ///
-    /// Returns nil after that.
+    /// The limit depends on the load's request timeout, and is extended while the disk makes progress.
     func waitForDisk(
         in control: LoadControl, timeout: Double, isMakingProgress: () -> Bool = { false }
     ) async throws(LoadError) -> Value? {

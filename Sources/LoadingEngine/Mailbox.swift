@@ -10,7 +10,7 @@
 import LoadingModel
 import Synchronization
 
-/// Queues the messages of other threads to an engine until the event loop reads them.
+/// Queues messages from other threads to an engine until the event loop reads them.
 ///
 /// Posting never blocks, and wakes the loop once, however many messages are posted before the loop reads them.
 final class Mailbox: Sendable {
@@ -40,7 +40,7 @@ final class Mailbox: Sendable {
 
     private let state = Mutex(State())
 
-    /// Returns whether the loop has to be woken.
+    /// Queues a message; returns whether the loop has to be woken.
     func post(_ message: Message) -> Bool {
         state.withLock { state in
             state.messages.append(message)
@@ -49,7 +49,7 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Returns credit for processed data.
+    /// Queues the credit for data that the client has processed; returns whether the loop has to be woken.
     ///
     /// A wakeup costs about as much as processing a piece of data. The loop is therefore woken only if a load waits for credit, and
     /// not for small amounts; a load checks for queued credit before it waits.
@@ -68,14 +68,14 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Records that a load waits for credit until ``endWaitingForCredit()``.
+    /// Records that a load is waiting for credit, until ``endWaitingForCredit()`` is called.
     ///
-    /// Returns its queued credit, which may suffice.
+    /// Returns the load's queued credit, which may suffice.
     func beginWaitingForCredit(of task: TaskID) -> Int {
         state.withLock { state in
             state.waitingForCredit += 1
             var found = 0
-            // With more messages than this, the loop has already been woken.
+            // With more queued messages than this, the loop has already been woken.
             for index in state.messages.indices.suffix(Self.maximumQueuedCredits).reversed() {
                 guard case .command(.consumed(let bytes), task) = state.messages[index] else { continue }
                 state.messages.remove(at: index)

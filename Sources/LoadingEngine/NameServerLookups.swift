@@ -14,8 +14,8 @@ import TransportMachines
 
 /// Host name lookups by a session's own name servers, instead of the system's resolver.
 ///
-/// They have their own threads, and their own cache, because results from the system's resolver must not be used. Results are
-/// cached for the TTL that the servers specify.
+/// The lookups have their own threads, and their own cache, because results from the system's resolver must not be used. Results
+/// are cached for the TTL that the servers specify.
 enum NameServerLookups {
     static func resolver(_ servers: [String]) -> SystemResolver {
         let list = servers.allSatisfy(isServer) ? servers.joined(separator: ",") : nil
@@ -31,7 +31,7 @@ enum NameServerLookups {
         return SystemResolver(addresses)
     }
 
-    /// `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`.
+    /// Whether the text is the address of a server: `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`.
     private static func isServer(_ text: String) -> Bool {
         if isAddress(text) { return true }
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {

@@ -26,7 +26,7 @@ struct Observation {
 #endif
 
 extension TaskOrder {
-    /// Uses the observer of another order, which serves the same task.
+    /// Uses the observer of another order for the same task.
     mutating func observe(with other: TaskOrder) {
         #if Logging || Metrics || Tracing
         observer = other.observer
@@ -35,7 +35,7 @@ extension TaskOrder {
 }
 
 extension Load {
-    /// Reports the end of the last request, unless that was reported already.
+    /// Reports the end of the last request, unless its end has already been reported.
     @inline(__always)
     func observeEnd(_ result: Result<TaskOutcome.Body, LoadError>) {
         #if Logging || Metrics || Tracing
@@ -75,9 +75,9 @@ extension Transaction {
     }
 
     #if Logging || Metrics || Tracing
-    /// Reports the end of the request when the load failed.
+    /// Reports the end of the request when the load has failed.
     ///
-    /// A redirect that is not followed is no failure of the request: its response was received.
+    /// An error about a redirect that is not followed is not a failure of the request: its response was received.
     fileprivate func observeEnd(of error: LoadError) {
         let isAnswered = exchange?.record.responseEnd != nil && 300...399 ~= response?.head?.status ?? 0
         observeEnd(isAnswered ? nil : error)

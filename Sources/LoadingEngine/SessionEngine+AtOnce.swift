@@ -16,10 +16,10 @@ import LoadingStores
 
 /// Responses that need no event loop: fresh ones from the cache, returned on the caller's thread.
 extension SessionEngine {
-    /// Returns a fresh cached response on the caller's thread, if it is what a load would return.
+    /// Returns a fresh cached response on the caller's thread, if a load would return the same response.
     ///
-    /// Only for a GET without a range, if the response needs no follow-up, has no `Vary`, and is in memory: in the process's cache
-    /// or, unless the calling thread runs loads, the kernel's page cache.
+    /// Returns a response only to a GET without a range, and only if the response needs no follow-up, has no `Vary`, and is in
+    /// memory: in the process's cache or, unless the calling thread runs loads, in the kernel's page cache.
     package nonisolated func immediateResponse(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
         guard mayRespondImmediately, let cache = stores.cache, request.method == "GET" else { return nil }
         let now = stores.clock?.seconds ?? WallClock.now()
@@ -46,7 +46,7 @@ extension SessionEngine {
         return (LoadResponse(url: url, kind: .http(head), expectedLength: length), data)
     }
 
-    /// Also true while the host's HSTS policy has not been read yet.
+    /// Whether the origin's host requires TLS; also true while the host's HSTS policy has not been read yet.
     private nonisolated func mustUpgrade(_ origin: Origin, _ now: Double) -> Bool {
         guard !origin.isSecure, policy.usesStrictTransportSecurity, let store = stores.strictTransportSecurity else {
             return false

@@ -43,7 +43,8 @@ extension SessionEngine: LoadingService, LoopCallee {
         if let processMessages = entrance.processMessages { processMessages() } else { assumeIsolated { $0.processMessages() } }
     }
 
-    /// Lets callers on the loop in without the runtime's isolation check, which costs more than the call.
+    /// Lets callers that are already on the loop call the engine without the runtime's isolation check, which costs more than the
+    /// call.
     //
     // `@unchecked`: accessed only on the loop.
     final class Entrance: @unchecked Sendable {
@@ -81,7 +82,7 @@ extension SessionEngine: LoadingService, LoopCallee {
         }
         // Releases the capacity that a burst needed.
         if messages.capacity > 128 { messages = [] }
-        // While parts were being processed, new messages did not wake the loop.
+        // New messages that arrived between the parts did not wake the loop.
         if part > 0 { processMessagesNow() }
     }
 

@@ -34,10 +34,10 @@ package actor SessionEngine {
     nonisolated let policy: SessionPolicy
     nonisolated let stores: SessionStores
     nonisolated let security: AppTransportSecurity
-    /// Whether fresh cached responses may be returned on the caller's thread: the session's own header fields do not affect
+    /// Whether fresh cached responses may be returned on the caller's thread: true if the session's own header fields do not affect
     /// caching.
     nonisolated let mayRespondImmediately: Bool
-    // Every load uses the unchecked members, whose methods do not call back into the engine.
+    // Unchecked because every load uses these members; their methods do not call back into the engine.
     /// The messages taken from the mailbox.
     ///
     /// The array is reused for its capacity.
@@ -50,7 +50,7 @@ package actor SessionEngine {
     private let plan: LoadPlan
     private let deadlines: DeadlineClock
     @exclusivity(unchecked) private var loads: [LoadNumber: Load] = [:]
-    /// Ended loads whose clients have not been notified.
+    /// Ended loads whose clients have not been notified yet.
     @exclusivity(unchecked) private var ended: [(any LoadClient, TaskOutcome)] = []
     /// The clients that are being notified.
     ///
@@ -146,7 +146,7 @@ package actor SessionEngine {
 
     func stopAcceptingOrders() {
         isInvalidated = true
-        // The session's own loads are canceled too: no task of the app is left that could cancel them.
+        // The session's own loads are canceled too, because no task of the app is left that could cancel them.
         for load in loads.values where BackgroundRevalidation.isBackground(load.id) && !load.order.endsUpload {
             load.control.abort(.cancelled)
         }
@@ -210,8 +210,8 @@ package actor SessionEngine {
 
     /// Creates and starts the load's task, which stays on the loop for its lifetime.
     ///
-    /// The task's closure is the whole load as the app sees it. It is not a separate method: the runtime does not consider an
-    /// immediate task to be on its executor yet, so a call of an isolated method would start one turn later.
+    /// The task's closure contains the whole load as the app sees it. The closure is not a separate method: the runtime does not
+    /// consider an immediate task to be on its executor yet, so a call of an isolated method would start one turn later.
     ///
     /// Code that waits is kept apart from code that does not: each local variable that is live across an `await` takes memory in
     /// the task, and ten thousand loads may be waiting.
@@ -231,9 +231,7 @@ package actor SessionEngine {
         }
     }
 
-    /// Ends a load whose whole body has arrived and is collected.
-    ///
-    /// Returns whether it did.
+    /// Ends a load whose whole body has arrived and is collected; returns whether the load has ended.
     private func isDelivered(_ answer: Answer, of load: Load) -> Bool {
         do throws(LoadError) {
             guard let body = try DataDelivery.whole(answer, of: load) else { return false }
@@ -244,7 +242,7 @@ package actor SessionEngine {
         return true
     }
 
-    /// The load's steps in the cases that most loads do not need.
+    /// Performs the steps of the load in the cases that most loads do not need.
     @inline(never)
     private func runSpecialCases(_ load: Load) async {
         do throws(LoadError) {
@@ -332,7 +330,7 @@ package actor SessionEngine {
         if session.seconds(.now()) < begin {
             // The app asked for this delay, so no timeout applies to it.
             deadlines.remove(load)
-            // The clock may be set back meanwhile.
+            // The system's clock may be set back during the wait.
             while true {
                 let left = begin - session.seconds(.now())
                 guard left > 0 else { break }

@@ -29,7 +29,7 @@ final class SessionFacts {
     private var storesWereReady = false
     /// Starts a load that belongs to no task of the app.
     var start: ((TaskOrder, any LoadClient) -> Void)?
-    /// Sends a command to such a load.
+    /// Sends a command to a load that belongs to no task of the app.
     var command: ((TaskCommand, TaskID) -> Void)?
     /// Continues a load that waits without a task.
     var proceed: ((NIOLoopBound<Load>) -> Void)?
@@ -45,19 +45,17 @@ final class SessionFacts {
 
     /// Whether the session may reach, or accept, a server for a URL that other sessions would not.
     let mayReachOtherServers: Bool
-    /// Responses that are stored for this session only; nil until there is one.
+    /// Responses that are stored for this session only; nil until the first is stored.
     // Unchecked because every request checks it; it is only replaced as a whole.
     @exclusivity(unchecked) var own: OwnResponses?
     /// A digest of the session's own roots, independent of their order.
     private(set) lazy var trustRootsDigest = ResumePoint.Source.voucher(of: policy.trustRoots.map { [$0] })
-    /// Hosts that require TLS, learned over connections that other sessions might not accept.
-    ///
-    /// Nil until there is one.
+    /// Hosts that require TLS, learned over connections that other sessions might not accept; nil until there is such a host.
     private(set) var ownSecurity: HSTSStore?
 
-    /// Nil if all requests go directly.
+    /// The session's proxies; nil if all requests go directly to their servers.
     let proxies: SessionProxies?
-    /// Kept in memory in every session; dials do not use them yet.
+    /// Kept in memory in every session; new connections do not use them yet.
     var alternatives = AlternativeServices()
 
     init(
@@ -128,22 +126,22 @@ final class SessionFacts {
         ownSecurity = nil
     }
 
-    /// Whether the stores were read from their files, which happens off the loop.
+    /// Whether the stores have been read from their files, which happens off the loop.
     ///
-    /// Requests wait for that.
+    /// Requests wait until then.
     var storesAreReady: Bool {
         if !storesWereReady { storesWereReady = stores.areReady }
         return storesWereReady
     }
 }
 
-/// What was computed from a URL, for reuse by the session.
+/// The results of parsing a URL, for reuse by the session.
 final class ParsedTarget {
     let text: String
     let target: RequestTarget
-    /// Why App Transport Security forbids the URL; nil if it does not.
+    /// The reason why App Transport Security forbids the URL; nil if it does not.
     let refusal: String?
-    /// The header fields of a plain GET for the URL, once there was such a request.
+    /// The header fields of a plain GET for the URL; nil until there has been such a request.
     // Unchecked, because it is only read and set as a whole.
     @exclusivity(unchecked) private var plainFields: HeaderBlock??
 
@@ -153,7 +151,7 @@ final class ParsedTarget {
         self.refusal = refusal
     }
 
-    /// The header fields of a GET that has none of its own (``OutgoingHeaders/plain(for:)``).
+    /// The header fields of a GET request that sets no fields of its own (``OutgoingHeaders/plain(for:)``).
     func plainFields(by headers: OutgoingHeaders) -> HeaderBlock? {
         if let plainFields { return plainFields }
         let fields = headers.plain(for: target)

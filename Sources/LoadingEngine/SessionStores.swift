@@ -13,14 +13,14 @@ package import LoadingStores
 ///
 /// Sessions may share each of the stores.
 package struct SessionStores: Sendable {
-    /// Nil if the session has no cookie storage, or the app keeps the cookies itself.
+    /// Nil if the session has no cookie storage, or if the app stores the cookies itself.
     package var cookies: CookieStore?
-    /// Nil if the session has no cache, or the app has a cache of its own.
+    /// Nil if the session has no cache, or if the app has its own cache.
     package var cache: ResponseCache?
     package var strictTransportSecurity: HSTSStore?
-    /// Nil if the session has no credential storage, or the app keeps the credentials itself.
+    /// Nil if the session has no credential storage, or if the app stores the credentials itself.
     package var credentials: CredentialStore?
-    /// Seals a credential for resume data under a persistent key; nil if the cache's key is used.
+    /// Seals a credential for resume data with a persistent key; nil if the cache's key is used.
     package var resumeSeal: (@Sendable (String) -> String)?
     /// Replaces the system's clocks; nil outside tests.
     package var clock: SteppedClock?
@@ -35,10 +35,10 @@ package struct SessionStores: Sendable {
         self.strictTransportSecurity = strictTransportSecurity
     }
 
-    /// Whether the stores that every request needs were read from their files.
+    /// Whether the stores that every request needs have been read from their files.
     var areReady: Bool { (cookies?.isReady ?? true) && (strictTransportSecurity?.isReady ?? true) }
 
-    /// Reads these files, and calls back, on another thread.
+    /// Reads the files of these stores on another thread, and calls back there.
     func prepare(_ done: @escaping @Sendable () -> Void) {
         let (cookies, strictTransportSecurity) = (cookies, strictTransportSecurity)
         let afterCookies = { @Sendable in
@@ -49,7 +49,7 @@ package struct SessionStores: Sendable {
         cookies.prepare(afterCookies)
     }
 
-    /// May block on a disk.
+    /// Removes everything from the stores; may block on a disk.
     func removeAll() {
         cookies?.removeAll()
         cache?.removeAll()
@@ -57,7 +57,7 @@ package struct SessionStores: Sendable {
         credentials?.removeAll()
     }
 
-    /// Calls back, on any thread, once everything is durable.
+    /// Calls back, on any thread, once all changes are durable.
     package func flush(_ completion: @escaping @Sendable () -> Void) {
         let (cookies, cache, strictTransportSecurity, credentials) = (cookies, cache, strictTransportSecurity, credentials)
         let afterSecurity = { @Sendable in

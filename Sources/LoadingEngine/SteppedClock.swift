@@ -66,7 +66,7 @@ package final class SteppedClock: Sendable {
 
     /// Advances the time.
     ///
-    /// Returns when all due work is done and all due waits were woken.
+    /// Returns when all due work is done and all due waits have been woken.
     package func step(by nanoseconds: Int64) async {
         let (elapsed, followers) = state.withLock { state in
             let (sum, overflow) = state.elapsed.addingReportingOverflow(max(0, nanoseconds))
@@ -87,7 +87,7 @@ package final class SteppedClock: Sendable {
 
     // MARK: Followers
 
-    /// Adds a follower, which is called for every step from now on.
+    /// Adds a follower, which is called for every following step.
     ///
     /// - Returns: The follower's number, and the nanoseconds since the start.
     package func add(_ follower: @escaping Follower) -> (number: Int, elapsed: Int64) {

@@ -12,10 +12,10 @@ import SystemLibraries
 
 /// The content codings that installed system libraries can decode: brotli (RFC 7932) and zstd (RFC 8878).
 package enum SystemCodings {
-    /// In the order in which `Accept-Encoding` lists them.
+    /// The codings, in the order in which `Accept-Encoding` lists them.
     ///
-    /// The first use opens the libraries, which takes 0.2 ms plus the time of reading them from disk. A session does that on the
-    /// thread that creates it, before its first request.
+    /// The first access opens the libraries, which takes 0.2 ms plus the time of reading them from disk. A session makes this
+    /// access on the thread that creates it, before its first request.
     package static let all: [LibraryCoding] = [
         Codec.brotli.map { LibraryCoding(name: "br", isSlow: hasWideWindow, by: $0) },
         Codec.zstandard.map { LibraryCoding(name: "zstd", isFrame: isZstandardFrame, by: $0) },
@@ -24,13 +24,13 @@ package enum SystemCodings {
     /// The `Accept-Encoding` of requests that do not set the field.
     package static let acceptEncoding = DefaultHeaders.acceptEncoding(all.map(\.name))
 
-    /// Brotli windows of 8 and 16 MiB (RFC 7932, section 9.1), for which the decoder is slow.
+    /// Whether a brotli window is 8 or 16 MiB (RFC 7932, section 9.1), for which the decoder is slow.
     ///
-    /// It decodes up to a whole window ahead of the requested output: for data that repeat one byte, such a call takes 25 ms; with
-    /// a window of 4 MiB, 6 ms.
+    /// The decoder decodes up to a whole window ahead of the requested output: for data that repeat one byte, such a call takes 25
+    /// ms; with a window of 4 MiB, 6 ms.
     private static func hasWideWindow(_ start: UInt8) -> Bool { start & 1 == 1 && start >> 1 & 7 >= 6 }
 
-    /// A zstd frame or skippable frame (RFC 8878, sections 3.1.1 and 3.1.2).
+    /// Whether the data start with a zstd frame or skippable frame (RFC 8878, sections 3.1.1 and 3.1.2).
     ///
     /// Formats older than the RFC are not supported.
     private static func isZstandardFrame(_ start: UInt32) -> Bool { start == 0xFD2F_B528 || start & 0xFFFF_FFF0 == 0x184D_2A50 }

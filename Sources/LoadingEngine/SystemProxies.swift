@@ -13,9 +13,9 @@ import SystemLibraries
 package enum SystemProxies {
     private static let schema = "org.gnome.system.proxy"
 
-    /// Returns the rules, or nil if no proxy is used.
+    /// Returns the rules for choosing a proxy, or nil if no proxy is used.
     ///
-    /// Blocks on a GNOME desktop while its settings are read; elsewhere, no library is opened for that.
+    /// Blocks on a GNOME desktop while its settings are read; elsewhere, no settings library is opened.
     package static func rules(_ environment: [String: String]) -> ProxyRules? {
         if let rules = ProxyParser.environment({ environment[$0] }) { return rules }
         // `XDG_CURRENT_DESKTOP` is a list of names; other desktops that use GNOME's settings list it, too.

@@ -13,7 +13,7 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// One request and its response, while it runs.
+/// A running request and its response.
 ///
 /// Becomes a ``TransactionTimeline`` when the task is over.
 final class Transaction {
@@ -25,18 +25,18 @@ final class Transaction {
     /// The header fields that were sent, if a cache or resume data may need them.
     // Unchecked, because it is only set as a whole.
     @exclusivity(unchecked) var sent: SentFields?
-    /// The length of the sent body, or -1 if it was not known.
+    /// The length of the request's body, or -1 if the length was not known when the request was sent.
     var sentBodyLength: Int64 = 0
     /// The number of body bytes that earlier requests have sent.
     var sentOffset: Int64 = 0
-    /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
+    /// The end of the transaction; set for loads without an exchange (`file:`, `data:`, the app's own protocols).
     var end: NIODeadline?
-    /// The connection of a stream, or to an FTP server: these have no exchange.
+    /// The connection of a stream, or to an FTP server: such loads have no exchange.
     var connection: ConnectionFacts?
     /// When the transfer was requested from an FTP server, and when it began.
     var asked: NIODeadline?
     var began: NIODeadline?
-    /// Body bytes that were sent without an exchange.
+    /// The number of body bytes that were sent without an exchange.
     var sentBytes: Int64 = 0
     var bodyBytes: Int64 = 0
     var bodyBytesAfterDecoding: Int64 = 0
@@ -60,7 +60,7 @@ final class Transaction {
         return Origin(url) ?? (try? FTPTarget(url))?.origin
     }
 
-    /// The request with the fields that were sent.
+    /// The request with the fields as they were sent.
     var sentRequest: LoadRequest {
         var request = request
         request.sentFields = sent?.plain
@@ -101,7 +101,7 @@ final class Transaction {
 }
 
 extension TransactionTimeline {
-    /// Sets the connection's facts, and its timing unless it was made for an earlier transaction.
+    /// Sets the connection's facts, and its timing unless the connection was made for an earlier transaction.
     fileprivate mutating func note(_ facts: ConnectionFacts) {
         connection = facts
         isProxyConnection = facts.isToProxy

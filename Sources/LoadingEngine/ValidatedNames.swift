@@ -13,7 +13,7 @@ import SystemLibraries
 
 /// Lookups of host names whose addresses must be validated by DNSSEC.
 ///
-/// They have their own threads, and their own cache, because results without validation must not be used.
+/// The lookups have their own threads, and their own cache, because results without validation must not be used.
 enum ValidatedNames {
     static let lookups = NameLookups(threads: "url-dnssec") { host, family in
         switch Unbound.lookUp(host, isV6: family == .inet6) {

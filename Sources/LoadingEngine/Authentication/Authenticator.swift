@@ -23,12 +23,12 @@ final class Authenticator {
     var flow: AuthenticationFlow
     /// The schemes with which the URL's credential was tried.
     ///
-    /// It is tried once per scheme, and a Kerberos ticket once.
+    /// The credential is tried once per scheme, and a Kerberos ticket once.
     var triedGiven: Set<AuthenticationScheme> = []
     var hasTriedTicket = false
     /// The protection spaces whose stored credential was tried.
     ///
-    /// It is tried once if the app is not asked.
+    /// If the app is not asked, a stored credential is tried once.
     var triedStored: Set<AuthenticationScopes.ID> = []
     /// The proof for the next request; nil before the first challenge is answered.
     private(set) var proof: Proof?
@@ -45,16 +45,16 @@ final class Authenticator {
     private(set) var answers = 0
     /// Returns the body's hash, if Digest protects the body.
     var bodyHash: (@Sendable (DigestAlgorithm) -> String)?
-    /// The last request carried a credential that the server has not accepted yet.
+    /// Whether the last request carried a credential that the server has not accepted yet.
     private(set) var isOnTrial = false
-    /// The server asked this load for the credential, and has not accepted it yet.
+    /// Whether the server asked this load for the credential and has not accepted it yet.
     var wasAsked: Bool { isOnTrial && answers > 0 }
-    /// The last request carried a credential that the server could refuse.
+    /// Whether the last request carried a credential that the server could refuse.
     private var wasCarried = false
     private var hasCheckedNegotiate = false
     /// The proof of this load's last request.
     ///
-    /// Other loads advance the count of the same nonce.
+    /// Kept here because other loads advance the count of the same nonce.
     private var digestProof: DigestProof?
 
     init(_ place: AuthenticationScopes.Peer) {
@@ -64,7 +64,7 @@ final class Authenticator {
 
     // MARK: What to send
 
-    /// Sends a proof that was accepted elsewhere in the session, before any challenge.
+    /// Uses a proof that was accepted elsewhere in the session, to be sent before any challenge.
     func use(_ proof: Proof) {
         self.proof = proof
         hasOwnAnswer = false
@@ -103,7 +103,7 @@ final class Authenticator {
         return true
     }
 
-    /// Continues with the same credential: with a new nonce, or with the next leg.
+    /// Continues with the same credential: with a new nonce, or with the next leg of the handshake.
     func proceed(
         _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, facts: ConnectionFacts?,
         in control: LoadControl
@@ -158,8 +158,8 @@ final class Authenticator {
         wantsConnection = true
     }
 
-    /// Whether a challenge says nothing about the credential: the request did not carry it, or carried it preemptively on one of
-    /// the credential's connections, where the handshake cannot continue.
+    /// Whether a challenge says nothing about the credential: the request did not carry the credential, or carried it preemptively
+    /// on one of the credential's connections, where the handshake cannot continue.
     ///
     /// Such a connection may be new and not authenticated yet; or the server no longer considers it authenticated, requires a
     /// channel binding, or its response was lost.
@@ -217,7 +217,7 @@ final class Authenticator {
 
     // MARK: Results
 
-    /// Handles a response other than a challenge: verifies the server's own proof, and throws if it is wrong.
+    /// Handles a response other than a challenge: verifies the server's own proof, and throws if the proof is wrong.
     func accepted(_ headers: HeaderBlock, in control: LoadControl) async throws(LoadError) {
         guard let token = try accepted(headers), let negotiate else { return }
         self.negotiate = nil
@@ -254,9 +254,8 @@ final class Authenticator {
         )
     }
 
-    /// Returns the holder whose connection carries the next request: the handshake's, or one that is authenticated.
-    ///
-    /// Nil for any connection.
+    /// Returns the holder whose connection carries the next request: the handshake's holder, or that of an authenticated
+    /// connection; nil if any connection may carry it.
     func chooseHolder(for route: Route, in pool: ConnectionPool, limit: Int) -> ConnectionHolder? {
         guard let proof, let shared = proof.holder else { return nil }
         if holder == nil || holder == shared {
@@ -265,20 +264,20 @@ final class Authenticator {
             beginNTLM()
         }
         guard let holder else { return shared }
-        // The connection that is not authenticated, or no longer authenticated, is probably the most recently used one.
+        // The connection that is not, or no longer, authenticated is probably the most recently used one.
         if wantsConnection { pool.moveIdle(route.held(by: shared), to: route.held(by: holder)) }
         wantsConnection = false
         return holder
     }
 
-    /// The handshake is complete: its connection joins those that the credential has authenticated.
+    /// Completes the handshake: its connection joins those that the credential has authenticated.
     func settle(_ route: Route, in pool: ConnectionPool) {
         guard let own = holder, let shared = proof?.holder, own != shared else { return }
         pool.move(route.held(by: own), to: route.held(by: shared))
         holder = shared
     }
 
-    /// The credential was refused.
+    /// Handles the refusal of the credential.
     func refused() {
         token = nil
         holder = nil
@@ -296,7 +295,7 @@ final class Authenticator {
 }
 
 extension Route {
-    /// The same route, limited to a holder's connections.
+    /// Returns the same route, limited to a holder's connections.
     func held(by holder: ConnectionHolder?) -> Route {
         guard holder != nil || details != nil else { return self }
         var route = self

@@ -18,8 +18,8 @@ enum BodyHash {
 
     /// Returns the hash of a file, or nil if the file cannot be read.
     ///
-    /// The file is read in pieces, so that other work on the threads gets its turn. It is not mapped: truncating a mapped file
-    /// would crash the process.
+    /// The file is read in pieces, so that other work on the threads gets its turn. The file is not mapped, because truncating a
+    /// mapped file would crash the process.
     static func ofFile(
         _ path: String, _ part: ResumableUpload.Part?, _ algorithm: DigestAlgorithm, in control: LoadControl
     ) async throws(LoadError) -> String? {

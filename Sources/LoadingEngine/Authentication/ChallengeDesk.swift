@@ -17,15 +17,15 @@ import LoadingStores
 /// storage, or the app's answer.
 enum ChallengeDesk {
     private enum Choice {
-        /// Nil is the Kerberos ticket of the user who runs the process.
+        /// Nil stands for the Kerberos ticket of the user who runs the process.
         case use(LoadCredential?)
         case another
-        /// There is no credential that the scheme could use.
+        /// No credential is available that the scheme could use.
         case unavailable
         case nothing
     }
 
-    /// Where a challenge comes from, and what it concerns.
+    /// The source of a challenge, and the request that it concerns.
     struct Context {
         var authenticator: Authenticator
         var challenges: [String]
@@ -34,7 +34,7 @@ enum ChallengeDesk {
         /// The credential from the URL or from the proxy settings.
         var given: LoadCredential?
         var facts: ConnectionFacts?
-        /// The number of challenges that the authenticator had answered when this one arrived.
+        /// The number of challenges that the authenticator had answered before this challenge arrived.
         private let answers: Int
 
         init(
@@ -50,13 +50,13 @@ enum ChallengeDesk {
             answers = authenticator.answers
         }
 
-        /// Whether another load has answered meanwhile.
+        /// Whether another load has answered the challenge meanwhile.
         ///
-        /// A tunnel's proxy may ask two loads, the second because the first one has left; the first load's answer may still arrive.
+        /// A tunnel's proxy may ask a second load because the first one has left; the first load's answer may still arrive.
         var isAnswered: Bool { authenticator.answers != answers }
     }
 
-    /// Prepares the authenticator for another request; returns false if the response is to be delivered.
+    /// Prepares the authenticator for another request; returns false if the response is to be delivered to the app.
     static func answer(_ context: Context, in load: Load) async throws(LoadError) -> Bool {
         let authenticator = context.authenticator
         if context.isAnswered { return true }
@@ -79,7 +79,7 @@ enum ChallengeDesk {
                 authenticator.flow.failAttempt()
             case .ask(let scheme, let challenge, let failures):
                 // A challenge for another protection space or another scheme says nothing about the credential that was sent, and
-                // that credential must not be sent elsewhere.
+                // that credential must not be sent for this challenge.
                 var refused = sent.flatMap { $0.isFor(scheme, challenge) ? $0 : nil }
                 authenticator.refused()
                 if startsOver, let again = refused {
@@ -104,7 +104,7 @@ enum ChallengeDesk {
                     ) {
                         return true
                     }
-                    // Without a ticket, Negotiate may still work with a password; the app is asked for it next.
+                    // Without a ticket, Negotiate may still work with a password; the app is asked for a password next.
                     if scheme == .negotiate, credential == nil { continue }
                     authenticator.flow.unavailable(scheme)
                 }
@@ -120,7 +120,7 @@ enum ChallengeDesk {
         let authenticator = context.authenticator
         let realm = scheme.isMultiStep ? nil : challenge.realm
         let place = authenticator.place
-        // Another load has answered meanwhile, or the session has the credential.
+        // Another load has answered the challenge meanwhile, or the session already has a credential.
         if failures == 0 || !authenticator.hasOwnAnswer,
             let proof = load.session.credentials.proof(for: place, scheme: scheme, realm: realm), proof.credential != refused
         {
@@ -170,11 +170,11 @@ enum ChallengeDesk {
         _ id: AuthenticationScopes.ID, _ kept: LoadCredential?, _ refused: LoadCredential?, _ authenticator: Authenticator
     ) -> Choice {
         if let kept, kept.kind != refused?.kind, authenticator.triedStored.insert(id).inserted { return .use(kept) }
-        // Without a ticket, or if it is not accepted, other schemes may be used.
+        // Without a ticket, or if the ticket is not accepted, other schemes may be used.
         return id.scheme == .negotiate && kept == nil && refused == nil ? .unavailable : .nothing
     }
 
-    /// The protection space under which the app and its storage know a challenge's credentials.
+    /// Returns the protection space under which the app and its storage know a challenge's credentials.
     ///
     /// Basic without a realm, which RFC 7617, section 2, does not allow, uses the host as its realm, as Apple does.
     private static func space(
@@ -186,7 +186,7 @@ enum ChallengeDesk {
         )
     }
 
-    /// The storage's credential for a space: the default one, or the only one.
+    /// Returns the storage's credential for a space: the default credential, or the only one.
     static func stored(for space: ProtectionSpace, in load: Load) async throws(LoadError) -> LoadCredential? {
         if load.wants(.credentials) {
             guard case .credential(.useCredential(let credential)) = try await load.ask(.storedCredential(space)) else {
@@ -199,8 +199,8 @@ enum ChallengeDesk {
         return store.lookup(space)
     }
 
-    /// Records that a credential was accepted: later requests of the session carry it, and the storage keeps it if its persistence
-    /// says so.
+    /// Records that a credential was accepted: later requests of the session carry the credential, and the storage keeps it if its
+    /// persistence allows that.
     static func accepted(_ authenticator: Authenticator, path: String, in load: Load) {
         load.session.credentials.close(authenticator)
         guard let proof = authenticator.proof else { return }

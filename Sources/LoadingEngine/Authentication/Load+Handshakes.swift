@@ -16,17 +16,17 @@ import NIOCore
 
 /// The challenges of proxies whose tunnels are made for the load.
 ///
-/// They are answered one at a time.
+/// The load answers one challenge at a time.
 struct TunnelQuestions {
     fileprivate var questions: [Load.TunnelQuestion] = []
 
     var isEmpty: Bool { questions.isEmpty }
 
-    /// Called when the load asks for another connection: its earlier questions have been passed on to other loads.
+    /// Forgets the questions when the load asks for another connection, because they have been passed on to other loads.
     mutating func forget() { questions = [] }
 }
 
-/// While a load waits for a connection, it answers the questions of that connection's handshake for its session.
+/// Lets a load that is waiting for a connection answer, for its session, the questions of that connection's handshake.
 extension Load: HandshakeAdviser {
     package var judgesServers: Bool { wants(.challenges) }
 
@@ -53,7 +53,7 @@ extension Load: HandshakeAdviser {
         let space = space(server, .clientCertificate)
         let queuePosition = control.queuePosition
         stored(for: space) { [self] proposed in
-            // The storage may have taken time. The load may have left the queue meanwhile, and queued again for another connection.
+            // The lookup may have taken time. Meanwhile, the load may have left the queue and queued again for another connection.
             guard queuePosition != nil, control.queuePosition === queuePosition, control.failure == nil else { return }
             guard wants(.challenges) else { return show(proposed, to: server, reply) }
             var question = ChallengeQuestion(space)
@@ -79,7 +79,7 @@ extension Load: HandshakeAdviser {
         session.credentials.remember(identity, for: server, judge: order.connectionHolder)
     }
 
-    /// The storage's credential for a space.
+    /// Calls back with the storage's credential for a space.
     ///
     /// The library's own storage keeps identities in memory, so its lookup does not wait.
     private func stored(for space: ProtectionSpace, _ reply: @escaping (LoadCredential?) -> Void) {
@@ -160,13 +160,13 @@ extension Load: HandshakeAdviser {
 
     /// Indirect, so that loads without a question, and the frames that check for one, reserve no space for it.
     indirect enum TunnelQuestion {
-        /// The proxy asks for a credential.
+        /// A proxy asks for a credential.
         case needsCredential(ChallengeDesk.Context, authority: String, reply: (Result<String?, LoadError>) -> Void)
-        /// The proxy opened the tunnel; its own proof has to be checked.
+        /// A proxy has opened the tunnel; the proxy's own proof has to be checked.
         case needsProofCheck(Authenticator, HeaderBlock, reply: (LoadError?) -> Void)
     }
 
-    /// Answers a question about a tunnel that this load waits for.
+    /// Answers a question about a tunnel that this load is waiting for.
     ///
     /// Runs in the load, which may wait for the app or a KDC.
     ///

@@ -14,9 +14,9 @@ import SystemLibraries
 
 /// A Negotiate handshake (RFC 4559) through GSSAPI.
 ///
-/// It may contact a KDC, and therefore runs off the loop.
+/// The handshake may contact a KDC, and therefore runs off the loop.
 final class NegotiateContext {
-    /// Each leg may block its thread until the KDC responds, so these threads do nothing else.
+    /// Each leg may block its thread until the KDC responds, so these threads do no other work.
     private static let threads: NIOThreadPool = {
         let threads = NIOThreadPool(numberOfThreads: 8)
         threads.start()
@@ -33,7 +33,7 @@ final class NegotiateContext {
         context = GSSAPI.Context(service: "HTTP@\(host)", credential: credential, channelBinding: binding)
     }
 
-    /// Whether the system has the library, which is opened by the first call.
+    /// Returns whether the system has the library; the first call opens it.
     static func isAvailable(in control: LoadControl) async throws(LoadError) -> Bool {
         if let known = availability.withLock({ $0 }) { return known }
         let found = try await run(in: control) { GSSAPI.isAvailable }

@@ -14,15 +14,15 @@ import NIOCore
 
 /// A challenge that waits for the app's answer, or whose answer is being tried.
 ///
-/// Other loads of the session with the same challenge wait for it and use the same credential, so that the app is asked once for
-/// many concurrent loads.
+/// Other loads of the session with the same challenge wait for the answer and use the same credential, so that the app is asked
+/// only once for many concurrent loads.
 ///
 /// Some answers cannot be shared: no credential, a credential for a single request, or a cancelled challenge. Such an answer
-/// applies to one load only, and the others ask for themselves.
+/// applies to one load only, and each of the other loads asks the app for its own answer.
 ///
 /// Confined to the session's loop.
 final class OpenQuestion {
-    /// Two loads may share an answer if both the space and the refused credential are the same.
+    /// What the question is about: two loads may share an answer if both the space and the refused credential are the same.
     struct Subject: Hashable {
         let id: AuthenticationScopes.ID
         let refused: LoadCredential?
@@ -50,7 +50,7 @@ final class OpenQuestion {
 
     /// Asks the app, or waits for another load that asks the same question.
     ///
-    /// Returns nil if the client cannot answer it.
+    /// Returns nil if the client cannot answer the question.
     static func ask(
         _ question: ChallengeQuestion, about id: AuthenticationScopes.ID, _ refused: LoadCredential?, for asker: Authenticator,
         in load: Load

@@ -22,14 +22,14 @@ enum RequestAuthentication {
             case first
             /// The proxy of the previous hop; nil if that hop was sent without one.
             case proxy(of: RouteDetails?)
-            /// None: the load switched to another proxy, or to none. The field is not sent again, not even to the first proxy.
+            /// None: the load switched to another proxy, or to none. The field is not sent any more, not even to the first proxy.
             case none
         }
 
         private var addressee = Addressee.first
         /// The load's authentication with the server and with a proxy.
         ///
-        /// Set once one of them has sent a challenge, or is known to send one.
+        /// Set once the server or proxy has sent a challenge, or is known to send one.
         fileprivate(set) var server: Authenticator?
         fileprivate(set) var proxy: Authenticator?
         /// The hop's route; nil for the plain route to its server.
@@ -38,28 +38,28 @@ enum RequestAuthentication {
         /// Whether the load authenticates with a server or proxy.
         var isUsed: Bool { server != nil || proxy != nil }
 
-        /// Whether the load answers a challenge of the server, even one of an earlier load.
+        /// Whether the load answers a challenge of the server, including one that an earlier load received.
         ///
-        /// No other `Authorization` is sent then.
+        /// No other `Authorization` is then sent.
         var isAnswered: Bool { server?.proof != nil }
 
-        /// Whether ``prepare(_:in:)`` has to wait for something.
+        /// Whether ``prepare(_:in:)`` has to wait.
         var mustWait: Bool { server?.mustBeginNegotiate ?? false || proxy?.mustBeginNegotiate ?? false }
 
         /// Whether the load switched from its first proxy to another, or to none.
         var leftFirstProxy: Bool { if case .none = addressee { true } else { false } }
 
-        /// Whether the request's own `Proxy-Authorization` is sent: only to the proxy that it was for, and until that proxy refuses
-        /// it.
+        /// Whether the request's own `Proxy-Authorization` is sent: only to the proxy for which it was set, and only until that
+        /// proxy refuses it.
         var maySendOwnField: Bool { !leftFirstProxy && proxy?.proof == nil }
 
-        /// The hop takes another route: the proxy's credentials must not be sent there.
+        /// Forgets the proxy's credentials, which must not be sent on the hop's new route.
         mutating func leftProxy() {
             proxy = nil
             addressee = .none
         }
 
-        /// The hop uses this proxy: credentials for another proxy must not be sent to it.
+        /// Directs the hop to a proxy; credentials for another proxy must not be sent to it.
         fileprivate mutating func turn(to server: ProxyServer?) {
             if case .proxy(let earlier) = addressee {
                 let isSame = server.flatMap { earlier?.proxy?.isSame(as: $0) } ?? false
@@ -69,13 +69,13 @@ enum RequestAuthentication {
             if let proxy, place != proxy.place { self.proxy = nil }
         }
 
-        /// The app gave the hop a `Proxy-Authorization` that the previous hop did not have.
+        /// Uses a `Proxy-Authorization` that the app added to the hop and that the previous hop did not have.
         mutating func useNewProxyField() {
             proxy = nil
             addressee = .first
         }
 
-        /// What remains valid for the hop that a redirect leads to.
+        /// The state that remains valid for the hop after a redirect.
         var afterRedirect: HopPart {
             var part = HopPart()
             part.proxy = proxy
@@ -85,7 +85,7 @@ enum RequestAuthentication {
         }
     }
 
-    /// Performs the preparation that has to wait: the body's hash for Digest, and Negotiate's first token.
+    /// Prepares what takes time: the body's hash for Digest, and Negotiate's first token.
     static func prepare(_ hop: Hop, in control: LoadControl) async throws(LoadError) {
         let mustBegin = hop.authentication.mustWait
         for authenticator in [hop.authentication.server, hop.authentication.proxy] {
@@ -95,7 +95,7 @@ enum RequestAuthentication {
             _ = try await hashBody(of: hop, for: authenticator, in: control)
         }
         guard mustBegin else { return }
-        // If this fails, the request is sent without a token and gets a challenge.
+        // If this fails, the request is sent without a token, and the server responds with a challenge.
         if let server = hop.authentication.server, server.mustBeginNegotiate {
             _ = try await server.beginNegotiate(nil, in: control)
         }
@@ -160,7 +160,7 @@ enum RequestAuthentication {
         }
     }
 
-    /// The user of a request, in the form that a cache needs.
+    /// The user of a request, in the form that a cache stores.
     @inline(__always)
     static func credential(of hop: Hop) -> SentFields.Credential {
         hop.authentication.server == nil ? .field : answered(hop)
@@ -169,13 +169,13 @@ enum RequestAuthentication {
     @inline(never)
     private static func answered(_ hop: Hop) -> SentFields.Credential {
         guard let proof = hop.authentication.server?.proof else { return .field }
-        // Basic sends the same value with each request, so the value can be compared like that of a field that the app set.
+        // Basic sends the same value with each request, so the value can be compared like a field that the app set.
         if proof.scheme == .basic { return .field }
         guard let user = proof.credential?.user, let password = proof.credential?.password else { return .unknown }
         return .text("\(user)\0\(password)")
     }
 
-    /// Whether the server has just asked for the hop's credential, so that it is not known yet whether it is right.
+    /// Whether the server has just asked for the hop's credential and has not accepted or refused it yet.
     static func isUntried(_ hop: Hop) -> Bool { hop.authentication.server?.wasAsked ?? false }
 
     @inline(__always)
@@ -196,7 +196,8 @@ enum RequestAuthentication {
         }
         var requiresHTTP1 = plain.isSecure && load.session.http1Origins.contains(origin)
         if let socket = load.webSocket, !requiresHTTP1, hop.authentication.server == nil, hop.authentication.proxy == nil {
-            // An established connection that supports it (RFC 8441) provides a stream; no connection is made for that.
+            // An established connection that supports extended CONNECT (RFC 8441) provides a stream; no connection is made for this
+            // purpose.
             let shared = special(
                 plain, hop, pool, by: proxy, judge: load.order.connectionHolder, requiresHTTP1: false, load.session.policy)
             if !socket.needsHTTP1, pool.allowsExtendedConnect(shared) { return shared }
@@ -233,7 +234,7 @@ enum RequestAuthentication {
         return route
     }
 
-    /// The request's own credential for the proxy that makes its tunnel.
+    /// Returns the request's own credential for the proxy that opens its tunnel.
     private static func tunnelCredential(of hop: Hop, for proxy: ProxyServer?, isForwarded: Bool) -> TunnelCredential? {
         guard let proxy, !isForwarded, !proxy.isSOCKS, hop.authentication.maySendOwnField,
             let own = hop.request.headers.first(.proxyAuthorization)

@@ -23,7 +23,7 @@ final class SessionCredentials {
     /// The scope of an answer to a request for a client certificate.
     private struct IdentityScope: Hashable {
         var server: ServerName
-        /// Set if a task's own delegate answered: the identity is then used only for tasks with that delegate.
+        /// Set if a task's own delegate answered: only tasks with that delegate then use the identity.
         var judge: ConnectionHolder?
     }
 
@@ -37,12 +37,12 @@ final class SessionCredentials {
     /// Whether nothing is remembered, as in most sessions.
     private(set) var isEmpty = true
 
-    /// The credential that a request carries before any challenge.
+    /// Returns the credential that a request carries before any challenge.
     func proof(for place: AuthenticationScopes.Peer, path: String) -> Proof? {
         scopes.scope(for: place, path: path).flatMap { proofs[$0] }
     }
 
-    /// The credential for a protection space that another load of this session has used.
+    /// Returns the credential that another load of this session has used for a protection space.
     func proof(for place: AuthenticationScopes.Peer, scheme: AuthenticationScheme, realm: String?) -> Proof? {
         proofs[AuthenticationScopes.ID(place: place, scheme: scheme, realm: realm)]
     }
@@ -54,7 +54,7 @@ final class SessionCredentials {
         if proofs.count > 2 * AuthenticationScopes.maximumSpaces { proofs = proofs.filter { scopes.contains($0.key) } }
     }
 
-    /// The proof was refused.
+    /// Forgets a proof that was refused.
     func forget(_ proof: Proof, for place: AuthenticationScopes.Peer) {
         let id = AuthenticationScopes.ID(place: place, scheme: proof.scheme, realm: proof.realm)
         guard proofs[id] === proof else { return }
@@ -64,7 +64,7 @@ final class SessionCredentials {
 
     // MARK: FTP
 
-    /// The credential that an FTP server accepted from the session.
+    /// Returns the credential that an FTP server accepted from the session.
     func login(to server: Origin) -> LoadCredential? { logins[server] }
 
     func remember(_ login: LoadCredential, to server: Origin) {
@@ -72,7 +72,7 @@ final class SessionCredentials {
         logins[server] = login
     }
 
-    /// The login was refused.
+    /// Forgets a login that was refused.
     func forget(_ login: LoadCredential, to server: Origin) {
         if logins[server] == login { logins[server] = nil }
     }

@@ -13,7 +13,7 @@ import NIOCore
 
 /// Delivers a body in memory: whole, or in pieces within the credit window.
 enum DataDelivery {
-    /// The maximum number of bytes to reserve for an announced length.
+    /// The maximum number of bytes to reserve for the announced length of a body.
     private static let largestReservation: Int64 = 16_777_216
 
     /// Returns the body if it is collected and has arrived completely; nil otherwise.
@@ -119,16 +119,16 @@ enum DataDelivery {
 }
 
 extension Data {
-    /// A copy of a buffer's readable bytes.
+    /// Copies a buffer's readable bytes.
     init(_ buffer: ByteBuffer) {
         self = buffer.withUnsafeReadableBytes { bytes in
             bytes.baseAddress.map { Data(bytes: $0, count: bytes.count) } ?? Data()
         }
     }
 
-    /// A buffer's readable bytes; shares the buffer's memory if there are many of them.
+    /// Creates data with a buffer's readable bytes; shares the buffer's memory if there are many of them.
     ///
-    /// Other slices of the buffer may share that memory, too, so it must not be written to any more: a reader uses a new buffer for
+    /// Other slices of the buffer may also share that memory, so it must not be written to any more: a reader uses a new buffer for
     /// its next read while others hold this one.
     init(sharing buffer: ByteBuffer) {
         guard buffer.readableBytes >= Self.smallestShared else {

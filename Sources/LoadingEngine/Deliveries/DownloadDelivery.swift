@@ -109,7 +109,7 @@ enum DownloadDelivery {
         return error
     }
 
-    /// The resume data in case nothing more is received.
+    /// Returns the resume data that applies if no more bytes are received.
     private static func currentResumeData(_ download: Download, _ answer: Answer, of load: Load) -> Data? {
         let request = load.order.request
         let isContinuing = !load.resumption.rangeFields.isEmpty
@@ -161,8 +161,8 @@ enum DownloadDelivery {
         default: break
         }
         if case .ftp(let file) = answer.response.kind {
-            // A file of unknown size may be text, whose line endings are converted: the received bytes then differ from those of
-            // the file.
+            // A file of unknown size may be text, whose line endings the server converts: the received bytes then differ from those
+            // of the file.
             return file.size != nil && file.modified != nil && answer.response.expectedLength >= 0
         }
         guard let head = answer.response.head else { return false }

@@ -15,19 +15,19 @@ import SystemThreads
 
 /// Resumes a download where an earlier load stopped, or starts over if it cannot be resumed.
 struct DownloadResumption {
-    /// The earlier load's partial file, which the response continues.
+    /// The earlier load's partial file, to which the response is appended.
     struct Start {
         let sink: FileSink
         let offset: Int64
         let total: Int64?
-        /// The source of the existing part.
+        /// The source of the bytes in the partial file.
         let source: ResumePoint.Source
     }
 
     struct LoadPart {
         /// `Range` and `If-Range` of a resumed download.
         ///
-        /// Added to every hop, since a redirect leads to the same file.
+        /// Added to every hop, since a redirect is expected to lead to the same file.
         fileprivate(set) var rangeFields: [(String, String)] = []
         /// The partial file that an FTP server should continue.
         fileprivate(set) var file: EarlierFile?
@@ -55,7 +55,7 @@ struct DownloadResumption {
         case replacing
         /// Into a new file, while the old one is kept for the next attempt.
         case keepingEarlier
-        /// Nowhere: the existing file is already complete. The earlier response is delivered with it.
+        /// Nowhere: the existing file is already complete, and is delivered with the earlier response.
         case existingFile(ResumePoint.Response, FileSink)
     }
 
@@ -130,7 +130,7 @@ struct DownloadResumption {
         }
     }
 
-    /// Requests the remaining bytes, and the whole file if the response does not fit the existing part.
+    /// Requests the remaining bytes, and then the whole file if the response does not fit the existing part.
     private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Destination) {
         let sink: FileSink
         do {
@@ -146,7 +146,7 @@ struct DownloadResumption {
                 ended.resumeData = data
                 throw ended
             }
-            // The existing part may be useful once there is space for the rest.
+            // The existing part may be useful once there is enough space for the rest.
             if error.isOutOfSpace {
                 var error = error
                 error.resumeData = data

@@ -14,7 +14,7 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// Describes where the bytes of a download came from, and decides whether a response from elsewhere may continue it.
+/// Describes where the bytes of a download came from, and decides whether a response from another source may continue the download.
 ///
 /// Every hop that led to the response counts, since a redirect decides where the bytes come from. For each hop over TLS, the
 /// description contains a voucher for its server: the system's roots, the session's own roots, or, if the app overruled them, the
@@ -22,19 +22,19 @@ import LoadingStores
 /// accept each other's servers. A hop in clear text has no voucher for its server. The session's other TLS requirements, including
 /// pins, apply to the stored bytes as they would to a connection.
 ///
-/// A credential of the session, or one that answered a challenge, is sealed with keys that are not part of the resume data: the key
-/// of the process, and a longer-lived key of the cache or the daemon. If the keys have changed, or if only Kerberos knows the user,
-/// the credentials cannot be compared and are treated as different.
+/// A credential of the session, or one that answered a challenge, is sealed with two keys that are not part of the resume data: the
+/// key of the process, and a longer-lived key of the cache or the daemon. If the keys have changed, or if only Kerberos knows the
+/// user, the credentials cannot be compared and are treated as different.
 enum DownloadSource {
     /// The key of the process: a cache without a directory creates its own.
     private static let processSeal = ResponseCache(memoryCapacity: 0, diskCapacity: 0, directory: nil).seal
 
     // MARK: Sources
 
-    /// The source of a response; unknown unless all of it came from the network.
+    /// Returns the source of a response; the source is unknown unless all of the response came from the network.
     @inline(never)
     static func of(_ answer: Answer, in load: Load) async -> ResumePoint.Source {
-        // A response that was completed with a stored part has the status 200 instead of 206.
+        // A response that was completed with a stored part has the status 200, although the server sent 206.
         guard answer.transaction.exchange?.receivedHead.status == answer.response.head?.status else {
             return ResumePoint.Source()
         }
@@ -67,7 +67,7 @@ enum DownloadSource {
 
     // MARK: Vouchers
 
-    /// The parts of the voucher for a hop's server; nil if they are not known.
+    /// Returns the parts of the voucher for a hop's server; nil if they are not known.
     private static func voucher(of transaction: Transaction, _ origin: Origin, in session: SessionFacts) -> [Data]? {
         guard let facts = transaction.facts else { return nil }
         let policy = session.policy
@@ -94,7 +94,7 @@ enum DownloadSource {
 
     // MARK: Credentials
 
-    /// The user that the server of a hop attributes the request to.
+    /// The user to whom the server of a hop attributes the request.
     private enum User: Hashable {
         case none
         /// The app named the user in the request.
@@ -132,7 +132,7 @@ enum DownloadSource {
             }
         }
         guard !secrets.isEmpty else { return isFromRequest ? .request : .none }
-        // Each text is preceded by its length, so that they cannot be confused.
+        // Each text is preceded by its length, so that different texts cannot produce the same result.
         let text = secrets.sorted().map { "\($0.utf8.count) \($0)" }.joined()
         let seals = await seals(of: "resume data \(isFromRequest) \(text)", in: load)
         return seals.isEmpty ? .unknown : .sealed(seals)
@@ -144,7 +144,7 @@ enum DownloadSource {
         return [processSeal.seal(text), stores.cache?.seal.seal(text), stores.resumeSeal?(text)].compactMap { $0 }
     }
 
-    /// Reads the key of the cache's seal from its disk, unless that takes too long.
+    /// Reads the key of the cache's seal from the cache's disk, unless that takes too long.
     private static func readKey(of cache: ResponseCache, in load: Load) async {
         let sent = SentFields(HeaderBlock(), credential: .text(""))
         guard case .wait(let lookUp) = cache.lookUp(key: "", sent: sent, now: load.now, touchingDisk: false) else { return }

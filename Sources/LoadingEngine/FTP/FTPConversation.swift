@@ -15,7 +15,7 @@ import LoadingStores
 import NIOCore
 import TransportMachines
 
-/// The two connections of an FTP load, and the dialog on the control connection.
+/// The two connections of an FTP load, and the dialogue on the control connection.
 ///
 /// ``FTPMachine`` decides the order of the steps. Confined to the session's event loop.
 final class FTPConversation {
@@ -39,7 +39,7 @@ final class FTPConversation {
     private var beginning: FTPMachine.Beginning?
     /// The number of bytes transferred on the data connection.
     private var count: Int64 = 0
-    /// Whether the machine was notified of the end of the control connection, and of the data connection.
+    /// Whether the machine has been notified of the end of the control connection, and of the data connection.
     private var hasReportedEnd = false
     private var hasReportedDataEnd = false
     private var dataFailure: LoadError?
@@ -58,7 +58,7 @@ final class FTPConversation {
         login = FTPLogin(to: target, in: load)
     }
 
-    /// Runs the dialog until the transfer begins.
+    /// Runs the dialogue until the transfer begins.
     func begin() async throws(LoadError) -> FTPMachine.Beginning {
         try await connect()
         while true {
@@ -74,9 +74,7 @@ final class FTPConversation {
 
     private func tell(_ event: FTPMachine.Event) { actions.append(contentsOf: machine.handle(event)) }
 
-    /// Performs the next action, or processes the next reply.
-    ///
-    /// Returns false if there is neither.
+    /// Performs the next action, or processes the next reply; returns false if there is neither.
     private func advance() async throws(LoadError) -> Bool {
         try load.control.check()
         if let action = actions.popFirst() {
@@ -175,8 +173,8 @@ final class FTPConversation {
     }
 
     private func connectData(to port: Int) async throws(LoadError) -> ByteStreamConnection {
-        // Uses the control connection's route and peer address, because several servers may share the name. A proxy resolves the
-        // name itself.
+        // The data connection uses the control connection's route and peer address, because several servers may share the name. A
+        // proxy resolves the name itself.
         let address = control?.facts.isToProxy == false ? control?.facts.remoteAddress : nil
         do throws(LoadError) {
             let connection = try await connection(to: port, use: .fresh, at: address)
@@ -228,9 +226,9 @@ final class FTPConversation {
         }
     }
 
-    /// The data connection was lost.
+    /// Handles the loss of the data connection.
     ///
-    /// A reply may still explain why.
+    /// A reply may still explain the loss.
     private func dataWasLost(_ error: LoadError?) {
         dataFailure = error
         hasReportedDataEnd = true
@@ -238,7 +236,7 @@ final class FTPConversation {
         tell(.dataFailed)
     }
 
-    /// Tells the machine, after a time, that no more data or reply is coming, unless more data arrive first.
+    /// Tells the machine, after `patience`, that no more data and no reply will come, unless more data arrive first.
     private func giveUp(after patience: TimeAmount, at count: Int64? = nil) {
         timer?.cancel()
         let bound = NIOLoopBound((conversation: self, control: load.control), eventLoop: load.session.loop)
@@ -255,7 +253,7 @@ final class FTPConversation {
 
     // MARK: Data
 
-    /// Returns the next piece of the retrieved file, or nil once all of it has arrived and the server has confirmed that.
+    /// Returns the next piece of the retrieved file, or nil once the whole file has arrived and the server has confirmed that.
     func next() async throws(LoadError) -> ByteBuffer? {
         while !machine.isOver || !actions.isEmpty {
             if let data, !load.control.isSuspended, data.readableBytes > 0 {
@@ -278,7 +276,7 @@ final class FTPConversation {
         guard let data, !hasReportedDataEnd, data.readableBytes == 0 else { return }
         if data.hasEnded, data.failure == nil {
             hasReportedDataEnd = true
-            // Some servers confirm the transfer only after the client has closed its side.
+            // Some servers confirm the transfer only after the client has closed its side of the data connection.
             data.close()
             tell(.dataEnded(count))
         } else if data.failure != nil {
@@ -321,7 +319,7 @@ final class FTPConversation {
         }
         while isTaken == nil { if try await !advance() { await load.control.wait() } }
         guard isTaken == false else { return }
-        // Throws the error of the server's reply, if there is one; otherwise the connection is lost.
+        // Throws the error of the server's reply, if there is such a reply; otherwise the connection is lost.
         if !hasReportedDataEnd { dataWasLost(nil) }
         while !machine.isOver || !actions.isEmpty { if try await !advance() { await load.control.wait() } }
         throw LoadError(.connectionLost, "the data connection was lost")

@@ -14,7 +14,7 @@ import LoadingStores
 
 /// Chooses the login of an FTP load: from the URL, the session, the storage, or anonymous.
 ///
-/// After a refusal, asks the app.
+/// After a refusal, the app is asked for a login.
 struct FTPLogin {
     private let target: FTPTarget
     private let space: ProtectionSpace
@@ -23,7 +23,7 @@ struct FTPLogin {
     private var hasBegun = false
     private var triedStored = false
     private var failureCount = 0
-    /// The user comes from the URL.
+    /// Whether the user name comes from the URL.
     private var isOfURL = false
 
     init(to target: FTPTarget, in load: Load) {
@@ -119,9 +119,9 @@ struct FTPLogin {
         )
     }
 
-    /// The server accepted the login.
+    /// Records that the server accepted the login.
     ///
-    /// Later loads of the session use it, and the storage keeps it if its persistence says so.
+    /// Later loads of the session use the login, and the storage keeps it if its persistence allows that.
     func accepted(in load: Load) {
         guard let current, !isOfURL, current.persistence != .none else { return }
         load.session.credentials.remember(current, to: target.origin)
@@ -129,7 +129,7 @@ struct FTPLogin {
         ChallengeDesk.store(current, for: space, in: load)
     }
 
-    /// The user under whose name the server sees the load.
+    /// The user name that the load sent to the server.
     var sentCredential: SentFields.Credential {
         guard let current else { return .field }
         return .text("\(current.user ?? "") \(current.password ?? "")")

@@ -16,9 +16,7 @@ import TransportMachines
 
 /// Loads `ftp:` and `ftps:` URLs (RFC 959).
 ///
-/// The response is a file, a directory listing, or, for an upload, empty.
-///
-/// A request with a body is an upload, whatever its method.
+/// The response is a file, a directory listing, or, for an upload, empty. A request with a body is an upload, whatever its method.
 final class FTPStage: LoadStage {
     /// The media type of a listing in the server's own format; no type is registered for that.
     static let listingType = "text/ftp-dir-listing"
@@ -96,7 +94,7 @@ final class FTPStage: LoadStage {
         return plan
     }
 
-    /// App Transport Security applies to `ftp` as to `http`: both send passwords and files in clear text.
+    /// App Transport Security applies to `ftp` as it does to `http`: both send passwords and files in clear text.
     private static func checkSecurity(of plan: FTPPlan, _ target: FTPTarget, in load: Load) throws(LoadError) {
         let isSecure = plan.security != .none
         if case .refused(let reason) = load.session.security.verdict(isSecure: isSecure, host: target.origin.host) {

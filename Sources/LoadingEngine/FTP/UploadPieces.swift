@@ -12,7 +12,7 @@ import LoadingModel
 import NIOCore
 import SystemThreads
 
-/// The content of an upload in pieces, for a connection that accepts one at a time.
+/// The content of an upload in pieces, for a connection that accepts one piece at a time.
 final class UploadPieces {
     private static let pieceSize = 131_072
 

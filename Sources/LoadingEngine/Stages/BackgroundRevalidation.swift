@@ -26,7 +26,7 @@ enum BackgroundRevalidation {
         guard load.session.revalidating.insert(key).inserted else { return }
         var request = hop.request
         request.cachePolicy = .reloadRevalidatingCacheData
-        // The revalidation starts as a separate load, which does not know that the proxy was abandoned.
+        // The revalidation starts as a separate load, which does not know that the app's load abandoned the proxy.
         if hop.authentication.leftFirstProxy { request.headers.remove("Proxy-Authorization") }
         let id = BackgroundLoads.next()
         var interests = load.order.interests.intersection([.cookies, .cache, .credentials])

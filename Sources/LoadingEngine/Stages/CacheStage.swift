@@ -15,7 +15,7 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Answers from the session's cache where the rules allow it (RFC 9111, and Apple's cache policies), and revalidates stored
+/// Responds from the session's cache where the rules allow that (RFC 9111, and Apple's cache policies), and revalidates stored
 /// responses.
 ///
 /// ``ResponseCaching`` stores responses.
@@ -67,7 +67,7 @@ final class CacheStage: LoadStage {
         case .hit(let hit): return try settle(hop, hit, policy, in: load)
         case .miss: return try settle(hop, nil, policy, in: load)
         case .unavailable:
-            // The cache may have a response nevertheless.
+            // The cache may nevertheless have a response.
             defer { hop.cache.mayHaveStored = true }
             return try settle(hop, nil, policy, in: load)
         case .wait(let lookUp):
@@ -76,7 +76,7 @@ final class CacheStage: LoadStage {
         }
     }
 
-    /// Whether a response to this request could not be stored because the key of the seal has not been read yet.
+    /// Whether a response to this request could not be stored because the seal's key has not been read yet.
     private func mustReadKey(of cache: ResponseCache, for message: PreparedMessage, _ hop: Hop) -> Bool {
         guard message.head.headers.contains(.authorization) || hop.authentication.server != nil else { return false }
         return Self.sent(hop, message).hasSecrets && !cache.seal.isReady
@@ -86,16 +86,16 @@ final class CacheStage: LoadStage {
         SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
     }
 
-    /// The message's fields in the form in which the cache of the found response compares them.
+    /// Returns the message's fields in the form in which the cache of the found response compares them.
     ///
-    /// The app's own cache gets them in clear text.
+    /// The app's own cache receives the fields in clear text.
     private static func sealed(_ hop: Hop, _ message: PreparedMessage, in load: Load) -> HeaderBlock {
         let sent = sent(hop, message)
         guard let cache = hop.cache.own ?? load.session.stores.cache else { return sent.plain }
         return sent.sealed(by: cache.seal) ?? sent.plain
     }
 
-    /// Decides whether to send the request as it is, to answer it, or to revalidate or complete a stored response.
+    /// Decides whether to send the request unchanged, to answer it from the cache, or to revalidate or complete a stored response.
     private func settle(
         _ hop: Hop, _ found: ResponseCache.Hit?, _ policy: CacheDecision.Policy, in load: Load
     ) throws(LoadError) -> StageStep {
@@ -112,7 +112,7 @@ final class CacheStage: LoadStage {
             requestHeaders: hit == nil ? message.head.headers : Self.sealed(hop, message, in: load), policy: policy,
             stored: hit?.response, now: load.now
         )
-        // The server must see the credential; a cached response would make the session consider it accepted.
+        // The credential must be sent to the server; a cached response would make the session consider the credential accepted.
         if let hit, RequestAuthentication.isUntried(hop) {
             decision = decision.validated(hit.response, method: message.head.method)
         }
@@ -145,7 +145,7 @@ final class CacheStage: LoadStage {
         case .asksApp, .pending, nil:
             let found = try await lookUp(hop, in: load)
             let step = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), in: load)
-            // The lookup was abandoned: the cache may have a response.
+            // The lookup was abandoned, so the cache may have a response.
             if found == nil { hop.cache.mayHaveStored = true }
             if case .answered(let answer) = step { return answer }
         }
@@ -162,12 +162,12 @@ final class CacheStage: LoadStage {
         case .fetch(let fields):
             return try await complete(hit, fields, hop, in: load, then: next)
         case .use, .fail:
-            // Handled by `settle`.
+            // `settle` has already handled this case.
             return try await send(hop, in: load, then: next)
         }
     }
 
-    /// Whether the task waits for the revalidation instead of leaving it to the background.
+    /// Whether the task waits for the revalidation instead of starting one in the background.
     ///
     /// The task waits if the app has to answer questions, because it cannot do that once the task is over. The task also waits
     /// after a redirect to another origin, because a background load would use the session's credentials there.
@@ -225,7 +225,7 @@ final class CacheStage: LoadStage {
         do {
             answer = try await send(hop, in: load, then: next)
         } catch {
-            // If the hop will be retried, that comes first.
+            // If the hop will be retried, the retry comes before any stored response.
             guard load.control.failure == nil, !ResponseTrust.isRefusal(error), !RequestAuthentication.isUntried(hop),
                 !willBeRetried(error, hop, load.lastAttempt),
                 mayServeStale(hit, status: nil, requestHeaders, policy, now: load.now)
@@ -234,7 +234,7 @@ final class CacheStage: LoadStage {
         }
         guard let head = answer.response.head else { return answer }
         guard head.status == 304 else {
-            // The server must see a credential that it has just requested; it may also be the cause of the error.
+            // The server must receive a credential that it has just requested; the credential may also be the cause of the error.
             guard !RequestAuthentication.isUntried(hop),
                 mayServeStale(hit, status: head.status, requestHeaders, policy, now: load.now)
             else { return answer }
@@ -251,7 +251,7 @@ final class CacheStage: LoadStage {
                 responseTime: times.response
             )
         else {
-            // The 304 is about another version than the stored one.
+            // The 304 refers to another version than the stored one.
             try await replace(hit, by: nil, answer, hop, in: load)
             hop.preparation.restore(unconditional)
             return try await send(hop, in: load, then: next)
@@ -306,7 +306,7 @@ final class CacheStage: LoadStage {
         }
     }
 
-    /// Where the stored response that was found for a hop is kept.
+    /// Returns the store that holds the stored response found for a hop.
     static func keeper(of hop: Hop, in load: Load) -> ResponseKeeper? {
         hop.cache.own.map { .store($0) } ?? ResponseTrust.sharedKeeper(in: load)
     }
@@ -361,7 +361,7 @@ final class CacheStage: LoadStage {
 }
 
 extension Answer {
-    /// Where the response may be stored.
+    /// Returns the store for the response.
     ///
     /// Nil if the response did not come from the network, or must not be stored.
     func keeper(_ hop: Hop, in load: Load) -> ResponseKeeper? {

@@ -29,7 +29,8 @@ final class CachingBody: ResponseBody {
     private let joint: PartJoint?
     private var window: PartWindow?
     private var writer: EntryWriter?
-    /// The collected body, if the app needs it: the app keeps its own cache, or is asked whether to store the response.
+    /// The collected body, if the app needs the whole body: because it has its own cache, or is asked whether to store the
+    /// response.
     private var collected: Data?
     /// Whether the cache may have a response that this one replaces.
     private let mayReplace: Bool
@@ -106,10 +107,9 @@ final class CachingBody: ResponseBody {
         }
     }
 
-    /// The disk is slower than the network.
+    /// Waits for a disk that is slower than the network, so that memory use stays limited.
     ///
-    /// The load waits for it, so that memory use stays limited, unless the disk does not respond or other loads have already waited
-    /// for it in vain.
+    /// Does not wait if the disk does not respond, or if other loads have already waited for the disk in vain.
     private func catchUp(_ writer: EntryWriter) async throws(LoadError) {
         guard !writer.isDiskStuck else { return writer.abandon() }
         let slot = LoopSlot<Bool>(load.control)
@@ -139,7 +139,7 @@ final class CachingBody: ResponseBody {
             return
         }
         if isForApp {
-            // The app may have replaced the response that it was asked about.
+            // The app may have replaced the response that it was asked to store.
             proposed = obtained(proposed)
             var request = request
             request.sentFields = proposed.sentFields
@@ -163,8 +163,8 @@ final class CachingBody: ResponseBody {
 
     /// Removes the stored response.
     ///
-    /// A newer response that is not kept, because it is too large or the app declines it, makes the stored one outdated, like a
-    /// response that must not be kept (``ResponseCaching``).
+    /// If a newer response is not stored, because it is too large or because the app declines it, the stored response is outdated,
+    /// as it is when the newer response must not be stored (``ResponseCaching``).
     private func forget() {
         if stored.isComplete, mayReplace { keeper.store?.remove(key: stored.url) }
     }
@@ -190,7 +190,7 @@ final class CachingBody: ResponseBody {
             writer?.amend(userInfo: proposed.userInfo, attachment: proposed.attachment, memoryOnly: memoryOnly)
             return finishOrForget()
         }
-        // The app wants to store something other than what was received.
+        // The app wants to store a response other than the one that was received.
         writer?.abandon()
         let other = cache.writer(
             for: stored, expectedLength: Int64(proposed.data.count), userInfo: proposed.userInfo, attachment: proposed.attachment,

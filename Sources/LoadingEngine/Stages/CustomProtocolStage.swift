@@ -38,9 +38,9 @@ final class CustomProtocolStage: LoadStage {
     }
 }
 
-/// What the app's protocol has reported and the load has not processed yet.
+/// The events that the app's protocol has reported and the load has not processed yet.
 ///
-/// An app's protocol has no backpressure, so this may grow.
+/// The app's protocol has no backpressure, so their number is not limited.
 final class CustomBody: ResponseBody {
     private let loader: any CustomLoader
     private let load: Load

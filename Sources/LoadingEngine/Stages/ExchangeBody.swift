@@ -19,7 +19,7 @@ final class ExchangeBody: ResponseBody {
     private let load: Load
     /// The number of bytes to decode in one turn of the loop, about a millisecond's work.
     ///
-    /// Fewer if that takes longer: some input expands slowly.
+    /// Fewer bytes are decoded if decoding takes longer: some input expands slowly.
     private static let decodedPerTurn = 262_144
     private static let timePerTurn = TimeAmount.milliseconds(2)
     private var codedIsComplete = false
@@ -80,7 +80,7 @@ final class ExchangeBody: ResponseBody {
     }
 
     private func next(through decoder: ContentDecoder) async throws(LoadError) -> ByteBuffer? {
-        // Decodes only on demand, so a decompression bomb grows only as fast as it is read.
+        // The body is decoded only on demand, so a decompression bomb grows only as fast as it is read.
         while true {
             if let piece = decodedOnThread?.popFirst() { return count(piece) }
             if decodedInTurn >= Self.decodedPerTurn { try await takeTurn() }
@@ -88,7 +88,7 @@ final class ExchangeBody: ResponseBody {
                 if decoder.isSlow {
                     if try await decodeOnThread(by: decoder) { continue }
                 } else if let piece = try decode(by: decoder) {
-                    // Much input was processed without output.
+                    // Much input may be processed without producing output.
                     guard piece.readableBytes > 0 else {
                         decodedInTurn = Self.decodedPerTurn
                         continue
@@ -126,14 +126,12 @@ final class ExchangeBody: ResponseBody {
         return piece
     }
 
-    /// Decodes one turn's amount on another thread.
-    ///
-    /// Returns false if the decoder needs more input first.
+    /// Decodes on another thread as much as is decoded in one turn; returns false if the decoder needs more input first.
     private func decodeOnThread(by decoder: ContentDecoder) async throws -> Bool {
         let work = ThreadDecoder(decoder)
         let slot = LoopSlot<Result<ThreadDecoder.Found, DecodingFailure>>(load.control)
         let isUnderWay = WorkerThreads.computing.run { slot.fill(work.decode(upTo: Self.decodedPerTurn)) }
-        // No thread is available: decode here, slowly.
+        // No thread is available, so the decoder runs here, slowly.
         guard isUnderWay else {
             decodedOnThread = CircularBuffer(try work.decode(upTo: 1).get().pieces)
             decodedInTurn = Self.decodedPerTurn
@@ -176,7 +174,7 @@ final class ExchangeBody: ResponseBody {
                     left -= piece.readableBytes
                 }
             } catch {
-                // Output from before the damage is delivered first. The decoder then fails again on the next call.
+                // Output decoded before the damage is delivered first. The decoder then fails again on the next call.
                 if found.pieces.isEmpty { return .failure(error) }
             }
             return .success(found)
@@ -185,7 +183,7 @@ final class ExchangeBody: ResponseBody {
 
     /// Lets other work on the loop run.
     ///
-    /// Then waits while the load is suspended; throws if the load was canceled.
+    /// Then waits until the load is not suspended; throws if the load was canceled.
     private func takeTurn() async throws(LoadError) {
         decodedInTurn = 0
         timeInTurn = .zero

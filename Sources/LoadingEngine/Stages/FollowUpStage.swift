@@ -18,24 +18,22 @@ import NIOCore
 /// Redirects create another hop; challenges and retries repeat the hop.
 final class FollowUpStage {
     struct HopPart {
-        /// Whether a redirect led away from the load's first origin, even if another led back.
+        /// Whether a redirect led away from the load's first origin, even if another redirect led back.
         ///
-        /// Secrets for that origin are then no longer sent.
-        ///
-        /// True from the beginning if the app did not choose that origin.
+        /// Secrets for the first origin are then no longer sent. True from the beginning if the app did not choose that origin.
         fileprivate(set) var leftOrigin: Bool
-        /// The number of failed attempts of this hop since the last response.
+        /// The number of attempts of this hop that failed since the last response.
         fileprivate(set) var failedAttempts = 0
         /// The number of refusals since the last response.
         private var refusals = RefusalCount()
-        /// The failure of the first of these attempts.
+        /// The failure of the first attempt since the last response.
         fileprivate var firstFailure: (any Error)?
-        /// The server refused `Expect: 100-continue`.
+        /// Whether the server refused `Expect: 100-continue`.
         fileprivate(set) var withoutExpectation = false
 
         init(leftOrigin: Bool = false) { self.leftOrigin = leftOrigin }
 
-        /// The refusals, including that of the current attempt.
+        /// Returns the refusals, including that of the current attempt.
         func refusals(with evidence: RetryEvidence) -> RefusalCount {
             var refusals = refusals
             if case .notProcessed(let refusal) = evidence { refusals.count(refusal) }
@@ -56,15 +54,13 @@ final class FollowUpStage {
     struct LoadPart {
         /// The transactions whose redirects were followed since the load last started with its first request.
         fileprivate(set) var redirected: [Transaction] = []
-        /// The number of redirects that were followed before that.
+        /// The number of redirects that were followed before the load last started with its first request.
         private var earlierRedirectCount = 0
         /// The retries under the app's rules.
         fileprivate(set) var retries = AppRetries()
         var redirectCount: Int { earlierRedirectCount + redirected.count }
 
-        /// Starts over with the load's first request.
-        ///
-        /// Returns whether that differs from the last one.
+        /// Starts over with the load's first request; returns whether that differs from the last request.
         mutating func restartFromFirstRequest() -> Bool {
             defer { redirected = [] }
             earlierRedirectCount += redirected.count
@@ -81,7 +77,7 @@ final class FollowUpStage {
 
     /// Gets the response to the hop from the stages below, and to every hop that follows from it.
     ///
-    /// If the first hop already has a result from before its load had a task, that is processed first.
+    /// If the first hop produced a result before its load had a task, that result is processed first.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         var hop = hop
         while true {
@@ -128,7 +124,7 @@ final class FollowUpStage {
             return
         }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
-            // The choice may have been wrong: ask the app again next time.
+            // The app's choice may have been wrong: ask the app again next time.
             let server = ServerName(host: origin.host, port: origin.port)
             load.session.credentials.forgetIdentity(for: server, judge: load.order.connectionHolder)
         }
@@ -161,7 +157,7 @@ final class FollowUpStage {
 
     /// Makes the hop use a new connection.
     ///
-    /// Idle connections are closed: they are as stale as the one it used.
+    /// Idle connections are closed: they are as stale as the connection that the hop used.
     func abandonConnections(of hop: Hop) {
         hop.network.requireNewConnection()
         // The holder of the next connection depends on which connections exist.
@@ -187,7 +183,7 @@ final class FollowUpStage {
 
     /// Applies the effects of a response on the stores.
     ///
-    /// Returns the next hop, or nil if the response is the result.
+    /// Returns the next hop, or nil if the response is the load's result.
     @inline(never)
     private func nextHop(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         do throws(LoadError) {
@@ -224,7 +220,7 @@ final class FollowUpStage {
             || answer.body is CustomBody
     }
 
-    /// Returns the next hop, or nil if the response is the result.
+    /// Returns the next hop, or nil if the response is the load's result.
     ///
     /// Not inlined, because few loads need it.
     @inline(never)
@@ -275,13 +271,13 @@ final class FollowUpStage {
             return nil
         case .fail(let reason):
             load.take(answer.response)
-            // Otherwise, a stored redirect loop would persist while its redirects are fresh.
+            // Otherwise, a stored redirect loop would persist as long as its redirects are fresh.
             if reason == .tooMany { ResponseCaching.forget(url, answer, hop, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
             if hop.goesToUpload, load.upload?.mayRedirect(hop, to: proposal) != true { return nil }
             var request = hop.request
-            // If the main document is redirected, the site changes.
+            // If the main document is redirected, the site of the request changes.
             if request.mainDocumentURL == url { request.mainDocumentURL = proposal.url }
             request.url = load.webSocket == nil ? proposal.url : WebSocketLoad.socketURL(proposal.url)
             request.method = proposal.method
@@ -328,7 +324,7 @@ final class FollowUpStage {
 
     /// Reads the rest of a small body, so that the next hop can use the connection.
     ///
-    /// Cancels a larger body, and one that does not arrive in time: the app does not wait for unused data.
+    /// Cancels a body that is larger or does not arrive in time: the app does not wait for unused data.
     @inline(never)
     func discard(_ answer: Answer, in control: LoadControl) async {
         let timer = limitTime(of: answer, in: control)

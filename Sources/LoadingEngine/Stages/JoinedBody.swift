@@ -12,7 +12,7 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// A partial body that is combined with a stored part, once the lookup of that part has finished.
+/// A partial body that is combined with a stored part once the lookup of the stored part has finished.
 final class JoinedBody: ResponseBody {
     private let part: any ResponseBody
     private let lookUp: DiskLookUp

@@ -15,16 +15,16 @@ import NIOCore
 
 /// One step of a load.
 ///
-/// It changes the request on its way to the server, changes the response on its way back, or produces the response itself.
+/// A stage changes the request on its way to the server, changes the response on its way back, or produces the response itself.
 ///
 /// A stage is stateless: all state is in the ``Hop`` and the ``Load``.
 protocol LoadStage: AnyObject {
-    /// Does the stage's work as far as it need not wait, and returns where the hop continues.
+    /// Does as much of the stage's work as is possible without waiting, and returns where the hop continues.
     ///
-    /// Separate from ``answer(_:in:then:)``, in which a waiting load keeps a frame for each stage that it is in.
+    /// Separate from ``answer(_:in:then:)``, in which a waiting load keeps a frame for each stage that it has entered.
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep
 
-    /// Produces the response, by the stages below or by itself.
+    /// Produces the response, either with the stages below or within this stage.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer
 }
 
@@ -34,21 +34,21 @@ enum StageStep {
     case proceed
     /// Back up, with the response.
     case answered(Answer)
-    /// Nowhere until the load is woken; then the step is repeated.
+    /// Nowhere until the load is woken; the step is then repeated.
     case waits
-    /// Nowhere until the stage has waited in ``LoadStage/answer(_:in:then:)``, for its own response or for that of the stages
-    /// below.
+    /// Nowhere until the stage has waited in ``LoadStage/answer(_:in:then:)``, for its own response or for the response of the
+    /// stages below.
     case needsTask
 }
 
 /// One round of a load: a request that is about to be sent.
 ///
-/// Each stage declares its own part of the hop. Other code reads that part, or changes it through its methods.
+/// Each stage declares its own part of the hop. Other code reads the part, or changes it through the part's methods.
 final class Hop {
     let number: Int
     private(set) var request: LoadRequest
     var proxies = ProxyChoice.HopPart()
-    // Unchecked because every hop reads or sets them; their methods do not call back into the hop.
+    // Unchecked because every hop reads or sets these members; their methods do not call back into the hop.
     @exclusivity(unchecked) var followUp = FollowUpStage.HopPart()
     @exclusivity(unchecked) var authentication = RequestAuthentication.HopPart()
     @exclusivity(unchecked) var preparation = PrepareStage.HopPart()
@@ -58,14 +58,14 @@ final class Hop {
     /// Nil unless the hop belongs to a resumed upload.
     var upload: UploadResumption.HopPart?
 
-    /// Whether the URL's scheme is known not to start with any of the letters for which ``hasScheme(_:or:)`` is called.
+    /// Whether the URL's scheme is known not to start with any of the letters that ``hasScheme(_:or:)`` accepts.
     private var hasOtherScheme = false
     /// The remaining stages, if the hop stopped at the first of them.
     private var place: LowerStages?
     /// The hop's result, if it was produced before the load had a task.
     private var outcome: Outcome?
 
-    /// Indirect, because few hops have one.
+    /// Indirect, because few hops have an outcome.
     indirect enum Outcome {
         case answer(Answer)
         case failure(LoadError)
@@ -78,7 +78,7 @@ final class Hop {
 
     /// Whether the URL has one of two schemes, which must start with d or f.
     ///
-    /// Called for every network request: it compares text, and remembers when the scheme starts with another letter.
+    /// Called for every network request: it compares text, and remembers if the scheme starts with another letter.
     func hasScheme(_ one: String, or other: String) -> Bool {
         guard !hasOtherScheme, let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
         switch first | 0x20 {

@@ -27,18 +27,18 @@ final class NetworkStage: LoadStage {
         /// Watches the proxy that the message was sent to, if there is another route.
         fileprivate var silence: ProxySilence?
 
-        /// The proxy responded, or the load no longer waits for it.
+        /// Stops watching the proxy, because it responded or the load no longer waits for it.
         fileprivate mutating func endSilence() {
             guard let silence else { return }
             silence.end()
             self.silence = nil
         }
 
-        /// The hop failed on a kept connection, so the next one must be new.
+        /// Makes the hop use a new connection next time, because the last attempt failed on a kept connection.
         mutating func requireNewConnection() { needsNewConnection = true }
     }
 
-    /// What the last attempt did on the wire; used to decide whether to retry.
+    /// What the last attempt did on the wire, which decides whether to retry.
     struct LoadPart {
         fileprivate(set) var connectionWasReused = false
         fileprivate(set) var receivedAnyBytes = false
@@ -61,7 +61,7 @@ final class NetworkStage: LoadStage {
         return .answered(answer)
     }
 
-    /// All waiting happens here, so that a waiting load keeps one small frame.
+    /// All waiting happens in this method, so that a waiting load keeps one small frame.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         while true {
             if case .answered(let answer) = try step(hop, in: load) { return answer }
@@ -74,7 +74,7 @@ final class NetworkStage: LoadStage {
     @inline(never)
     private func beginTransaction(_ hop: Hop, in load: Load) {
         hop.network.hasBegun = true
-        // The time of the load's last progress, which led here.
+        // The time of the load's last progress, which led to this request.
         let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
         load.begin(transaction)
         transaction.observe(hop, in: load)
@@ -91,8 +91,8 @@ final class NetworkStage: LoadStage {
         do {
             return try isAnswered(hop, transaction, in: load) ? try answer(hop, transaction, in: load) : nil
         } catch {
-            // The load has no network. It waits for one if its session says so; when fetching a proxy script, the loads that need
-            // the script wait instead.
+            // The load has no network, and waits for one if its session allows that. If the load fetches a proxy script, the loads
+            // that need the script wait instead.
             if error.kind == .notConnectedToInternet, !load.order.isForProxies, load.session.policy.waitsForConnectivity,
                 pool.wait(load.control)
             {
@@ -112,14 +112,14 @@ final class NetworkStage: LoadStage {
         }
     }
 
-    /// Makes as much progress as possible: gets a connection, sends the request, receives the response head.
+    /// Gets a connection, sends the request and receives the response head, as far as possible without waiting.
     ///
     /// Returns whether the head has arrived.
     @inline(never)
     private func isAnswered(_ hop: Hop, _ transaction: Transaction, in load: Load) throws(LoadError) -> Bool {
         if let exchange = transaction.exchange { return try isAnswered(exchange, hop, in: load) }
         while let connection = try connection(for: hop, in: load) {
-            // Only one connection is replaced this way: a server may close every connection it accepts.
+            // Only one connection is replaced in this way, because a server may close every connection that it accepts.
             guard mayCarry(connection, hop) || hop.network.needsNewConnection else {
                 hop.network.needsNewConnection = true
                 connection.giveUp()
@@ -139,7 +139,7 @@ final class NetworkStage: LoadStage {
         }
         if case .offline(let wait) = load.control.phase, !pool.hasEnded(wait) { return nil }
         try load.control.check()
-        // The connection that the load waited for asks another load from now on.
+        // From now on, the connection that the load waited for asks another load.
         load.tunnels.forget()
         guard !load.control.isSuspended else { return nil }
         let route = try route(of: hop)
@@ -153,8 +153,8 @@ final class NetworkStage: LoadStage {
 
     /// Whether the connection may carry the hop's message.
     ///
-    /// If the message could not be sent again (``RetryPolicy``), checks that the server has not closed the connection, which
-    /// happens without notice.
+    /// If the message could not be sent again (``RetryPolicy``), this method checks that the server has not closed the connection,
+    /// which may happen without notice.
     private func mayCarry(_ connection: any HTTPConnection, _ hop: Hop) -> Bool {
         RetryPolicy.mayRepeat(method: hop.request.method, bodyIsReplayable: hop.request.body.isReplayable) || !connection.isGone
     }
@@ -180,7 +180,7 @@ final class NetworkStage: LoadStage {
             load.control.enter(.exchanging(exchange))
             if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
             if connection.facts.isForwarded { hop.network.silence = ProxySilence(hop, message.route, in: load) }
-            // The message is released below: ten thousand loads may be waiting.
+            // The message is released below, because ten thousand loads may be waiting.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
             if let upload = load.upload { upload.willSend(hop, as: transaction) }
             if load.session.stores.cache != nil || load.wants(.cache) || !load.collects {
@@ -200,12 +200,10 @@ final class NetworkStage: LoadStage {
         }
     }
 
-    /// Whether the head has arrived.
-    ///
-    /// Reports events to the client meanwhile.
+    /// Whether the head has arrived; reports events to the client while checking.
     private func isAnswered(_ exchange: Exchange, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         if let silence = hop.network.silence { try silence.check(exchange) }
-        // Checked again after reporting: a failure may follow the event without waking the load again.
+        // Checked again after reporting: an event may be followed by a failure that does not wake the load again.
         while try exchange.hasEvent(), let event = exchange.takeEvent() {
             switch event {
             case .sent(let bytes, let total):

@@ -47,7 +47,7 @@ final class OwnResponses {
     func part(for circle: Circle, making: Bool) -> ResponseCache? {
         if let index = parts.firstIndex(where: { $0.circle == circle }) {
             let part = parts.remove(at: index)
-            // Other sessions may have created too many parts since.
+            // Other sessions may have created too many parts since the last use.
             if !part.responses.isRetired {
                 parts.append(part)
                 return part.responses
@@ -66,7 +66,7 @@ final class OwnResponses {
         parts.append(parts.remove(at: index))
     }
 
-    /// Returns the parts that may provide a response for a load.
+    /// Returns the parts that may contain a response for a load.
     ///
     /// - Parameters:
     ///   - judge: The task's own delegate if it decides which servers to trust, otherwise nil.

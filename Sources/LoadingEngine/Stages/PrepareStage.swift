@@ -30,7 +30,7 @@ final class PrepareStage: LoadStage {
         mutating func carry(_ fields: [(String, String)]) { message = message?.carrying(fields) }
         #endif
 
-        /// Restores an earlier message, without fields that were added since.
+        /// Restores an earlier message, without fields that have been added since.
         mutating func restore(_ earlier: PreparedMessage?) { message = earlier }
 
         /// Releases the message, which is being sent or will not be sent.
@@ -66,7 +66,7 @@ final class PrepareStage: LoadStage {
         return try await UploadBody.open(hop.request.body, of: hop, in: load)
     }
 
-    /// Composes the message if that is possible without waiting: there is no body to open and no question for the app.
+    /// Composes the message if that is possible without waiting: there is no body to open and no question to ask the app.
     @inline(never)
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         try Self.refuseContent(of: hop.request)
@@ -138,7 +138,7 @@ final class PrepareStage: LoadStage {
             OutgoingMessage(
                 head: RequestHead(
                     method: method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
-                // Only the app's own `Expect` field delays the body.
+                // Only an `Expect` field that the app itself set delays the body.
                 body: body, expectsContinue: (length ?? 0) != 0 && headers.hasToken("100-continue", in: .expect),
                 priority: load.order.priority, asksToSwitch: switches
             ),
@@ -157,14 +157,14 @@ final class PrepareStage: LoadStage {
             isForProxy: isForwarded && hop.authentication.maySendOwnField
         )
         if hop.followUp.withoutExpectation { headers.remove("Expect") }
-        // The library could not handle a reply to fields that the app adds by itself.
+        // The library could not handle a response to fields that the app adds.
         if let socket = load.webSocket { socket.removeForeignFields(from: &headers) }
         return headers
     }
 
-    /// The hop's target; upgraded to TLS if its host requires that (RFC 6797).
+    /// Returns the hop's target, upgraded to TLS if its host requires that (RFC 6797).
     ///
-    /// Throws if App Transport Security forbids it.
+    /// Throws if App Transport Security forbids the target.
     static func target(of hop: Hop, in load: Load) throws(LoadError) -> RequestTarget { try known(hop, in: load).target }
 
     private static func known(_ hop: Hop, in load: Load) throws(LoadError) -> ParsedTarget {
@@ -209,7 +209,7 @@ final class PrepareStage: LoadStage {
         session.policy.usesCookies && hop.request.handlesCookies
     }
 
-    /// The `Cookie` field: cookies that the app set itself, then those of the session's storage.
+    /// Returns the `Cookie` field: cookies that the app set itself, then those of the session's storage.
     static func cookies(
         for target: RequestTarget, _ hop: Hop, in session: SessionFacts, at instant: NIODeadline
     ) -> String? {
@@ -227,7 +227,7 @@ final class PrepareStage: LoadStage {
             kept = hop.preparation.cookies
         }
         guard let kept else { return nil }
-        // The `Cookie` in `httpAdditionalHeaders` applies to requests that have none of their own.
+        // The `Cookie` in `httpAdditionalHeaders` applies to requests that do not set the field.
         let own =
             hop.request.headers.octetText(.cookie) ?? (hop.followUp.leftOrigin ? nil : session.headers.sessionValue("Cookie"))
         guard let own, !own.isEmpty else { return kept }

@@ -14,9 +14,9 @@ import NIOCore
 /// Chooses how a hop reaches its server: directly or through one of the session's proxies.
 enum ProxyChoice {
     struct HopPart {
-        /// The remaining ways, the current one first.
+        /// The remaining ways to the server, the current one first.
         ///
-        /// They are for one origin: a later upgrade to TLS needs a new choice.
+        /// The ways are for one origin: a later upgrade to TLS needs a new choice.
         fileprivate var ways: ArraySlice<ProxyWay> = []
         fileprivate var origin: Origin?
 
@@ -31,7 +31,8 @@ enum ProxyChoice {
 
     /// Asks the proxy script, if there is one.
     ///
-    /// Without a network to fetch the script, the load waits if its session waits for connectivity, as it would for its server.
+    /// Without a network to fetch the script, the load waits if its session waits for connectivity, just as it would wait for its
+    /// server.
     static func prepare(
         _ hop: Hop, to target: RequestTarget, by proxies: SessionProxies, _ pool: ConnectionPool, in load: Load
     ) async throws(LoadError) {
@@ -58,7 +59,7 @@ enum ProxyChoice {
         return script
     }
 
-    /// The hop's proxy; nil for a direct connection.
+    /// Returns the hop's proxy; nil for a direct connection.
     static func server(for target: RequestTarget, _ hop: Hop, _ proxies: SessionProxies?) throws(LoadError) -> ProxyServer? {
         guard let proxies else { return nil }
         if hop.proxies.origin != target.origin {

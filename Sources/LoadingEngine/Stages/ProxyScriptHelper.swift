@@ -15,9 +15,9 @@ import Glibc
 import Musl
 #endif
 
-/// Answers the helper functions of proxy scripts.
+/// Implements the helper functions of proxy scripts.
 ///
-/// May take as long as a host name lookup.
+/// A call may take as long as a host name lookup.
 enum ProxyScriptHelper {
     static func answer(_ question: String, _ name: String) -> String? {
         switch question {
@@ -53,9 +53,7 @@ enum ProxyScriptHelper {
         return found
     }
 
-    /// The local address of outgoing connections.
-    ///
-    /// Nothing is sent to find it.
+    /// Returns the local address of outgoing connections; sends nothing to find it.
     private static func ownAddress() -> String? {
         let descriptor = socket(AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }

@@ -17,7 +17,7 @@ import SystemLibraries
 
 /// The session's proxy script.
 ///
-/// It is fetched once, and runs for each hop on its own thread.
+/// The script is fetched once, and runs for each hop on its own thread.
 ///
 /// Confined to the session's event loop.
 final class ProxyScripts {
@@ -28,9 +28,9 @@ final class ProxyScripts {
         case ready(ProxyScriptRunner, since: NIODeadline)
     }
 
-    /// How long a load waits for the script to be fetched, and again for its result.
+    /// How long a load waits for the script to be fetched, and how long it then waits for the script's result.
     static let patience = TimeAmount.seconds(10)
-    /// The script is fetched again after this time.
+    /// The age at which the script is fetched again.
     private static let lifetime = TimeAmount.hours(1)
 
     private var state = State.none
@@ -46,7 +46,7 @@ final class ProxyScripts {
         }
     }
 
-    /// Returns the ways to a target that the script names, in its order.
+    /// Returns the ways to a target in the order in which the script names them.
     func ways(
         _ script: ProxyScript, for target: RequestTarget, of session: SessionFacts, in control: LoadControl
     ) async throws(LoadError) -> [ProxyWay] {
@@ -72,7 +72,7 @@ final class ProxyScripts {
         switch state {
         case .ready(let runner, let since) where .now() - since < Self.lifetime: return .success(runner)
         case .loading(var waiting):
-            // Empties the state first, so that the array is not copied for each load.
+            // The state is emptied first, so that the array is not copied for each load.
             state = .none
             waiting.append(slot)
             state = .loading(waiting)
@@ -119,7 +119,7 @@ final class ProxyScripts {
         for slot in waiting { slot.fill(answer) }
     }
 
-    /// Collects the script; called on the loop.
+    /// Collects the content of the script; called on the loop.
     private final class Client: LoadClient {
         private struct Collected {
             var data = Data()
@@ -191,12 +191,12 @@ final class ProxyScripts {
     }
 }
 
-/// What is wrong with a script.
+/// Describes what is wrong with a script.
 ///
 /// The text continues a sentence that starts with the script's name.
 struct ProxyScriptFailure: Error {
     let text: String
-    /// Why its load failed.
+    /// The error of the load that fetched the script.
     let cause: LoadError?
 
     init(_ text: String, cause: LoadError? = nil) {
@@ -204,9 +204,9 @@ struct ProxyScriptFailure: Error {
         self.cause = cause
     }
 
-    /// The error of a load that needs the script.
+    /// Returns the error of a load that needs the script.
     ///
-    /// Without a network, that load fails or waits as usual.
+    /// Without a network, the load fails or waits as usual.
     func error(of script: ProxyScript) -> LoadError {
         let isOffline = cause?.kind == .notConnectedToInternet
         var error = LoadError(isOffline ? .notConnectedToInternet : .cannotConnectToHost, "\(script.name) \(text)", cause: cause)
@@ -233,9 +233,7 @@ final class ProxyScriptRunner: Sendable {
 
     init(_ text: String) { self.text = text }
 
-    /// Asks the script, and waits for the result.
-    ///
-    /// Nil if that takes too long.
+    /// Asks the script, and waits for its result; nil if the script takes too long.
     func ways(
         for target: RequestTarget, in control: LoadControl
     ) async throws(LoadError) -> Result<[ProxyWay], ProxyScriptFailure>? {
@@ -247,7 +245,7 @@ final class ProxyScriptRunner: Sendable {
         let isWaitedFor = Flag()
         defer { isWaitedFor.lower() }
         let isUnderWay = thread.run { [self] in
-            // The load may have given up while it was queued.
+            // The load may have given up while its question was queued.
             guard isWaitedFor.isUp else { return }
             slot.fill(turn.run { answer(question, host) })
         }
@@ -300,7 +298,7 @@ final class ProxyScriptRunner: Sendable {
         }
     }
 
-    /// A flag that starts raised and can be lowered.
+    /// A flag that is initially raised and can be lowered.
     private final class Flag: Sendable {
         private let state = Atomic(true)
         var isUp: Bool { state.load(ordering: .relaxed) }

@@ -11,12 +11,12 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// Watches the forwarding proxy of a request, if there is another way and the request may be sent twice.
+/// Watches the forwarding proxy of a request, if there is another way to the server and the request may be sent twice.
 ///
-/// The proxy is silent while no bytes are transferred, as for the request timeout. The kernel may still be sending a buffered body,
+/// As for the request timeout, the proxy is silent while no bytes are transferred. The kernel may still be sending a buffered body,
 /// so unacknowledged bytes are checked, too.
 final class ProxySilence {
-    /// How long the peer may take to acknowledge some of the remaining bytes.
+    /// How long the proxy may take to acknowledge some of the remaining bytes.
     private static let pause = TimeAmount.seconds(2)
 
     private let proxy: ProxyServer
@@ -27,7 +27,7 @@ final class ProxySilence {
         control.wake()
     }
     private var isDue = false
-    /// The number of bytes that the peer had not acknowledged at the last check.
+    /// The number of bytes that the proxy had not acknowledged at the last check.
     private var unacknowledged: Int64?
 
     /// Nil if the proxy gets no time limit of its own.
@@ -61,7 +61,7 @@ final class ProxySilence {
         if count > 0, count < before { return patience.begin(for: Self.pause) }
         // The last bytes were acknowledged since the previous check.
         if count == 0, before != 0, before != .max { return patience.begin() }
-        // A proxy that responds to other loads is waiting for the server, as this load is.
+        // A proxy that responds to other loads is, like this load, waiting for the server.
         let start = now - ProxySilenceTimer.limit
         guard !proxies.failed.hasResponded(proxy, since: Int64(start.uptimeNanoseconds)) else { return patience.begin() }
         let seconds = ProxySilenceTimer.limit.nanoseconds / 1_000_000_000

@@ -15,8 +15,8 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Stores responses from the network where the rules allow it (RFC 9111, section 3), and removes stored responses that a newer one
-/// invalidates (section 4.4).
+/// Stores responses from the network where the rules allow that (RFC 9111, section 3), and removes stored responses that a newer
+/// response invalidates (section 4.4).
 enum ResponseCaching {
     /// Returns a body that is stored while it is delivered; nil if nothing is stored.
     static func keep(
@@ -33,8 +33,8 @@ enum ResponseCaching {
             && Storability.mayStore(
                 requestMethod: "GET", requestHeaders: directives(hop, in: load.session), status: head.status,
                 headers: head.headers)
-        // Most responses need nothing: they cannot be stored, and no stored response is outdated. A response to a request to switch
-        // protocols says nothing about the stored one.
+        // Most responses need no work: they cannot be stored, and no stored response is outdated. A response to a request to switch
+        // protocols says nothing about the stored response.
         if !mayStore, head.status != 304, hop.request.method == "GET",
             load.asksToSwitch(hop) || !mayReplace(hop, in: load.session)
         {
@@ -51,8 +51,8 @@ enum ResponseCaching {
             update(by: answered)
             return nil
         }
-        // A task keeps its identity across redirects, so an app's cache could not tell a redirect from its target. Like Apple's
-        // system, it is offered only statuses from 200 to 299.
+        // A task keeps its identity across redirects, so the app's cache could not tell a redirect from its target. As in Apple's
+        // system, the app's cache is offered only responses with statuses from 200 to 299.
         guard mayStore, (200...299).contains(head.status) || keeper.store != nil else {
             if head.status != 304 {
                 forget(answered, in: load.session)
@@ -64,7 +64,7 @@ enum ResponseCaching {
         return store(body, response, answered, in: load)
     }
 
-    /// A response from the network, its request, and where it may be kept.
+    /// A response from the network, its request, and the store that may keep the response.
     private struct Answered {
         let head: ResponseHead
         let hop: Hop
@@ -81,7 +81,7 @@ enum ResponseCaching {
         var times: (request: Double, response: Double) { transaction.times(in: session) }
     }
 
-    /// The request's fields, with the session's directives if the request has none.
+    /// Returns the request's fields, with the session's directives if the request has none.
     private static func directives(_ hop: Hop, in session: SessionFacts) -> HeaderBlock {
         var headers = hop.request.headers
         if let value = session.cacheControl, !headers.contains(.cacheControl) {
@@ -116,7 +116,7 @@ enum ResponseCaching {
             body, stored, response, expectedLength: response.expectedLength, answered.hop, answered.keeper, in: load)
     }
 
-    /// Removes a stored response that is outdated, because the origin sent a newer one that is not stored.
+    /// Removes a stored response that is outdated, because the origin sent a newer response that is not stored.
     private static func forget(_ answered: Answered, in session: SessionFacts) {
         let hop = answered.hop
         guard mayReplace(hop, in: session), !hop.request.hasField(.range), let url = hop.request.url,
@@ -133,7 +133,7 @@ enum ResponseCaching {
         }
     }
 
-    /// Removes a stored redirect of a loop, if the response may change that store.
+    /// Removes a stored redirect that is part of a loop, if the response may change the store.
     static func forget(_ url: URL, _ answer: Answer, _ hop: Hop, in load: Load) {
         let keeper = answer.transaction.exchange == nil ? CacheStage.keeper(of: hop, in: load) : answer.keeper(hop, in: load)
         keeper?.store?.remove(key: CacheKey.text(of: url))
@@ -178,9 +178,7 @@ enum ResponseCaching {
         }
     }
 
-    /// Combines a stored part with the received rest.
-    ///
-    /// Nil if they do not fit.
+    /// Combines a stored part with the received rest; nil if they do not fit.
     ///
     /// The result is stored only if the same loads accept the connections of both parts.
     static func joined(

@@ -19,13 +19,13 @@ import LoadingStores
 /// Every response from the network is processed here, including informational ones and those that are followed up.
 enum ResponseSideEffects {
     struct HopPart {
-        /// The received `Set-Cookie` fields, for an app that keeps the cookies itself.
+        /// The received `Set-Cookie` fields, for an app that stores the cookies itself.
         fileprivate var cookiesForApp: [String] = []
     }
 
     /// Processes the fields.
     ///
-    /// `isForApp` means that the app keeps the cookies itself.
+    /// `isForApp` means that the app stores the cookies itself.
     static func keep(_ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts, isForApp: Bool) {
         if headers.contains(.setCookie) { keepCookies(headers, of: hop, exchange, in: session, isForApp: isForApp) }
         if headers.contains(.strictTransportSecurity) { keepSecurity(headers, of: hop, exchange, in: session) }
@@ -36,7 +36,7 @@ enum ResponseSideEffects {
     private static func keepCookies(
         _ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts, isForApp: Bool
     ) {
-        // `httpShouldSetCookies` is about sending; the acceptance policy decides what is stored.
+        // `httpShouldSetCookies` only concerns sending; the acceptance policy decides which cookies are stored.
         guard hop.request.handlesCookies else { return }
         if isForApp {
             hop.sideEffects.cookiesForApp += headers.octetTexts(of: "Set-Cookie")
@@ -95,7 +95,8 @@ enum ResponseSideEffects {
         )
     }
 
-    /// The `Set-Cookie` fields for an app that keeps the cookies itself; nil if there are none, or it does not accept them.
+    /// Returns the `Set-Cookie` fields for an app that stores the cookies itself; nil if there are none, or if the app does not
+    /// accept them.
     static func cookiesForApp(_ hop: Hop, acceptance: SessionPolicy.CookieAcceptance) -> [String]? {
         let fields = hop.sideEffects.cookiesForApp
         hop.sideEffects.cookiesForApp = []

@@ -16,9 +16,10 @@ import LoadingStores
 
 /// Decides which stored responses a load may use, and where the load's own responses are stored.
 ///
-/// Stores that other sessions read (``SessionStores``) only take responses whose connection every session would have accepted: in
-/// clear text, or to a server that the system's roots trust, without a client certificate. In both cases the server must have been
-/// found by the URL and the system's lookup. All other responses belong to this session only (``OwnResponses``).
+/// Stores that other sessions read (``SessionStores``) only take responses whose connection every session would have accepted: a
+/// connection in clear text, or to a server that the system's roots trust, without a client certificate. In both cases the server
+/// must have been found through the URL and the system's lookup. All other responses belong to this session only
+/// (``OwnResponses``).
 enum ResponseTrust {
     // MARK: Received responses
 
@@ -34,9 +35,9 @@ enum ResponseTrust {
         return facts.isVerified && trust.clientCertificate == nil
     }
 
-    /// Where the response to a hop is stored.
+    /// Returns the store for the response to a hop.
     ///
-    /// Nil if the session has no cache, or if the app keeps its own cache and the response is for this session only.
+    /// Nil if the session has no cache, or if the app has its own cache and the response is for this session only.
     static func keeper(of exchange: Exchange, _ hop: Hop, in load: Load) -> ResponseKeeper? {
         let session = load.session
         if isForEveryone(exchange.facts, hop.request, in: session) { return sharedKeeper(in: load) }
@@ -51,9 +52,9 @@ enum ResponseTrust {
         load.wants(.cache) ? .app : load.session.stores.cache.map { .store($0) }
     }
 
-    /// Whether a response may change what the session reads from the shared stores.
+    /// Whether a response may change the content that the session reads from the shared stores.
     ///
-    /// It may if every session accepts its server, even if the response itself is for this session only.
+    /// True if every session accepts its server, even if the response itself is for this session only.
     static func mayChangeSharedStores(_ exchange: Exchange, _ hop: Hop, in load: Load) -> Bool {
         if isForEveryone(exchange.facts, hop.request, in: load.session) { return true }
         guard exchange.facts.isVerified, let origin = hop.request.url.flatMap({ Origin($0) }) else { return false }
@@ -68,7 +69,7 @@ enum ResponseTrust {
             voucher: facts.isVerified ? .roots : .app(trust.judge), clientCertificate: trust.clientCertificate)
     }
 
-    /// The TLS properties of an exchange's connection, to be stored with its response; nil in clear text.
+    /// Returns the TLS properties of an exchange's connection, to be stored with its response; nil in clear text.
     static func security(of facts: ConnectionFacts) -> ConnectionSecurity? {
         guard let trust = facts.trust, !facts.isForwarded, let version = facts.tlsVersion else { return nil }
         return ConnectionSecurity(
@@ -79,7 +80,7 @@ enum ResponseTrust {
 
     /// Whether a load to an origin may use responses that every session accepts.
     ///
-    /// Not if the load would go to another server than theirs, nor if the session trusts other roots.
+    /// False if the load would reach another server than those responses came from, or if the session trusts other roots.
     @inline(__always)
     static func mayUseSharedResponses(_ origin: @autoclosure () -> Origin, in session: SessionFacts) -> Bool {
         session.mayReachOtherServers ? mayUseSharedResponses(origin(), by: session.policy) : true
@@ -91,7 +92,7 @@ enum ResponseTrust {
 
     /// Whether the settings of a session allow the connection of a stored response.
     ///
-    /// A response that the app stored itself has no connection; the app is responsible for it.
+    /// A response that the app stored itself has no connection; the app is responsible for the response.
     static func admits(
         _ stored: StoredResponse, _ origin: Origin, by security: AppTransportSecurity, _ policy: SessionPolicy
     ) -> Bool {
@@ -125,9 +126,9 @@ enum ResponseTrust {
 
     // MARK: Failures
 
-    /// Whether a failure means that the server is not trusted, or that the app rejects it.
+    /// Whether a failure means that the server is not trusted, or that the app rejects the server.
     ///
-    /// A stored response must not hide that.
+    /// A stored response must not hide such a failure.
     static func isRefusal(_ error: LoadError) -> Bool {
         switch error.kind {
         case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted, .serverCertificateHasUnknownRoot,
@@ -159,11 +160,12 @@ struct ResponseRenewal: Sendable {
 
     /// Decides what happens to the stored response.
     ///
-    /// An updated response is only used by loads that would accept both connections. It is left unchanged if the newer one came
-    /// from another server, even one that the roots trust. It is removed if the credential of the newer request is unknown.
+    /// An updated response is only used by loads that would accept both connections. The stored response is left unchanged if the
+    /// newer one came from another server, even one that the roots trust. The stored response is removed if the credential of the
+    /// newer request is unknown.
     ///
     /// - Parameter renewed: The response with the received fields; nil if it must not be kept.
-    /// - Returns: What to do.
+    /// - Returns: What to do with the stored response.
     func outcome(_ renewed: StoredResponse?) -> Outcome {
         guard var renewed, isOfKnownCredential else { return .remove }
         if let own = renewed.security {
@@ -186,12 +188,12 @@ enum ResponseKeeper {
         if case .store(let store) = self { store } else { nil }
     }
 
-    /// A request's fields in the form in which this store compares them.
+    /// Returns a request's fields in the form in which this store compares them.
     ///
     /// Nil if the response must not be stored: the credential is unknown, or the seal's key has not been read yet.
     func fields(of sent: SentFields?) -> HeaderBlock? {
         guard let sent, sent.credential != .unknown else { return nil }
-        // The app's own cache gets the credential in clear text.
+        // The app's own cache receives the credential in clear text.
         guard let seal = store?.seal else { return sent.plain }
         return sent.sealed(by: seal)
     }

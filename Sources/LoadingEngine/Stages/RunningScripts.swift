@@ -12,19 +12,19 @@ import Synchronization
 
 /// The proxy scripts that are running in the process.
 ///
-/// Limits those that cannot be terminated to one.
+/// At most one script that cannot be terminated is running.
 ///
 /// JavaScriptCore terminates a script after its time limit, but only where it checks the clock. A search in a text of megabytes,
 /// for example, does not: such a script keeps its thread. From then on no script is started, for any session.
 package final class RunningScripts: Sendable {
     package static let shared = RunningScripts()
 
-    /// The time after which a script is considered endless; far longer than one may take on a busy machine.
+    /// The time after which a script is considered endless; far longer than a script may take on a busy machine.
     package static let longest = TimeAmount.seconds(60)
 
     /// A running script.
     ///
-    /// The time of host name lookups is not counted, since that is unlimited.
+    /// The time of host name lookups is not counted, since it is unlimited.
     package struct Turn: Sendable {
         fileprivate let number: Int
     }
@@ -58,7 +58,7 @@ package final class RunningScripts: Sendable {
         state.withLock { $0.since[turn.number] = nil }
     }
 
-    /// Runs a helper function that the script calls.
+    /// Runs a helper function that the script calls, without counting its time.
     package func pause<Answer>(_ turn: Turn, for ask: () -> Answer) -> Answer {
         end(turn)
         defer {

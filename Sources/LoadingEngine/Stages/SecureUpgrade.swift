@@ -16,7 +16,8 @@ import NIOCore
 /// Upgrades a request to TLS because its host requires that (RFC 6797, section 8.3), before anything is sent.
 ///
 /// The metrics show the upgrade as a transaction that used no network: its response is a 307 with `Non-Authoritative-Reason: HSTS`,
-/// as in browsers. It is not a redirect for the app: the delegate is not asked, and it does not count.
+/// as in browsers. The upgrade is not a redirect for the app: the delegate is not asked, and the upgrade does not count as a
+/// redirect.
 enum SecureUpgrade {
     @inline(never)
     static func upgrade(_ hop: Hop, in load: Load) throws(LoadError) {
@@ -45,7 +46,7 @@ enum SecureUpgrade {
         load.tell(.requestChanged(hop.request))
     }
 
-    /// The URL with the secure scheme.
+    /// Returns the URL with the secure scheme.
     ///
     /// "The UA MUST replace the URI scheme with https … If the URI contains an explicit port component of 80, the UA MUST convert
     /// the port component to be 443 … otherwise the port component MUST be preserved".

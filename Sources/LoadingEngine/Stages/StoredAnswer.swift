@@ -50,7 +50,7 @@ enum StoredAnswer {
         return Answer(response: response, body: body, transaction: transaction)
     }
 
-    /// The response to an `only-if-cached` request without a usable stored response.
+    /// Returns the response to an `only-if-cached` request without a usable stored response.
     ///
     /// RFC 9111, section 5.2.1.7: "respond with a 504 (Gateway Timeout) status code".
     @inline(never)
@@ -70,12 +70,12 @@ enum StoredAnswer {
         return Answer(response: response, body: body, transaction: transaction)
     }
 
-    /// The request's own fields, for use when the message was released; they include the range.
+    /// Returns the request's own fields, including the range, for use when the message was released.
     private static func rangeHeaders(_ hop: Hop) -> HeaderBlock? {
         hop.request.headers.contains(.range) ? hop.request.headers : nil
     }
 
-    /// A status of 0 marks a response of the app that is not an HTTP response.
+    /// A status of 0 marks a response from the app that is not an HTTP response.
     private static func kind(status: Int, _ reason: String, _ headers: HeaderBlock) -> LoadResponse.Kind {
         guard status == 0 else {
             return .http(ResponseHead(status: status, reason: status == 206 ? "" : reason, headers: headers))
@@ -87,8 +87,8 @@ enum StoredAnswer {
 
     /// Converts a response from the app's cache.
     ///
-    /// If the app created the entry, the request that obtained it is unknown. It is assumed to have carried no credential and no
-    /// cookies, and otherwise the fields of this request.
+    /// If the app created the entry, the request that obtained the response is unknown. That request is assumed to have carried no
+    /// credential and no cookies, and otherwise the same fields as this request.
     static func hit(_ cached: CachedResponse, _ hop: Hop, _ fields: HeaderBlock, now: Double) -> ResponseCache.Hit? {
         guard let url = hop.request.url, let head = cached.response.head else { return nil }
         let sentFields: HeaderBlock
@@ -127,7 +127,7 @@ enum StoredAnswer {
 }
 
 extension Transaction {
-    /// When the request was sent and its response arrived, in seconds since the reference date.
+    /// Returns when the request was sent and when its response arrived, in seconds since the reference date.
     func times(in session: SessionFacts) -> (request: Double, response: Double) {
         let request = exchange?.record.requestStart ?? fetchStart
         return (session.seconds(request), session.seconds(exchange?.record.responseStart ?? request))

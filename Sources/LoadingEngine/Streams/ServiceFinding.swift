@@ -14,10 +14,10 @@ import SystemLibraries
 extension StreamOrder {
     /// Returns the stream's endpoint.
     ///
-    /// If that is a service, looks it up on the local network first.
+    /// If the endpoint is a service, looks the service up on the local network first.
     ///
-    /// The request timeout limits the lookup, except while the task is suspended. A result that arrives while it is suspended is
-    /// used later.
+    /// The request timeout limits the lookup, except while the task is suspended. A result that arrives during suspension is used
+    /// later.
     func located(in load: Load) async throws(LoadError) -> StreamOrder {
         guard let service else { return self }
         guard !load.session.policy.needs.requiresDNSSEC else {

@@ -29,7 +29,7 @@ package final class ServiceLookups: @unchecked Sendable {
         package let port: Int
         /// At least one.
         package let addresses: [Avahi.Address]
-        /// The data of its TXT record.
+        /// The data of the service's TXT record.
         package let text: [UInt8]
     }
 
@@ -41,7 +41,7 @@ package final class ServiceLookups: @unchecked Sendable {
         case left(Int)
     }
 
-    /// The daemon allows a client 1,024 objects, and each query of a service is one.
+    /// The daemon allows a client 1,024 objects, and each query for a service is an object.
     private static let limit = 256
     private static func seconds(_ timer: Machine.Timer) -> Double {
         switch timer {

@@ -19,24 +19,24 @@ struct StreamConnecting {
     enum Use {
         /// The pool no longer manages it.
         case own
-        /// It counts among the connections of its host.
+        /// The connection counts as one of its host's connections.
         case counted
-        /// The same as ``own``, but never a connection that was made for another load.
+        /// The same as ``own``, but a connection that was made for another load is never used.
         case fresh
     }
 
-    /// The target as proxies and proxy scripts see it, like that of a tunnel.
+    /// The target as proxies and proxy scripts see it, in the form of a tunnel's target.
     let target: RequestTarget
     let url: URL
     let pool: ConnectionPool
-    /// Used instead of a host name lookup; empty for a lookup.
+    /// The addresses to use instead of a host name lookup; empty for a lookup.
     var addresses: [String] = []
     var use = Use.own
     var needs: ConnectionNeeds?
 
     /// Connects to the target, through one of the session's proxies if it has any.
     ///
-    /// The connection then belongs to the load.
+    /// The load then owns the connection.
     func connect(in load: Load) async throws(LoadError) -> ByteStreamConnection {
         let session = load.session
         if !session.storesAreReady { try await LoopSlot.run(in: load.control, by: session.stores.prepare) {} }
@@ -96,7 +96,7 @@ struct StreamConnecting {
         }
     }
 
-    /// A place in the queue that a suspended task keeps, because no other load can use the connection that is being made for it.
+    /// A position in the queue that a suspended task keeps, because no other load can use the connection that is being made for it.
     private final class QueuedLease: QueuePosition {
         let lease: ConnectionPool.Lease
 
@@ -108,8 +108,7 @@ struct StreamConnecting {
         func resumed() {}
     }
 
-    /// Returns an idle connection: one that was made for a task that was then suspended or canceled, and that the server has not
-    /// closed.
+    /// Returns an idle connection that was made for a task that was then suspended or canceled, and that the server has not closed.
     private func idle(_ route: Route) -> (any HTTPConnection)? {
         while let idle = pool.takeIdle(route) {
             if !idle.isGone { return idle }
@@ -130,7 +129,7 @@ struct StreamConnecting {
 }
 
 extension StreamOrder {
-    /// The stream's target as proxies and proxy scripts see it, like that of a tunnel.
+    /// Returns the stream's target as proxies and proxy scripts see it, in the form of a tunnel's target.
     func target() throws(LoadError) -> (RequestTarget, URL) {
         let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
         let text = "https://\(name):\(port)/"

@@ -39,12 +39,12 @@ final class StreamLoad {
     /// The number of bytes of the current write that were passed to the connection.
     private var written = 0
     private var isWriting = false
-    /// The number of the connection's unread bytes that the machine knows of.
+    /// The number of the connection's unread bytes that were reported to the machine.
     private var known = 0
     private var isHeld = false
     /// Whether there is no connection yet, or TLS is being negotiated.
     ///
-    /// Only timeouts are processed then.
+    /// In both cases, only timeouts are processed.
     private var waits = true
 
     private enum PendingInput {
@@ -126,7 +126,7 @@ final class StreamLoad {
         defer { load.control.endHold(now: .now()) }
         isHeld = load.control.isSuspended
         results.append(.held(isHeld))
-        // Bytes that have already arrived precede TLS, if the app requests that.
+        // Bytes that have already arrived precede TLS, if the app requests TLS.
         look(at: connection, of: load)
         if connection.facts.tlsVersion != nil { results.append(.secured) }
         results.append(.opened)
@@ -295,7 +295,7 @@ final class StreamLoad {
         let bytes = ByteBuffer(bytes: piece)
         connection.write(bytes) { [self] isTaken in
             isWriting = false
-            // If the connection did not accept it, it is lost, and reports that itself.
+            // A connection that did not accept the piece is lost, and reports that itself.
             guard isTaken, writing == number else { return }
             sentCount += Int64(bytes.readableBytes)
             if load.wants(.sentBytes) { load.tellSent(Int64(bytes.readableBytes), total: sentCount) }

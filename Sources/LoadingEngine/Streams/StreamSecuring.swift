@@ -29,7 +29,7 @@ extension ByteStreamConnection {
 
     /// Starts TLS with the named server, and waits for the handshake.
     ///
-    /// The load answers its questions about certificates.
+    /// The load answers the questions of the handshake about certificates.
     func secure(to server: ServerName, in load: Load) async throws(LoadError) {
         let control = load.control
         control.enter(.queued(Handshake(of: control)))

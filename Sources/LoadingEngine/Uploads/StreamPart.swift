@@ -13,9 +13,9 @@ import LoadingModel
 import NIOCore
 import Synchronization
 
-/// The next bytes of a stream, which may continue after them.
+/// The next bytes of a stream, which may continue after these bytes.
 final class StreamPart: BodyStream {
-    /// The stream has more bytes than may be sent at once.
+    /// An error that means that the stream has more bytes than may be sent at once.
     struct Exceeded: Error {}
 
     private struct State {

@@ -23,8 +23,8 @@ enum UploadBody {
         case .data(let data):
             return try part(.data(data), of: hop)
         case .file(let path):
-            // A body that is sent again from its beginning is the file's current content. A part must be of the same version as the
-            // parts before it.
+            // A body that is sent again from its beginning is the file's current content. A part must be of the same version of the
+            // file as the parts before it.
             let version = hop.upload?.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
             let file = try await LocalFile.open(path, in: load.control) { path throws(LoadError) in
                 try BodyFile.findNow(path: path, as: version)
@@ -50,7 +50,7 @@ enum UploadBody {
 
     /// Sends the whole stream.
     ///
-    /// If the load may continue in parts, the length can be limited later.
+    /// If the load may continue the upload in parts, the length can be limited later.
     private static func whole(_ stream: any BodyStream, in load: Load) -> OutgoingBody {
         let length = declaredLength(load.order.request.headers)
         guard length == nil, let upload = load.upload else { return .stream(stream, length: length) }
@@ -59,7 +59,7 @@ enum UploadBody {
 
     /// Sends a part of a stream.
     ///
-    /// The delegate is asked for the stream if it is not available.
+    /// If the stream is not available, the delegate is asked for a new stream.
     private static func part(_ part: ResumableUpload.Part, in load: Load) async throws(LoadError) -> OutgoingBody {
         let start = part.offset
         let length = declaredLength(load.order.request.headers) ?? load.upload?.upload?.length

@@ -15,14 +15,14 @@ import NIOCore
 
 /// Cancels an upload at the server when the app has given it up (draft-ietf-httpbis-resumable-upload, "Upload Cancellation").
 ///
-/// It runs as a separate load, which the app's load does not wait for.
+/// The cancellation runs as a separate load, for which the app's load does not wait.
 enum UploadCancellation {
     /// The time limit of the request in seconds.
     private static let patience = 10.0
 
     static func start(_ request: LoadRequest, leftOrigin: Bool, in load: Load) {
         guard let url = request.url, let start = load.session.start else { return }
-        // Over TLS, an app that judges servers would have to be asked, but its task is over.
+        // Over TLS, an app that judges servers would have to be asked, but the app's task is over.
         guard !load.wants(.challenges) || Origin(url)?.isSecure == false else { return }
         var request = request
         request.timeout = patience
@@ -33,7 +33,7 @@ enum UploadCancellation {
         order.endsUpload = true
         order.leftOrigin = leftOrigin
         let bound = NIOLoopBound(load.session, eventLoop: load.session.loop)
-        // Applies even if the server keeps sending slowly.
+        // The time limit applies even if the server keeps sending slowly.
         let timer = load.session.loop.scheduleTask(in: .nanoseconds(Int64(patience * 1e9))) { bound.value.command?(.cancel, id) }
         start(order, BackgroundClient(id, forwarding: load.client, session: load.session) { timer.cancel() })
     }

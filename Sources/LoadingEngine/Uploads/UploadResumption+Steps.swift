@@ -90,7 +90,7 @@ extension UploadResumption {
         return next
     }
 
-    /// Keeps a 413 that refused a stream: it is the result if there is no stream for another attempt.
+    /// Keeps a 413 that refused a stream: it becomes the result if no stream is available for another attempt.
     private func keepOrDiscard(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async {
         guard answer.response.head?.status == 413, bufferedResponse == nil, !hop.request.body.isReplayable else {
             return await stage.discard(answer, in: load.control)

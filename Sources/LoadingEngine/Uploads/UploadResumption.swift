@@ -56,15 +56,15 @@ final class UploadResumption {
     private(set) var creation: Hop?
     /// Whether to add the upload fields.
     ///
-    /// Not if the app sets its own, because it then implements the protocol itself.
+    /// False if the app sets its own upload fields, because it then implements the protocol itself.
     private let announces: Bool
-    /// The exchange that carries the last part, and the part's offset.
+    /// The exchange that carries the last part, and the offset of that part.
     private var partInFlight: (exchange: Exchange, offset: Int64)?
     /// The response to deliver if the server has the whole upload.
     var bufferedResponse: Answer?
     /// What interrupted the upload.
     private var interruption: LoadError?
-    /// Whether the server contradicted itself or refused the upload, which is then canceled there.
+    /// Whether the server contradicted itself or refused the upload, which is then canceled at the server.
     private var isRefused = false
     /// The step that an interim response requires.
     private var interimStep: ResumableUpload.Step?
@@ -88,7 +88,7 @@ final class UploadResumption {
 
     // MARK: Hops
 
-    /// The first hop of a load that resumes an earlier upload; nil for other loads.
+    /// Returns the first hop of a load that resumes an earlier upload; nil for other loads.
     func firstHop(of load: Load) -> Hop? {
         hasBegun = true
         guard let data = order.resuming else { return nil }
@@ -150,7 +150,7 @@ final class UploadResumption {
         return (request, crosses)
     }
 
-    /// The upload's header fields for a hop whose message is being composed.
+    /// Returns the upload's header fields for a hop whose message is being composed.
     func fields(for hop: Hop, _ body: OutgoingBody) -> [(String, String)] {
         if hop.goesToUpload { return upload?.fields ?? [] }
         guard announces, let length = body.length, length != 0 || hop.upload?.part != nil else { return [] }
@@ -164,7 +164,7 @@ final class UploadResumption {
         return upload?.fields ?? []
     }
 
-    /// Called when a message of the hop is being sent.
+    /// Notes that a message of the hop is about to be sent.
     func willSend(_ hop: Hop, as transaction: Transaction) {
         guard let upload else { return }
         if !hop.goesToUpload { discardKept() }
@@ -175,9 +175,7 @@ final class UploadResumption {
         }
     }
 
-    /// Processes an interim response.
-    ///
-    /// Throws if another request has to replace the running one.
+    /// Processes an interim response; throws if another request has to replace the running one.
     func handleInterim(_ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load) throws(LoadError) {
         guard head.status == 104, upload?.isOver == false else { return }
         let knewPlace = upload?.resource != nil
@@ -223,7 +221,7 @@ final class UploadResumption {
         }
     }
 
-    /// Decides what follows from a response that has no other follow-up.
+    /// Decides what follows a response that has no other follow-up.
     func follow(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Verdict {
         guard let upload, !upload.isOver, let head = answer.response.head, let url = hop.request.url else {
             return .answer(answer)
@@ -236,7 +234,7 @@ final class UploadResumption {
             problem = UploadProblem.type(head, content.bytes)
         }
         noteEndOfStream()
-        // A request that was abandoned may have sent more since.
+        // An abandoned request may have sent more bytes since.
         if let partInFlight { self.upload?.didSend(upTo: partInFlight.offset + partInFlight.exchange.record.submittedBodyBytes) }
         let step = self.upload?.answered(head, from: url, given: Self.given(load), problem: problem, now: load.now) ?? .deliver
         if upload.resource == nil, self.upload?.resource != nil { reportResumable(load) }
@@ -245,7 +243,7 @@ final class UploadResumption {
 
     /// Whether to follow a redirect of a request to the upload resource.
     ///
-    /// Never from TLS to clear text, which may be another server.
+    /// A redirect from TLS to clear text is never followed, because it may lead to another server.
     func mayRedirect(_ hop: Hop, to proposal: RedirectPolicy.Proposal) -> Bool {
         guard let url = hop.request.url, proposal.method == hop.request.method,
             hop.upload?.redirectCount ?? 0 < RedirectPolicy.limit,
@@ -295,9 +293,7 @@ final class UploadResumption {
         }
     }
 
-    /// Called when the load fails.
-    ///
-    /// Adds the resume data to the error, or cancels the upload at the server.
+    /// Ends the upload when the load fails: adds the resume data to the error, or cancels the upload at the server.
     func willFail(with error: inout LoadError, in load: Load) {
         discardKept()
         stream.close()

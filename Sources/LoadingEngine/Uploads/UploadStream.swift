@@ -17,7 +17,7 @@ struct UploadStream {
 
     /// The maximum content size of the first request; nil if unknown.
     var limit: Int64? { didSet { if let limit, limit != oldValue { whole?.limit(to: limit) } } }
-    /// The content of the first request, if that sends the whole stream.
+    /// The content of the first request, if that request sends the whole stream.
     private var whole: StreamPart?
     private var part: (content: StreamPart, end: Int64)?
 
@@ -29,13 +29,13 @@ struct UploadStream {
     mutating func all(of stream: any BodyStream) -> StreamPart {
         let whole = StreamPart(stream, count: nil, isWhole: true)
         close()
-        // A limit applies to a request only once the server has stated it in a response to that request.
+        // A limit applies to a request only once the server has stated the limit in a response to that request.
         limit = nil
         self.whole = whole
         return whole
     }
 
-    /// The stream from an offset; nil if it is at another offset.
+    /// Returns the rest of the stream from an offset; nil if the stream is at another offset.
     mutating func rest(from offset: Int64) -> (any BodyStream)? {
         defer { part = nil }
         guard let part, let rest = part.content.rest else { return nil }
@@ -53,7 +53,7 @@ struct UploadStream {
 
     /// The number of bytes to read before a part is sent.
     ///
-    /// If the stream ends within them, the part is the last one, which may be smaller than the minimum.
+    /// If the stream ends within these bytes, the part is the last one, which may be smaller than the minimum.
     static func ahead(_ limits: UploadLimits?) -> Int64 { max(1, min(limits?.minimumAppendSize ?? 1, maximumReadAhead)) }
 
     /// Closes the stream, if no request will read it.

@@ -16,7 +16,7 @@ import NIOCore
 
 /// Assembles messages from the bytes that a WebSocket's peer sends.
 ///
-/// A message that arrives in one read is not copied. One in several pieces is joined, up to the maximum size.
+/// A message that arrives in one read is not copied. The pieces of any other message are joined, up to the maximum size.
 struct IncomingMessages {
     enum Event {
         case message(WebSocketMessage)
@@ -32,15 +32,13 @@ struct IncomingMessages {
     var maximumSize: Int
     private var reader: WebSocketFrameReader
     private let inflater: MessageInflater?
-    // State of the message that is being read:
+    // The state of the message that is being read:
     private var kind = WebSocketMessageKind.binary
     private var isCompressed = false
     private var content = ByteBuffer()
     /// The total announced length of the message's frames so far, in bytes on the wire.
     private var announced: UInt64 = 0
-    /// Whether the message arrived in several pieces.
-    ///
-    /// Its text is then validated piece by piece.
+    /// Whether the message arrived in several pieces, in which case its text is validated piece by piece.
     private var isInPieces = false
     private var text = UTF8Validator()
 
@@ -78,7 +76,7 @@ struct IncomingMessages {
         if kind == .text, !isCompressed, !isInPieces, content.readableBytes > 0 { try beginPieces() }
     }
 
-    /// Returns the event to report for a frame's event, if there is one.
+    /// Returns the event to report for a frame's event; nil if there is nothing to report.
     private mutating func take(
         _ event: WebSocketFrameReader.Event, of piece: ByteBuffer
     ) throws(WebSocketFailure) -> Event? {
@@ -115,7 +113,7 @@ struct IncomingMessages {
             return try inflate(slice)
         }
         if content.readableBytes == 0, !isInPieces, UInt64(slice.readableBytes) == announced {
-            // Another frame may still follow.
+            // Another frame of the message may still follow.
             content = slice
             return
         }
@@ -123,7 +121,7 @@ struct IncomingMessages {
         try append(slice)
     }
 
-    /// Starts joining the message's pieces: what has arrived so far, and what follows.
+    /// Starts joining the message's pieces: those that have arrived, and those that follow.
     private mutating func beginPieces() throws(WebSocketFailure) {
         isInPieces = true
         let start = content

@@ -16,7 +16,7 @@ import NIOCore
 
 /// Encodes the messages that an app sends on a WebSocket as masked frames.
 ///
-/// A message is one frame, copied once while it is masked. A compressed message has a frame for each piece that is compressed.
+/// A message is one frame, copied once while it is masked. A compressed message has one frame per compressed piece.
 struct OutgoingMessages {
     /// The number of bytes that are compressed at a time.
     private static let compressedAtOnce = 65_536

@@ -50,19 +50,19 @@ final class WebSocketConnection {
     private var eventsLeft = 0
     private var isFlushScheduled = false
     private var writesInFlight = 0
-    /// What is complete once ``output`` is written.
+    /// The events that are complete once ``output`` is written.
     private var outputCompletion = Completion()
-    /// Bytes that were read, but wait until the app has received earlier messages.
+    /// Bytes that were read but are not processed until the app has received earlier messages.
     private var unread = ByteBuffer()
-    /// The owners of pings without a pong yet, in order.
+    /// The owners of pings whose pong has not arrived yet, in order.
     private var pings = CircularBuffer<PingOwner>()
     private var closeTimer: Scheduled<Void>?
     /// Limits the time until the app's close frame is sent.
     private var patience: Scheduled<Void>?
     private var pingTimer: RepeatedTask?
-    /// Whether the peer was not read since the last ping was due, because the app did not receive.
+    /// Whether the peer has not been read since the last ping was due, because the app did not receive.
     private var wasHeldBack = false
-    /// Whether, since then, data arrived or a part of a message was sent.
+    /// Whether data have arrived or a part of a message has been sent since the last ping was due.
     private var wasActive = false
     /// Whether both sides have sent a close frame.
     private var isClean = false
@@ -76,7 +76,7 @@ final class WebSocketConnection {
 
     private enum PingOwner { case app, ourselves }
 
-    /// What a piece of output completes.
+    /// What the connection reports once a piece of output is written.
     private struct Completion {
         /// The number of the app's messages.
         var messages = 0
@@ -149,9 +149,7 @@ final class WebSocketConnection {
         load.received(Int64(bytes), total: load.body.received + Int64(bytes), expected: -1)
     }
 
-    /// Returns the peer's next bytes, or nil when the connection has ended.
-    ///
-    /// Throws if the load must end.
+    /// Returns the peer's next bytes, or nil when the connection has ended; throws if the load must end.
     private func nextPiece() async throws(LoadError) -> ByteBuffer? {
         do {
             return try await exchange.next()
@@ -162,7 +160,7 @@ final class WebSocketConnection {
         }
     }
 
-    /// The load ends before the closing handshake: sends a close frame without a code, without waiting for the peer.
+    /// Ends the load before the closing handshake: sends a close frame without a code, and does not wait for the peer.
     private func leave() {
         perform(machine.handle(.appCloses(WebSocketClose())))
         flush()
@@ -234,8 +232,8 @@ final class WebSocketConnection {
 
     private func pingIsDue() {
         guard machine.maySendMessages else { return }
-        // The ping is not judged if the app or a message delays it: the pong may be behind data that the app does not receive, or
-        // the ping behind a message that is still being sent.
+        // The ping is not judged if the app or a message delays it: the pong may arrive behind data that the app does not receive,
+        // or the ping may be queued behind a message that is still being sent.
         let isJudged = !wasHeldBack && !wasActive && load.hasCredit && !load.control.isSuspended
         wasHeldBack = !load.hasCredit || load.control.isSuspended
         wasActive = false
@@ -265,8 +263,8 @@ final class WebSocketConnection {
             try incoming.take(&unread, isWanted: { self.wantsEvent() }) { event in
                 switch event {
                 case .message(let message):
-                    // After closing, the app may no longer receive. Messages without credit are then dropped, to reach the peer's
-                    // close frame.
+                    // After closing, the app may no longer receive. Messages without credit are then dropped, so that the peer's
+                    // close frame is reached.
                     if machine.maySendMessages || load.hasCredit { load.tell(message, cost: message.cost) }
                 case .ping(let payload): perform(machine.handle(.received(.ping(payload))))
                 case .pong(let payload): perform(machine.handle(.received(.pong(payload))))

@@ -46,7 +46,7 @@ final class WebSocketLoad {
 
     // MARK: The handshake
 
-    /// Throws unless WebSocket URLs and WebSocket tasks go together.
+    /// Checks that a WebSocket task has a WebSocket URL, and that no other task has one; throws otherwise.
     ///
     /// Only a redirect may name a WebSocket's server by an HTTP scheme.
     static func check(_ target: RequestTarget, of hop: Hop, in load: Load) throws(LoadError) {
@@ -62,11 +62,11 @@ final class WebSocketLoad {
     /// Whether the last composed message is a CONNECT over HTTP/2.
     var isExtendedConnect: Bool { handshake?.way == .extendedConnect }
 
-    /// Makes the next attempt use HTTP/1.1: the connection is gone, or no longer allows an extended CONNECT.
+    /// Makes the next attempt use HTTP/1.1, because the connection is gone, or no longer allows an extended CONNECT.
     func requireHTTP1() { needsHTTP1 = true }
 
-    /// The fields of the upgrade request (RFC 6455, section 4.1), with a new key, or those of an extended CONNECT (RFC 8441,
-    /// section 5).
+    /// Returns the fields of the upgrade request (RFC 6455, section 4.1), with a new key, or those of an extended CONNECT (RFC
+    /// 8441, section 5).
     func handshakeFields(for request: LoadRequest, by route: Route) throws(LoadError) -> [(String, String)] {
         guard request.method == "GET" else {
             throw LoadError(.badURL, "the handshake of a WebSocket must be a GET, not a \(request.method)", url: request.url)
