@@ -9,10 +9,10 @@
 
 import NIOCore
 
-/// The input of a decoding stage that is not decoded yet.
+/// The input of a decoding stage that has not been decoded yet.
 struct CodedInput {
     var bytes = ByteBuffer()
-    /// The library filled the whole output space, so there may be more output without more input.
+    /// Whether the library filled the whole output space, so that there may be more output without more input.
     var hasMore = false
     /// The total number of bytes added.
     private(set) var count: Int64 = 0

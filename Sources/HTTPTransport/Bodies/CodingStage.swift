@@ -12,14 +12,14 @@ import NIOCore
 /// Decodes one coding of a body, a piece at a time.
 final class CodingStage {
     private enum State {
-        /// Too few bytes so far to recognize the coding.
+        /// The bytes received so far are too few to recognize the coding.
         case unopened
         case decoding(LibraryCoding.Decode)
         /// A frame has ended; another may follow.
         case betweenFrames(LibraryCoding.Decode)
-        /// All further input is ignored.
+        /// The coding has ended; all further input is ignored.
         case over
-        /// The output before the damage was delivered; the failure comes next.
+        /// The data are damaged: the output before the damage was delivered, and the next call fails.
         case damaged(DecodingFailure)
     }
 
@@ -34,7 +34,7 @@ final class CodingStage {
 
     init(_ coding: LibraryCoding) { self.coding = coding }
 
-    /// All further input is ignored.
+    /// Whether all further input is ignored.
     var isOver: Bool { if case .over = state { true } else { false } }
 
     /// Whether the body may end after the input so far.
@@ -46,12 +46,12 @@ final class CodingStage {
         }
     }
 
-    /// Adds input; only after ``produce(upTo:)`` has returned nil.
+    /// Adds input; call it only after ``produce(upTo:)`` has returned nil.
     func feed(_ more: ByteBuffer) { input.add(more) }
 
-    /// Decodes up to `count` bytes; returns nil if it needs more input, or accepts no more.
+    /// Decodes up to `count` bytes; returns nil if the stage needs more input, or accepts no more.
     ///
-    /// Returns an empty buffer if it has taken long without producing output; call it again.
+    /// Returns an empty buffer if decoding has taken long without producing output; the caller then calls this method again.
     func produce(upTo count: Int) throws(DecodingFailure) -> ByteBuffer? {
         while true {
             switch state {
@@ -73,7 +73,7 @@ final class CodingStage {
                 guard !input.isExhausted else { return nil }
                 let piece = self.decode(decode, upTo: count)
                 if piece.readableBytes > 0 { return piece }
-                // The library stopped early because decoding takes long.
+                // The library stopped early because decoding takes a long time.
                 if case .decoding = state, input.bytes.readableBytes > 0 { return piece }
             }
         }

@@ -22,8 +22,8 @@ package import NIOCore
 /// try decoder.finish()
 /// ```
 ///
-/// It is as lenient as browsers and curl: "deflate" is accepted with and without the zlib wrapper, gzip members and zstd frames may
-/// be concatenated, an empty body is valid, and data after the end of a coding is ignored.
+/// The decoder is as lenient as browsers and curl: "deflate" is accepted with and without the zlib wrapper, gzip members and zstd
+/// frames may be concatenated, an empty body is valid, and data after the end of a coding is ignored.
 ///
 /// Confined to the session's event loop.
 package final class ContentDecoder {
@@ -38,14 +38,15 @@ package final class ContentDecoder {
         }
     }
 
-    /// curl's limit is five as well.
+    /// The same limit as curl's.
     package static let maximumCodings = 5
-    /// The maximum size of what ``next()`` returns.
+    /// The maximum size of a piece that ``next()`` returns.
     package static let pieceSize = 65_536
-    /// How many bytes one call of ``next()`` may decode or read without producing output: nested codings may contain nothing.
+    /// How many bytes one call of ``next()`` may decode or read without producing output: the data inside nested codings may be
+    /// empty.
     private static let workPerCall = 262_144
-    /// The limit between two codings: about as far as deflate can expand (1,032 times), regardless of the limit for the whole body
-    /// and of how far the coding could expand.
+    /// The expansion limit between two codings: about as far as deflate can expand (1,032 times), regardless of the limit for the
+    /// whole body and of the coding's own maximum.
     private static let intermediateLimit = Limit(ratio: 1_100, floor: 16 << 20)
 
     /// The outermost coding, which is decoded first, comes first.
@@ -64,8 +65,8 @@ package final class ContentDecoder {
     /// applied, and the transfer codings that were applied after them.
     ///
     /// Bodies that are collected in memory share a budget. Returns nil if there is nothing to decode. If any content coding is
-    /// unknown, all of them are left to the app. gzip and deflate are known, and the codings of the libraries that the caller
-    /// passes.
+    /// unknown, no content coding is decoded, and the app receives the body encoded. The known codings are gzip, deflate, and those
+    /// of the libraries that the caller passes.
     package init?(
         encodings: [String], transfer: [TransferCodings.Compression] = [], libraries: [LibraryCoding] = [], limit: Limit? = nil,
         budget: ExpansionBudget? = nil
@@ -96,7 +97,7 @@ package final class ContentDecoder {
         share = budget.map { ExpansionBudget.Share(of: $0) }
     }
 
-    /// Whether a call of ``next()`` may take longer than a turn of an event loop, and so belongs on another thread.
+    /// Whether a call of ``next()`` may take longer than a turn of an event loop, and should therefore run on another thread.
     package var isSlow: Bool { stages.contains { $0.isSlow } }
 
     package func push(_ input: ByteBuffer) {
@@ -123,9 +124,7 @@ package final class ContentDecoder {
         }
     }
 
-    /// Checks that the body may end here.
-    ///
-    /// Call it once ``next()`` has returned nil.
+    /// Checks that the body may end here; call it once ``next()`` has returned nil.
     package func finish() throws(DecodingFailure) {
         if let failure { throw failure }
         for stage in stages.reversed() {

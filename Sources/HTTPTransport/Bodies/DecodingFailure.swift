@@ -11,11 +11,11 @@ package import LoadingModel
 
 /// Why a body with a `Content-Encoding` (RFC 9110, section 8.4) could not be decoded.
 package enum DecodingFailure: Error, Sendable, Hashable {
-    /// More nested codings than any legitimate server applies.
+    /// The body has more nested codings than any legitimate server applies.
     case tooManyCodings(Int)
     /// The body ended before its coding did.
     case truncated
-    /// Invalid data: a bad header, a bad block, a wrong checksum.
+    /// The data are invalid: a bad header, a bad block, a wrong checksum.
     case corrupt(String)
     /// The body expands beyond its limit.
     case bomb(coded: Int64, decoded: Int64)

@@ -14,19 +14,19 @@ extension LibraryCoding {
     static let gzip = LibraryCoding(
         name: "gzip", first: { _ in .frame }, next: Inflater.memberStart, makeDecoder: { _ in Inflater.decoder(bits: 15 + 16) })
 
-    /// With the zlib wrapper (RFC 1950), or without it (RFC 1951), as many servers send it.
+    /// The "deflate" coding with the zlib wrapper (RFC 1950), or without it (RFC 1951), as many servers send it.
     ///
-    /// The first two bytes tell which.
+    /// The first two bytes tell whether there is a wrapper.
     static let deflate = LibraryCoding(
         name: "deflate", first: { $0.count < 2 ? .isTooShort : .frame }, next: { _ in .other },
         makeDecoder: { Inflater.decoder(bits: Inflater.hasZlibHeader($0) ? 15 : -15) })
 }
 
-/// zlib's decoder of one body.
+/// Decodes one body with zlib.
 private final class Inflater {
-    /// On the heap, because zlib keeps a pointer to it.
+    /// The stream is on the heap, because zlib keeps a pointer to it.
     private let stream: UnsafeMutablePointer<z_stream>
-    /// A gzip member has ended (RFC 1952, section 2.2).
+    /// Whether a gzip member has ended (RFC 1952, section 2.2).
     private var isBetweenMembers = false
 
     private init?(bits: CInt) {
@@ -45,7 +45,7 @@ private final class Inflater {
         Inflater(bits: bits).map { inflater in { inflater.decode($0, into: $1) } }
     }
 
-    /// Whether this is a header of RFC 1950, section 2.2, without a preset dictionary, which HTTP has no way to name.
+    /// Whether the bytes are a zlib header (RFC 1950, section 2.2) without a preset dictionary, which HTTP has no way to name.
     static func hasZlibHeader(_ bytes: ByteBufferView) -> Bool {
         let start = bytes.prefix(2).reduce(0) { $0 << 8 | UInt16($1) }
         return start >> 8 & 0x0F == 8 && start >> 12 <= 7 && start % 31 == 0 && start & 0x20 == 0

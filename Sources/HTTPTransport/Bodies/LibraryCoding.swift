@@ -33,18 +33,18 @@ package struct LibraryCoding: Sendable {
         }
     }
 
-    /// Decodes one body: reads enough input to fill the output space, or all of it.
+    /// Decodes one body: reads enough input to fill the output space, or all of the input.
     ///
-    /// If it fills the space, there may be more output even without more input. If it does not, it may still leave input for the
-    /// next call, because it stops when decoding takes long.
+    /// If a call fills the space, there may be more output even without more input. If a call does not fill the space, it may still
+    /// leave input for the next call, because it stops when decoding takes a long time.
     package typealias Decode = (_ input: UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) -> Step
 
     /// Classifies the first bytes of a frame: frames may be concatenated, like gzip members.
     package enum Start: Sendable {
-        /// Too few to tell.
+        /// The bytes are too few to classify.
         case isTooShort
         case frame
-        /// An error at the start of a body; ignored after a frame.
+        /// The bytes start no frame: an error at the start of a body; ignored after a frame.
         case other
     }
 

@@ -53,7 +53,7 @@ extension Dialer.Dial {
         )
     }
 
-    /// An adviser no longer waits for this connection.
+    /// Notes that an adviser no longer waits for this connection.
     package func left(_ adviser: any HandshakeAdviser) { advice.left(adviser) }
     func hasAsked(_ adviser: any HandshakeAdviser) -> Bool { advice.hasAsked(adviser) }
 

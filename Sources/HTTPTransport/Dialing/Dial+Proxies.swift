@@ -13,7 +13,8 @@ import TransportMachines
 
 /// Connecting to the server through a proxy, once the proxy is connected.
 extension Dialer.Dial {
-    /// Looks up the address to send to a SOCKS proxy: IPv4, because some proxies know no other, and IPv6 if there is none.
+    /// Looks up the address to send to a SOCKS proxy: IPv4, because some proxies accept no other, and IPv6 if the name has no IPv4
+    /// address.
     func lookUpServer(for proxy: ProxyServer, family: NIOBSDSocket.ProtocolFamily = .inet) {
         let bound = NIOLoopBound(self, eventLoop: loop)
         let cancel = dialer.serverResolver(for: route).lookUp(
@@ -34,7 +35,7 @@ extension Dialer.Dial {
         lookups.append(cancel)
     }
 
-    /// The proxy is connected: starts TLS if needed, and asks the proxy to connect to the server.
+    /// Starts TLS with a connected proxy if needed, and asks the proxy to connect to the server.
     func enter(_ proxy: ProxyServer, by channel: any Channel) {
         guard proxy.kind == .https else { return pass(proxy, by: channel, agreed: nil) }
         let start = now()
@@ -91,20 +92,21 @@ extension Dialer.Dial {
         }
     }
 
-    /// The proxy was silent for too long, counted from the start of the connection attempt or from its last reply to CONNECT.
+    /// Reports that the proxy was silent for too long, counted from the start of the connection attempt or from its last reply to
+    /// CONNECT.
     func proxyWasSilent() {
         guard !isOver else { return }
         patience.begin()
         proxyIsSilent?(winner != nil)
     }
 
-    /// The channel leads to the server now, and is not reading.
+    /// Continues once the proxy has opened the way: the channel now leads to the server, and is not reading.
     private func passed(_ channel: any Channel, _ early: ByteBuffer) {
         patience.end()
         guard !isOver else { return }
         if route.isSecure { return secure(channel) }
         finish(with: channel, early: early)
-        // If the channel was closed meanwhile, it reports that itself.
+        // A channel that was closed meanwhile reports that itself.
         try? channel.syncOptions?.setOption(.autoRead, value: true)
     }
 }

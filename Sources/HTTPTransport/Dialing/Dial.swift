@@ -35,14 +35,14 @@ extension Dialer {
         private let room: ConnectionBudget.Share?
         /// Whether the dial has a reservation that no attempt uses.
         private var hasSpareReservation: Bool
-        /// The number of attempts that have a socket, or are about to.
+        /// The number of attempts that have a socket, or are about to open one.
         private var socketCount = 0
-        /// Attempts that wait for a reservation, in order.
+        /// Attempts that are waiting for a reservation, in order.
         private var waiting: [(attempt: Int, address: SocketAddress)] = []
         /// Nil once the dial is over.
         private var completion: ((Result<DialledChannel, LoadError>) -> Void)?
         private var race = Race()
-        /// Counts the races: there is another one if the proxy must be dialed again.
+        /// The number of the current race: another race starts if the proxy must be dialed again.
         private var raceNumber = 0
         var lookups: [@Sendable () -> Void] = []
         private var timers: [Race.Timer: Scheduled<Void>] = [:]
@@ -125,9 +125,7 @@ extension Dialer {
 
         var isOver: Bool { completion == nil }
 
-        /// Abandons everything; the completion handler is never called.
-        ///
-        /// To be called on the loop.
+        /// Abandons all attempts and never calls the completion handler; to be called on the loop.
         package func cancel() {
             guard completion != nil else { return }
             completion = nil
@@ -140,12 +138,12 @@ extension Dialer {
             winner = nil
         }
 
-        /// Fails the dial, because no load is left to answer a question about it.
+        /// Fails the dial, because no load is left to answer a question about the connection.
         ///
-        /// The next load starts a dial of its own.
+        /// The next load starts its own dial.
         private func giveUp() {
             guard let completion else { return }
-            // The question may come from within the handshake.
+            // The question may be asked from within the handshake.
             if let winner { loop.execute { winner.close(promise: nil) } }
             winner = nil
             cancel()
@@ -185,7 +183,7 @@ extension Dialer.Dial {
         }
     }
 
-    /// No address is left to try.
+    /// Fails the dial, because no address is left to try.
     func lose() {
         let isOffline = failures.mayBeOffline && network?.mayConcern(peer.host) == true && network?.isOffline == true
         var error = failures.error(for: route, to: peer, isOffline: isOffline)
@@ -220,7 +218,7 @@ extension Dialer.Dial {
         }
     }
 
-    /// A lookup started or stopped waiting for other host name lookups.
+    /// Notes that a lookup started or stopped waiting for other host name lookups.
     private func lookupIsOnHold(_ family: Race.Family, _ isOnHold: Bool) {
         guard completion != nil else { return }
         let before = lookupsOnHold.isEmpty
@@ -316,7 +314,7 @@ extension Dialer.Dial {
         }
     }
 
-    /// A socket was closed, or could not be opened: its reservation is for the next attempt, unless the dial is over.
+    /// Passes the reservation of a socket that was closed, or could not be opened, to the next attempt, unless the dial is over.
     private func socketClosed() {
         socketCount -= 1
         guard completion != nil, winner == nil, !hasSpareReservation, room != nil else {
@@ -337,7 +335,7 @@ extension Dialer.Dial {
         // TLS reads records of at most 16 KiB, which it decrypts into memory of its own.
         let maximumRead = route.isSecure ? 65_536 : 524_288
         let bootstrap = ClientBootstrap(group: loop)
-            // The load's own timeout governs; this one is for a dial that no load waits for anymore.
+            // The load's own timeout normally applies; this timeout is for a dial that no load waits for anymore.
             .connectTimeout(.seconds(75))
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(

@@ -41,7 +41,7 @@ struct DialFailures {
         // An objection comes first, because the app can act on it.
         if let objection, attempts.isEmpty { return objection }
         guard let last = attempts.last else {
-            // A lookup without an answer says more than one that found no address of its family.
+            // A lookup without an answer explains more than a lookup that found no address of its family.
             var found =
                 lookups.first { $0.kind != .cannotFindHost } ?? lookups.first
                 ?? LoadError(.cannotFindHost, "looking up \(peer.host): it has no address")
@@ -54,7 +54,7 @@ struct DialFailures {
         }
         let causes = attempts.prefix(4).map { "\(Self.name($0.address)): \(Self.reason($0.error))" }
         let more = attempts.count > 4 ? ", and \(attempts.count - 4) more" : ""
-        // If the host is an address, do not repeat it.
+        // If the host is an address, the message does not repeat the address.
         let isAddress = attempts.count == 1 && last.address.ipAddress == peer.host
         let place = isAddress ? "" : "\(peer.host):\(peer.port) at "
         let message = "connecting to \(route.proxy == nil ? "" : "the proxy ")\(place)\(causes.joined(separator: ", "))\(more)"

@@ -15,7 +15,7 @@ package import NIOCore
 package struct DialledChannel {
     package let channel: any Channel
     package let facts: ConnectionFacts
-    /// The certificates that the server presented in the TLS handshake, in DER, its own first.
+    /// The certificates that the server presented in the TLS handshake, in DER, the server's own first.
     package var serverChain: [Data] = []
     /// The bytes that the server of a byte stream sent directly after the proxy's reply.
     package var early = ByteBuffer()
@@ -23,7 +23,7 @@ package struct DialledChannel {
 
 /// Opens connections: looks up the host, races its addresses with ``AddressRace``, and performs the TLS handshake with the winner.
 ///
-/// Not `Sendable`: it is confined to its loop.
+/// Not `Sendable`: the dialer is confined to its loop.
 package final class Dialer {
     let loop: any EventLoop
     let tls: TLSSession
@@ -32,7 +32,7 @@ package final class Dialer {
     private let validatingResolver: any Resolver
     private let preparation: SocketPreparation?
     let needs: ConnectionNeeds
-    /// Cleared when the kernel refuses multipath TCP.
+    /// Set to false when the kernel refuses multipath TCP.
     var usesMultipath: Bool
     let options: ConnectionOptions?
     let now: () -> Double
@@ -107,7 +107,7 @@ package final class Dialer {
         return SocketPreparation(options, own)
     }
 
-    /// Where connections of a route lead, possibly through a proxy.
+    /// The server or proxy to which connections of a route lead.
     func destination(of route: Route) -> ServerName {
         let destination = options?.destination(host: route.host, port: route.port)
         return ServerName(host: destination?.host ?? route.host, port: destination?.port ?? route.port)

@@ -11,25 +11,23 @@ package import HTTPRules
 package import HTTPWire
 package import LoadingModel
 
-/// A load that waits for a connection and decides the questions of its handshake on behalf of the session.
+/// A load that waits for a connection and answers the questions of its handshake on behalf of the session.
 ///
-/// Called on the loop; the replies come on the loop too, at once or later.
+/// Called on the loop; the adviser replies on the loop too, immediately or later.
 package protocol HandshakeAdviser: AnyObject {
     /// Whether the app wants to judge servers, so that the roots must not decide instead.
     var judgesServers: Bool { get }
-    /// Asks whether to trust a server that presents these certificates (DER, its own first).
+    /// Asks whether to trust a server that presents these certificates (DER, the server's own first).
     func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void)
     /// Asks for the identity to present to a server that requests a client certificate.
     ///
     /// The reply handler returns whether the answer was accepted.
     func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Bool)
-    /// The value of `Proxy-Authorization` to send to a proxy before it asks.
+    /// The value of `Proxy-Authorization` to send to a proxy before the proxy asks for it.
     func authorization(for tunnel: TunnelAttempt) -> String?
-    /// Asks how to answer a proxy that refuses a tunnel with 407; nil gives up.
+    /// Asks how to respond to a proxy that refuses a tunnel with 407; nil gives up.
     func answer(_ head: ResponseHead, for tunnel: TunnelAttempt, reply: @escaping (Result<String?, LoadError>) -> Void)
-    /// The proxy opened the tunnel: checks that it is the one that the credential was for.
-    ///
-    /// Nil means no objection.
+    /// Checks that a proxy that opened the tunnel is the one for which the credential was meant; a nil reply means no objection.
     func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void)
 }
 
@@ -53,7 +51,7 @@ package final class TunnelAttempt {
     let credential: TunnelCredential?
     /// State that advisers keep.
     package var state: AnyObject?
-    /// The authorization that could not be sent because the proxy closed the connection; it is sent on the next connection.
+    /// The authorization that could not be sent because the proxy closed the connection; it will be sent on the next connection.
     var unsentAuthorization: String?
 
     init(proxy: ProxyServer, authority: String, credential: TunnelCredential?) {
@@ -64,9 +62,9 @@ package final class TunnelAttempt {
 }
 
 package enum TrustAnswer: Sendable {
-    /// Trusted regardless of the check; App Transport Security may still require the check.
+    /// The server is trusted regardless of the check; App Transport Security may still require the check.
     case trusted
-    /// The system's roots, or the session's, decide.
+    /// The system's roots, or the session's roots, decide.
     case checked
     case rejected
     case cancelled
@@ -80,12 +78,12 @@ package enum IdentityAnswer: Sendable {
 
 /// Asks one adviser at a time, and the next one if the asked adviser no longer waits.
 ///
-/// If no adviser waits anymore, the question's default answer applies. A question without a default ends the dial: a connection
-/// made without an answer would be used by the next load, which was not asked.
+/// If no adviser is waiting anymore, the question's default answer applies. A question without a default ends the dial: the
+/// connection would otherwise be used by the next load, which was not asked.
 final class HandshakeAdvice {
-    /// The load that the dial started for, or that was asked last.
+    /// The status of the adviser: the load that the dial started for, or that was asked last.
     enum Standing {
-        /// There never was an adviser.
+        /// The dial never had an adviser.
         case noAdviser
         case known(judgesServers: Bool)
     }
@@ -142,14 +140,15 @@ final class HandshakeAdvice {
     /// Whether the adviser was asked a question that it could not answer at once.
     func hasAsked(_ adviser: any HandshakeAdviser) -> Bool { lastAsked === adviser }
 
-    /// The adviser no longer takes part in the dial; if it was asked, the next one is asked instead.
+    /// Notes that an adviser no longer takes part in the dial; if a question was pending with it, the next adviser is asked
+    /// instead.
     func left(_ adviser: any HandshakeAdviser) {
         if lastAsked === adviser { lastAsked = nil }
         guard let asked, asked === adviser else { return }
         repeatQuestion?()
     }
 
-    /// Ignores later answers.
+    /// Makes the advice ignore later answers.
     func end() {
         round += 1
         (asked, repeatQuestion) = (nil, nil)

@@ -32,7 +32,7 @@ package final class ProxySilenceTimer {
         let mine = round
         timer = loop.assumeIsolated().scheduleTask(in: time) { [weak self] in
             guard let self else { return }
-            // First read what arrived while the loop was busy.
+            // Data that arrived while the loop was busy are read first.
             LoopDirectory.executor(of: loop).turns.runInLaterTurn(isUrgent: true) { [weak self] in
                 guard let self, round == mine, timer != nil else { return }
                 timer = nil
@@ -41,7 +41,7 @@ package final class ProxySilenceTimer {
         }
     }
 
-    /// Stops the timer: the proxy answered, or no longer matters.
+    /// Stops the timer, because the proxy responded or no longer matters.
     package func end() {
         timer?.cancel()
         timer = nil

@@ -18,7 +18,8 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     typealias OutboundOut = ByteBuffer
 
     enum Outcome {
-        /// The channel leads to the server and is not reading. The buffer holds what a server that speaks first has sent already.
+        /// The channel leads to the server and is not reading. The buffer holds the bytes that a server that speaks first has
+        /// already sent.
         case opened(ByteBuffer)
         /// The proxy wants the authorization on another connection.
         case needsNewConnection
@@ -31,7 +32,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private let serverMaySpeakFirst: Bool
     private var early = ByteBuffer()
     private let advice: HandshakeAdvice
-    /// Called with true when a reply of the proxy is awaited, and with false when it has arrived.
+    /// Called with true when the tunnel starts waiting for a reply of the proxy, and with false when the reply has arrived.
     private let awaits: (Bool) -> Void
     private var completion: ((Result<Outcome, LoadError>) -> Void)?
     private var context: ChannelHandlerContext?
@@ -44,7 +45,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     /// Whether anything was received since the last request.
     private var hasReceived = false
     private var sent: String?
-    /// An adviser is being asked; losing the connection meanwhile does not matter.
+    /// Whether an adviser is being asked; losing the connection meanwhile does not matter.
     private var isAskingAdviser = false
 
     static func attempt(
@@ -164,7 +165,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    /// A proxy that closes the connection after its 407 without announcing it has not read our answer.
+    /// Whether a proxy closed the connection after its 407 without announcing that, and thus has not read our answer.
     private var closedBeforeReading: Bool { requests > 1 && !hasReceived }
 
     private func handle(_ event: ResponseParser.Event) {
@@ -245,9 +246,9 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         completion(outcome)
     }
 
-    /// Makes the error.
+    /// Creates the error.
     ///
-    /// After a refusal the proxy is not at fault: it works, and refuses for a reason.
+    /// After a refusal the proxy is not at fault: the proxy works, and refuses for a reason.
     private func failure(_ reason: String, cause: (any Error)? = nil, isRefusal: Bool = false) -> LoadError {
         var error = LoadError(
             .cannotConnectToHost, "opening a tunnel to \(authority) through the proxy \(proxy): \(reason)", cause: cause

@@ -9,12 +9,12 @@
 package import HTTPRules
 package import LoadingModel
 
-/// The destination of a connection: everything that must be equal for two requests to share one.
+/// The destination of a connection, with all properties that must be equal for two requests to share a connection.
 package struct Route: Sendable, Hashable {
     package var isSecure: Bool
     package var host: String
     package var port: Int
-    /// Nil for nearly all routes.
+    /// Nil for nearly all routes, which have no rare properties.
     package var details: RouteDetails?
 
     package init(isSecure: Bool, host: String, port: Int, details: RouteDetails? = nil) {
@@ -30,7 +30,7 @@ package struct Route: Sendable, Hashable {
     /// Whether its connections carry the bytes of a stream task instead of HTTP.
     var carriesByteStream: Bool { details?.carriesByteStream ?? false }
 
-    /// Whether the server may choose HTTP/2: not for connections that authenticate one holder (RFC 7540 has no such schemes).
+    /// Whether the server may choose HTTP/2: false for connections that authenticate one holder (RFC 7540 has no such schemes).
     package var mayUseHTTP2: Bool { isSecure && details.map { $0.holder == nil && !$0.requiresHTTP1 } ?? true }
 
     /// The same route, for HTTP/1.1 only.
@@ -50,7 +50,8 @@ package struct Route: Sendable, Hashable {
 
 /// The credential that a request itself carries for the proxy that opens its tunnel: the value of its `Proxy-Authorization`.
 ///
-/// The proxy associates it with the tunnel, so requests with another value, or none, use other tunnels. It is never printed.
+/// The proxy associates the credential with the tunnel, so requests with another value, or none, use other tunnels. The credential
+/// is never printed.
 package struct TunnelCredential: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     let value: String
 
@@ -63,7 +64,7 @@ package struct TunnelCredential: Sendable, Hashable, CustomStringConvertible, Cu
 /// Rare properties of routes, in a separate object because routes are compared for every request.
 package final class RouteDetails: Sendable, Hashable {
     package let proxy: ProxyServer?
-    /// Whether requests are sent to the proxy itself, with absolute URLs; otherwise it opens a tunnel.
+    /// Whether requests are sent to the proxy itself, with absolute URLs; otherwise the proxy opens a tunnel.
     package let isForwarded: Bool
     /// The holder whose own delegate, rather than the session's, judged the server.
     package let judge: ConnectionHolder?
@@ -75,11 +76,12 @@ package final class RouteDetails: Sendable, Hashable {
     package let tunnelCredential: TunnelCredential?
     /// Whether the server requires HTTP/1.1.
     package let requiresHTTP1: Bool
-    /// Whether there is another way to the server, so that the proxy gets less time than a server; not part of the comparison.
+    /// Whether there is another way to the server, so that the proxy gets less time than a server; ignored when routes are
+    /// compared.
     package let hasAlternatives: Bool
     /// Whether the connection carries the bytes of a stream task instead of HTTP.
     package let carriesByteStream: Bool
-    /// Known addresses of the host that no lookup would find; empty if it must be looked up.
+    /// Known addresses of the host that no lookup would find; empty if the host must be looked up.
     package let addresses: [String]
 
     package init(

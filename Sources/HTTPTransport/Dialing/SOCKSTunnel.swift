@@ -11,7 +11,7 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Opens a tunnel to a server through a SOCKS proxy: the shell of a ``SOCKSHandshake``.
+/// Opens a tunnel to a server through a SOCKS proxy, by performing the actions of a ``SOCKSHandshake``.
 final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -21,10 +21,10 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private var machine: SOCKSHandshake
     private var completion: ((Result<ByteBuffer, LoadError>) -> Void)?
 
-    /// Asks the proxy to connect to a server, by its address if given, and otherwise by its name.
+    /// Asks the proxy to connect to a server, by the server's address if given, and otherwise by its name.
     ///
-    /// The completion handler is called once, with the channel not reading, or closed. Its argument is what the server has sent
-    /// already, if it sends first.
+    /// The completion handler is called once; the channel is then not reading, or is closed. The argument is the data that the
+    /// server has already sent, if the server speaks first.
     static func open(
         _ channel: any Channel, _ server: ServerName, by proxy: ProxyServer, to address: String?, serverMaySpeakFirst: Bool,
         completion: @escaping (Result<ByteBuffer, LoadError>) -> Void

@@ -44,7 +44,7 @@ struct SocketPreparation {
         return bootstrap.channelOption(bindAddressNoPort, value: 1).bind(to: localAddress)
     }
 
-    /// Applies `preparation`, if there is one, and otherwise binds the socket to the interface of a detour.
+    /// Applies `preparation` if it is not nil, and otherwise binds the socket to the interface of a detour.
     static func prepare(
         _ preparation: SocketPreparation?, _ channel: any Channel, for address: SocketAddress, by detour: String?
     ) -> EventLoopFuture<Void> {

@@ -20,7 +20,7 @@ import Musl
 /// to the access category of RFC 8325, section 4: 1 for background, 4 for video, 6 for voice. Linux's queues interpret these
 /// numbers accordingly; best effort needs none, and 3 and 5 would rank below it in `pfifo_fast`.
 struct TrafficMarks: Hashable {
-    /// Six bits.
+    /// The differentiated services code point, which has six bits.
     let codePoint: CInt
     let priority: CInt
 
@@ -40,7 +40,8 @@ struct TrafficMarks: Hashable {
 
     /// Whether the kernel has loaded the congestion control that yields to all others (TCP Low Priority).
     ///
-    /// Checked once, because requesting one that is not loaded makes the kernel run `modprobe`. The file is in memory.
+    /// Checked once, because requesting a congestion control that is not loaded makes the kernel run `modprobe`. The file is in
+    /// memory.
     static let hasLowPriority: Bool = {
         let file = open("/proc/sys/net/ipv4/tcp_available_congestion_control", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }

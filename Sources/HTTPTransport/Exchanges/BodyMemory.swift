@@ -11,14 +11,15 @@ import NIOCore
 
 /// The memory for body pieces that a connection has read.
 struct BodyMemory {
-    /// Larger pieces are never copied, whatever the size of their buffer.
+    /// Pieces larger than this are never copied, whatever the size of their buffer.
     private static let largestCompacted = BulkReading.blockSize / 4
 
-    /// Smaller pieces are copied into memory of their own size.
+    /// Pieces smaller than this are copied into memory of their own size.
     private static let smallestRecycled = 32_768
 
-    // NIOSSL decrypts into one buffer repeatedly. Keeping a slice of it would make NIOSSL copy the whole buffer each time, however
-    // little it holds. A small slice also keeps a large buffer alive, so that NIO allocates another. So both are copied.
+    // NIOSSL decrypts into one buffer repeatedly. Keeping a slice of that buffer would make NIOSSL copy the whole buffer each time,
+    // however small the slice is. A small slice also keeps a large buffer alive, so that NIO allocates another. Both kinds of
+    // slices are therefore copied.
     /// Large enough for the data that is decrypted at a time.
     private var copies = RecycledBuffers(size: 262_144, limit: 8)
     private var bulk: BulkReading?
@@ -49,7 +50,7 @@ struct BodyMemory {
         return bulk
     }
 
-    /// The body has ended, or bypasses this memory.
+    /// Releases the memory, because the body has ended or bypasses it.
     @inline(__always)
     mutating func removeAll() {
         if isInUse { free() }

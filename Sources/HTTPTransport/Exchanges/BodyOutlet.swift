@@ -11,19 +11,19 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// The destination of a request's body, piece by piece: frames it for its version of HTTP.
+/// The destination of a request's body: accepts the body piece by piece, and frames the pieces for the request's version of HTTP.
 ///
 /// Confined to the channel's event loop.
 protocol BodyOutlet: AnyObject {
     var loop: any EventLoop { get }
-    /// Whether it accepts another piece.
+    /// Whether the outlet accepts another piece.
     var isReady: Bool { get }
     /// The maximum size of a piece.
     var pieceSize: Int { get }
-    /// Whether it accepts parts of a file for the kernel to send.
+    /// Whether the outlet accepts parts of a file for the kernel to send.
     var takesRegions: Bool { get }
 
-    /// Each promise succeeds when the bytes were handed to the kernel.
+    /// Writes a piece; the promise succeeds when the bytes were handed to the kernel.
     func write(_ piece: Data, isLast: Bool, promise: EventLoopPromise<Void>)
     func write(_ piece: ByteBuffer, isLast: Bool, promise: EventLoopPromise<Void>)
     /// Writes a part of a file that the kernel may send.
@@ -32,9 +32,9 @@ protocol BodyOutlet: AnyObject {
     func end(promise: EventLoopPromise<Void>)
     func flush()
 
-    /// All of the body was handed to the kernel.
+    /// Called when all of the body was handed to the kernel.
     func completed(_ exchange: Exchange)
-    /// The body could not be read.
+    /// Called when the body could not be read.
     func failed(_ error: LoadError, _ exchange: Exchange)
 }
 

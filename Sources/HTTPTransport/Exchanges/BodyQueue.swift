@@ -17,11 +17,11 @@ struct BodyQueue {
     private static let smallPiece = 4_096
     private static let gatheredSize = 65_536
 
-    /// The next piece; most bodies are one piece.
+    /// The first piece; most bodies are one piece.
     private var first: ByteBuffer?
-    /// The pieces after it; created on demand.
+    /// The pieces after the first; created on demand.
     private var rest: CircularBuffer<ByteBuffer>?
-    /// Whether the last piece was gathered here, and may be appended to.
+    /// Whether the last piece was gathered in this queue, so that bytes may be appended to it.
     private var lastIsGathered = false
     private(set) var byteCount = 0
 
@@ -69,7 +69,7 @@ struct BodyQueue {
         rest?.append(piece)
     }
 
-    /// Appends a copy to the last piece; returns false if that is full.
+    /// Appends a copy to the last piece; returns false if that piece is full.
     private mutating func gather(_ piece: ByteBuffer) -> Bool {
         if var pieces = rest, let last = pieces.indices.last {
             rest = nil

@@ -13,8 +13,8 @@ package import NIOCore
 /// Reads a large, fast body in few and large pieces.
 ///
 /// Every read costs a system call, a piece, and usually a hop to the client, and a read right after the first bytes have arrived
-/// finds little. So while the body is fast, the socket becomes readable only when many bytes have arrived (SO_RCVLOWAT), and it is
-/// read into reusable blocks. After ``patience`` without a read, whatever has arrived is read.
+/// finds little data. So while the body is fast, the socket becomes readable only when many bytes have arrived (SO_RCVLOWAT), and
+/// it is read into reusable blocks. After ``patience`` without a read, all bytes that have arrived are read.
 ///
 /// Confined to the channel's event loop.
 package final class BulkReading {
@@ -30,18 +30,20 @@ package final class BulkReading {
         /// The number of bytes that may have been read but not delivered yet.
         fileprivate let withheld: Int64
 
-        /// Smaller reads do not justify a large buffer.
+        /// Reads smaller than this do not justify a large buffer.
         fileprivate var smallRead: Int { readSize / 4 }
 
         package static let passedOn = Manner(fastRate: 524_288, largestMark: 786_432, readSize: blockSize, withheld: 0)
-        /// The read and the copied data fit into the processor's cache; the incomplete rest of a record or frame waits for its end.
+        /// The read and the copied data fit into the processor's cache.
+        ///
+        /// The incomplete rest of a record or frame stays in the buffer until its end arrives.
         package static let copied = Manner(fastRate: 262_144, largestMark: 196_608, readSize: 262_144, withheld: 32_768)
     }
 
     package static let blockSize = 1_048_576
     /// The interval in which the rate is measured.
     private static let measuringTime = TimeAmount.milliseconds(1)
-    /// Keeps the computation of the rate from overflowing.
+    /// Limits the measured byte count, so that the computation of the rate does not overflow.
     private static let maximumMeasured: Int64 = 1 << 40
     /// How long to wait for the low-water mark.
     private static let patience = TimeAmount.milliseconds(2)
@@ -51,7 +53,7 @@ package final class BulkReading {
     private let channel: any Channel
     private let manner: Manner
     private let blockReads = BlockReads()
-    /// Bytes per millisecond.
+    /// The rate in bytes per millisecond.
     private var rate: Int64 = 0
     /// The channel's previous settings; nil while they are unchanged.
     private var earlier: (allocator: any RecvByteBufferAllocator, reads: UInt)?
@@ -158,7 +160,7 @@ package final class BulkReading {
 }
 
 extension BulkReading.Manner {
-    /// Copied data has left the buffer before the next read, so NIO reuses its one buffer.
+    /// The data are copied out of the buffer before the next read, so NIO reuses its one buffer.
     fileprivate func allocator(_ reads: BlockReads) -> any RecvByteBufferAllocator {
         readSize == BulkReading.blockSize ? reads : FixedSizeRecvByteBufferAllocator(capacity: readSize)
     }
@@ -166,7 +168,7 @@ extension BulkReading.Manner {
 
 /// Makes the channel read into blocks.
 ///
-/// Because it gives no hint about the next size, and sizes may grow, NIO pools no buffers beyond the last one.
+/// The allocator gives no hint about the next size, and sizes may grow, so NIO pools no buffers beyond the last one.
 //
 // `@unchecked`: only accessed on the channel's event loop.
 private final class BlockReads: RecvByteBufferAllocator, @unchecked Sendable {

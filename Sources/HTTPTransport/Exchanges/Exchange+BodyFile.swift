@@ -12,14 +12,14 @@ import NIOCore
 
 /// A file that was sent as the request's body.
 ///
-/// If it changed meanwhile, the request fails whatever the response, because neither version of the file was sent.
+/// If the file changed meanwhile, the request fails whatever the response, because neither version of the file was sent.
 struct SentFile {
     private enum State {
         /// There is no file, or it was found unchanged.
         case settled
         /// The kernel may still send from the file's pages, so the file is checked once the response shows that they have arrived.
         case waitsForHead(FileSource)
-        /// The file is being checked; the response does not end before that.
+        /// The file is being checked; the response does not end before the check does.
         case beingChecked
     }
 
@@ -37,7 +37,7 @@ struct SentFile {
 }
 
 extension Exchange {
-    /// The file was sent, completely or in part.
+    /// Records that the file was sent, completely or in part.
     ///
     /// - Parameters:
     ///   - source: The file.
@@ -47,7 +47,7 @@ extension Exchange {
         if isShared, !hasHead { bodyFile.waitForHead(source) } else { look(at: source) }
     }
 
-    /// The head has arrived: checks the file that waits for it.
+    /// Checks the file that waits for the head, which has arrived.
     func checkBodyFile() {
         if let source = bodyFile.waiting { look(at: source) }
     }

@@ -28,7 +28,7 @@ package struct ExchangeRecord {
 
     init(requestStart: NIODeadline) { self.requestStart = requestStart }
 
-    /// Whether any byte of a response has arrived, which decides whether a retry is allowed.
+    /// Whether any byte of a response has arrived, which affects whether a retry is allowed.
     package var hasReceivedBytes: Bool { responseStart != nil }
 
     mutating func sentHead(_ bytes: Int) { requestHeaderBytes = bytes }
@@ -43,15 +43,15 @@ package struct ExchangeRecord {
 
 /// One request and its response as a load sees them, independent of the HTTP version.
 ///
-/// The load takes ``ExchangeEvent``s until the head of the final response, then body pieces until nil. Bytes that the load does not
-/// take are queued here up to ``Exchange/highWaterMark``. Beyond it, and while the task is suspended, the carrier stops reading, so
-/// that flow control stops the peer. An exchange that is dropped before its end must be ended with ``cancel()``. That closes an
-/// HTTP/1 connection, because the rest of the response could be taken for the response to another request; an HTTP/2 stream is
-/// reset.
+/// The load takes ``ExchangeEvent``s until the head of the final response, then body pieces until nil. Bytes that the load has not
+/// taken are queued here up to ``Exchange/highWaterMark``. Beyond that mark, and while the task is suspended, the carrier stops
+/// reading, so that flow control stops the peer. An exchange that is dropped before its end must be ended with ``cancel()``. That
+/// call closes an HTTP/1 connection, because the rest of the response could be taken for the response to another request; an HTTP/2
+/// stream is reset.
 ///
 /// Confined to the session's event loop.
 package final class Exchange {
-    /// What precedes the body.
+    /// The events that precede the body.
     package enum Event {
         case informational(ResponseHead)
         /// Body bytes of the request that were handed to the kernel since the last event.
@@ -77,17 +77,17 @@ package final class Exchange {
     package let version: HTTPVersion
     /// Whether the request asks to switch protocols.
     var asksToSwitch = false
-    /// The peer of the other protocol has closed its side; more may be sent.
+    /// Whether the peer of the other protocol has closed its side; more bytes may still be sent to it.
     private var inputHasEnded = false
-    // The parts are unchecked, because they do not call back into this class. Other modules use functions, because each access to a
-    // visible stored property is checked, even from here.
-    /// Not optional, because unwrapping it would make another copy.
+    // The parts are unchecked, because they do not call back into this class. Other modules call functions, because each access to
+    // a visible stored property is checked, even from here.
+    /// Not optional, because unwrapping the head would make another copy.
     @exclusivity(unchecked) private var finalHead = ResponseHead(status: 0)
     @exclusivity(unchecked) private var hasReceivedHead = false
     package var head: ResponseHead? { hasReceivedHead ? finalHead : nil }
     /// The head; valid if ``hasHead`` is true.
     package var receivedHead: ResponseHead { finalHead }
-    /// Checks for the head without copying it.
+    /// Whether the head has arrived; does not copy it.
     package var hasHead: Bool { hasReceivedHead }
     @exclusivity(unchecked) private var finalFraming = ResponseParser.Framing.none
     package var framing: ResponseParser.Framing { finalFraming }
@@ -133,7 +133,7 @@ package final class Exchange {
 
     // MARK: The load's side
 
-    /// The next event before the body, if there is one.
+    /// Returns the next event before the body, if there is one.
     ///
     /// The head comes last, and is returned on every further call.
     package func takeEvent() -> Event? {
@@ -145,9 +145,7 @@ package final class Exchange {
         return hasReceivedHead ? .head : nil
     }
 
-    /// Whether ``takeEvent()`` has something new.
-    ///
-    /// Throws if nothing more will come.
+    /// Whether ``takeEvent()`` has something new; throws if nothing more will come.
     package func hasEvent() throws(LoadError) -> Bool {
         try control.check()
         guard !control.isSuspended else { return false }
@@ -156,9 +154,9 @@ package final class Exchange {
         return false
     }
 
-    /// The next piece of the body as it was on the wire, or nil at its end.
+    /// Returns the next piece of the body as it was on the wire, or nil at its end.
     ///
-    /// Failures come after all bytes that arrived before them.
+    /// Failures are thrown after all bytes that arrived before them.
     package func next() async throws(LoadError) -> ByteBuffer? {
         while true {
             try control.check()
@@ -182,7 +180,7 @@ package final class Exchange {
     /// Whether the whole body has arrived, so that taking it will not wait.
     package var hasWholeBody: Bool { inputHasEnded || isComplete && !bodyFile.isBeingChecked }
 
-    /// The whole body, if it has arrived in one piece; for a caller that has not taken any of it.
+    /// Returns the whole body, if it has arrived in one piece; for a caller that has not taken any of it.
     package func takeWhole() -> ByteBuffer? {
         guard hasWholeBody, control.failure == nil, !control.isSuspended, queue.hasAtMostOnePiece else { return nil }
         return queue.popFirst() ?? ByteBuffer()
@@ -197,7 +195,7 @@ package final class Exchange {
         asksToSwitch && hasReceivedHead && (version == .http1 ? finalHead.status == 101 : finalHead.status / 100 == 2)
     }
 
-    /// Whether more can be written now; the load is woken when it can.
+    /// Whether more bytes can be written now; the load is woken when that becomes true.
     package var isWritable: Bool { carrier?.isWritable ?? false }
 
     /// Sends bytes of the other protocol.
@@ -214,11 +212,11 @@ package final class Exchange {
     package func takeConnection() -> ByteStreamConnection? {
         guard hasSwitched else { return nil }
         if let carrier { return carrier.handOver(self) }
-        // The peer has closed it meanwhile.
+        // The peer has closed the connection meanwhile.
         return version == .http1 ? ByteStreamConnection(id: 0, facts: facts, received: takeAll(), failure: failure) : nil
     }
 
-    /// The bytes that were read and not taken.
+    /// Returns the bytes that were read and not taken.
     func takeAll() -> ByteBuffer {
         var all = queue.popFirst() ?? ByteBuffer()
         while var piece = queue.popFirst() { all.writeBuffer(&piece) }
@@ -239,7 +237,7 @@ package final class Exchange {
         switch framing {
         case .none, .length: []
         case .chunked, .untilClose:
-            // The parser has read the field before, and rejected invalid values.
+            // The parser has already read the field, and rejected invalid values.
             if let head, head.headers.contains(.transferEncoding), let codings = try? TransferCodings(head.headers) {
                 codings.compressions
             } else {
@@ -248,16 +246,14 @@ package final class Exchange {
         }
     }
 
-    /// A piece that has already arrived.
+    /// Returns a piece that has already arrived.
     func takeBuffered() -> ByteBuffer? { queue.popFirst() }
 
     private var isComplete: Bool { if case .complete = end { true } else { false } }
     private var failure: LoadError? { if case .failed(let error) = end { error } else { nil } }
     package var isOver: Bool { if case .open = end { false } else { true } }
 
-    /// Cancels the exchange.
-    ///
-    /// No effect once it is complete.
+    /// Cancels the exchange; has no effect once the exchange is complete.
     package func cancel() {
         guard !isOver else { return }
         end = .failed(.cancelled)
@@ -276,7 +272,7 @@ package final class Exchange {
         control.wake()
     }
 
-    /// Something arrived from the server.
+    /// Notes that bytes have arrived from the server.
     func receivedData(_ now: NIODeadline) {
         control.markProgress(now)
         record.received(now)
@@ -314,7 +310,7 @@ package final class Exchange {
         }
     }
 
-    /// Bytes of the body were handed over for sending.
+    /// Counts bytes of the body that were handed over for sending.
     func submittedBody(_ bytes: Int64) { record.submittedBody(bytes) }
 
     func sent(_ bytes: Int64) {
@@ -325,7 +321,7 @@ package final class Exchange {
     /// Detaches the exchange from its carrier.
     func leaveCarrier() { carrier = nil }
 
-    /// The carrier delivers nothing more; a complete response counts even if there was an error.
+    /// Ends the exchange, because the carrier delivers nothing more; a complete response counts even if there was an error.
     func end(isComplete: Bool, _ error: LoadError? = nil, evidence: RetryEvidence = .none) {
         carrier = nil
         self.evidence = evidence
@@ -346,7 +342,7 @@ package final class Exchange {
         guard failure == nil else { return }
         end = .failed(error)
         carrier?.abandon(self)
-        // The carrier may have completed it.
+        // The carrier may have completed the exchange.
         end = .failed(error)
         control.wake()
     }
@@ -357,13 +353,13 @@ package final class Exchange {
         carrier?.suspensionChanged(of: self)
     }
 
-    /// The app changed the task's priority.
+    /// Tells the carrier that the app changed the task's priority.
     package func priorityChanged(_ priority: Float) { carrier?.priorityChanged(priority, of: self) }
 
     /// The number of queued body bytes.
     var waitingBytes: Int { queue.byteCount }
 
-    /// Updates whether to read more of the body.
+    /// Updates whether the carrier reads more of the body.
     func updateReading() {
         guard let wants = reading.update(isSuspended: control.isSuspended, waiting: queue.byteCount) else { return }
         carrier?.setReading(wants, for: self)

@@ -27,7 +27,7 @@ package struct InformationalResponses {
 
     package var isEmpty: Bool { heads.isEmpty }
 
-    /// Returns false if the limits for this number of sent body bytes are exceeded.
+    /// Adds a response; returns false if the limits for this number of sent body bytes are exceeded.
     package mutating func append(_ head: ResponseHead, sentBodyBytes: Int64) -> Bool {
         count += 1
         byteCount += head.headers.bytes.count
@@ -40,7 +40,7 @@ package struct InformationalResponses {
     package mutating func popFirst() -> ResponseHead? { heads.isEmpty ? nil : heads.removeFirst() }
 }
 
-/// Whether to read more of a body, with the two water marks as hysteresis.
+/// Decides whether to read more of a body, with the two water marks as hysteresis.
 package struct BodyReading {
     private var isWanted = true
     private var isBypassed = false
@@ -49,7 +49,7 @@ package struct BodyReading {
 
     package mutating func bypass(_ isBypassed: Bool) { self.isBypassed = isBypassed }
 
-    /// Returns nil while the body is bypassed.
+    /// Returns whether to read more if that has changed; returns nil while the body is bypassed.
     package mutating func update(isSuspended: Bool, waiting: Int) -> Bool? {
         guard !isBypassed else { return nil }
         isWanted = !isSuspended && (isWanted ? waiting < Exchange.highWaterMark : waiting <= Exchange.lowWaterMark)
@@ -59,11 +59,11 @@ package struct BodyReading {
 
 /// Decides when to wake a load for pieces of a large body that arrive in quick succession.
 package struct BodyWakes {
-    /// Below this many bytes the load is woken at once: it is not bulk data, and the sender may be waiting for a reply.
+    /// Below this many bytes the load is woken at once: they are not bulk data, and the sender may be waiting for a reply.
     package static let smallestBulk = 16_384
     /// The number of bytes for which the load is always woken at once.
     private static let gatheredBytes = 524_288
-    /// How long fewer bytes may wait.
+    /// How long a smaller number of bytes may wait.
     private static let gatheringTime = TimeAmount.microseconds(500)
 
     private var last = NIODeadline.distantPast
@@ -77,7 +77,7 @@ package struct BodyWakes {
         count >= Self.gatheredBytes || now >= last + Self.gatheringTime
     }
 
-    /// The time of the next wake; nil if one is scheduled already.
+    /// Returns the time of the next wake; nil if a wake is already scheduled.
     package mutating func plan() -> NIODeadline? {
         defer { isPlanned = true }
         return isPlanned ? nil : last + Self.gatheringTime

@@ -13,7 +13,7 @@ package import HTTPWire
 package import LoadingModel
 package import NIOCore
 
-/// The behavior that differs from connections with several exchanges.
+/// The behavior that differs from connections that carry several exchanges.
 extension HTTP1Connection {
     /// Adds the chunked coding for a body of unknown length (RFC 9112, section 6.1).
     package func framedHead(of message: OutgoingMessage) -> RequestHead {
@@ -119,10 +119,10 @@ extension HTTP1Connection {
         if isBypassed { exchange.control.abort(error) } else { lose(exchange, error) }
     }
 
-    /// On a reused connection, readable bytes also mean that it is gone.
+    /// Whether the connection is gone.
     ///
-    /// In cleartext they are unsolicited. Over TLS they may be `close_notify` before the end; if they are only a session ticket,
-    /// the connection is replaced needlessly.
+    /// Readable bytes on a reused connection also mean that it is gone: in cleartext they are unsolicited. Over TLS they may be
+    /// `close_notify` before the end; if they are only a session ticket, the connection is replaced needlessly.
     package var isGone: Bool {
         guard let context, channelIsActive else { return true }
         let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {

@@ -39,7 +39,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     private(set) var requestIsComplete = true
     @exclusivity(unchecked) var shortcut = SocketShortcut()
     private(set) var exchangesServed = 0
-    /// How long the server keeps an idle connection according to its last response, in nanoseconds.
+    /// How long the server keeps an idle connection open according to its last response, in nanoseconds.
     private var keepAlive: Int64?
     private var isClosing = false
     private var transportError: (any Error)?
@@ -47,12 +47,12 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     private var isReading = true
     /// Whether the body of the exchange bypasses this handler; the end of the channel then does not mean the end of the body.
     private(set) var isBypassed = false
-    /// Whether the channel is inactive; NIO removes this handler some time later.
+    /// Whether the channel is inactive; NIO removes this handler somewhat later.
     private var isInactive = false
-    /// Bytes that were read and are parsed in later turns of the loop; meanwhile the socket is not read.
+    /// Bytes that were read and will be parsed in later turns of the loop; until then, the socket is not read.
     @exclusivity(unchecked) private(set) var backlog = CircularBuffer<ByteBuffer>()
     private var isParsingScheduled = false
-    /// The timer that closes a connection if its peer does not.
+    /// The timer that closes the connection if its peer does not.
     private var lingering: Scheduled<Void>?
 
     /// The maximum number of parser events per turn of the loop, about a millisecond of work: a chunk takes six bytes.
@@ -72,7 +72,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
             control: control, carrier: self, facts: facts, version: .http1, isReused: exchangesServed > 0, now: now)
         exchange.asksToSwitch = message.asksToSwitch
         guard let context, !isClosing, self.exchange == nil else { throw facts.closedBefore(by: transportError) }
-        // All connections share one buffer: it is free as soon as the socket has accepted the request, usually at once.
+        // All connections share one buffer: it becomes free once the socket has accepted the request, usually at once.
         var outgoing = pool?.takeScratch() ?? ByteBuffer()
         defer { pool?.keepScratch(outgoing) }
         // The head is copied only if a field is added: copying costs a third as much as writing.
@@ -105,7 +105,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         if head.readableBytes > 0 { shortcut.write(head, context) }
     }
 
-    /// All of the request's body was sent.
+    /// Notes that all of the request's body was sent.
     func requestBodyCompleted(_ exchange: Exchange) {
         guard self.exchange === exchange else { return }
         requestIsComplete = true
@@ -115,14 +115,14 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         finishIfComplete()
     }
 
-    /// The request's body could not be read.
+    /// Ends the exchange, because the request's body could not be read.
     func requestBodyFailed(_ error: LoadError, _ exchange: Exchange) {
         guard self.exchange === exchange else { return }
         exchange.fail(error)
         end(exchange, reusable: false)
     }
 
-    /// The connection cannot be used anymore; a complete response still counts.
+    /// Ends an exchange whose connection cannot be used anymore; a complete response still counts.
     func lose(_ exchange: Exchange, _ error: LoadError) {
         if parser.isIdle, exchange.hasHead { end(exchange, reusable: false) } else { requestBodyFailed(error, exchange) }
     }
@@ -176,7 +176,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         }
     }
 
-    /// Why an unfinished message cannot continue.
+    /// Returns the reason why an unfinished message cannot continue.
     private func unfinished() throws(ResponseParser.Failure) -> ResponseParser.Failure {
         _ = try parser.finish()
         return .closedInBody
@@ -223,7 +223,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     }
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A peer that closes without close_notify may have been cut off; only the framing can tell (RFC 9112, section 9.8).
+        // A peer that closes without close_notify may have been cut off; only the framing can show that (RFC 9112, section 9.8).
         if let error = error as? NIOSSLError, case .uncleanShutdown = error {
             transportError = error
             return
@@ -289,7 +289,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         }
     }
 
-    /// Nothing more will arrive from the channel.
+    /// Handles the end of the channel's input.
     private func inputEnded(_ exchange: Exchange) {
         do {
             exchange.control.markProgress(.now())
@@ -354,8 +354,8 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
 
     /// Ends the exchange once the whole response has arrived.
     ///
-    /// If the request is still being sent, it continues if the response is a success and the server keeps the connection: it may
-    /// want the rest. Otherwise the rest is dropped, and the connection is closed (RFC 9112, sections 9.5 and 9.6).
+    /// If the request is still being sent, sending continues if the response is a success and the server keeps the connection open:
+    /// the server may want the rest. Otherwise the rest is dropped, and the connection is closed (RFC 9112, sections 9.5 and 9.6).
     private func finishIfComplete() {
         guard let exchange, parser.isIdle else { return }
         if let pump, !pump.isStopped, parser.mayReuseConnection, !isClosing { return }
@@ -363,7 +363,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         end(exchange, reusable: requestIsComplete && parser.mayReuseConnection && !isClosing && !proxyCloses)
     }
 
-    /// The exchange has ended; returns the connection to the pool, or closes it.
+    /// Ends the exchange, and returns the connection to the pool, or closes it.
     private func end(_ exchange: Exchange, reusable: Bool) {
         tearDown(of: exchange)
         let reusable = reusable && channelIsActive

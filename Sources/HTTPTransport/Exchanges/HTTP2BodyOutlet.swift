@@ -14,10 +14,10 @@ import NIOCore
 
 /// A body over an HTTP/2 stream: DATA frames, as the windows of stream and connection allow (RFC 9113, section 6.1).
 ///
-/// It holds at most one piece, so that a stream whose window is closed holds no more.
+/// The outlet holds at most one piece, so that a stream whose window is closed holds no more memory.
 final class HTTP2BodyOutlet: BodyOutlet {
     let pieceSize = 65_536
-    /// Content must be framed.
+    /// Content must be framed, so the kernel cannot send it from a file.
     let takesRegions = false
 
     // Strong references, released with the outlet: a promise may complete after the stream has ended.

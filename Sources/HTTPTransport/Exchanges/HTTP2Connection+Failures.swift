@@ -12,7 +12,7 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Whether a connection takes requests, whether it has answered any, and why it ended.
+/// Whether a connection takes requests, whether its server has answered any, and why it ended.
 struct HTTP2ConnectionStatus {
     struct GoAway {
         var lastStream: UInt32
@@ -28,8 +28,8 @@ struct HTTP2ConnectionStatus {
     private var violation: HTTP2Failure?
     /// Whether the server has answered a request.
     private(set) var hasAnswered = false
-    /// Whether the connection stopped taking requests before it had answered any, and (`isLastFruitless`) whether it was the last
-    /// of too many such connections.
+    /// Whether the connection stopped taking requests before its server had answered any, and (`isLastFruitless`) whether it was
+    /// the last of too many such connections in a row.
     private var isFruitless = false
     private var isLastFruitless = false
 
@@ -39,7 +39,7 @@ struct HTTP2ConnectionStatus {
 
     mutating func close() { isClosing = true }
 
-    /// Returns whether it is the first GOAWAY.
+    /// Records a GOAWAY; returns whether it is the first.
     mutating func take(_ new: GoAway) throws(HTTP2Failure) -> Bool {
         guard new.lastStream <= goAway?.lastStream ?? .max else {
             throw HTTP2Failure(code: .protocolError, message: "a GOAWAY names a later stream than the previous one")
@@ -54,7 +54,8 @@ struct HTTP2ConnectionStatus {
 
     mutating func serverAnswered() { hasAnswered = true }
 
-    /// The connection takes no more requests, or has ended: returns whether it was fruitless; nil if that does not count.
+    /// Records that the connection takes no more requests, or has ended; returns whether it was fruitless, or nil if it does not
+    /// count.
     mutating func count(isRefusingAll: Bool, asksForCalm: Bool) -> Bool? {
         let isFruitless = isRefusingAll && !hasAnswered
         guard !self.isFruitless, isFruitless || asksForCalm else { return nil }
@@ -66,7 +67,7 @@ struct HTTP2ConnectionStatus {
 
     // MARK: Consequences
 
-    /// The channel ended without an announcement from either side.
+    /// Whether the channel ended without an announcement from either side.
     var endsUnannounced: Bool { !isClosing && goAway == nil && facts.refusal(in: transportError) == nil }
 
     /// The evidence for requests that the server has not processed and will not process.
@@ -74,7 +75,7 @@ struct HTTP2ConnectionStatus {
         goAway?.code == .http11Required ? .wantsHTTP1 : .notProcessed(.init(endsConnection: true, isLast: isLastFruitless))
     }
 
-    /// Why nothing can be sent.
+    /// The reason why nothing can be sent.
     var closedBefore: LoadError {
         if let violation {
             let message = "HTTP/2 with \(facts.peer) ended before the request could be sent: \(violation.message)"
@@ -97,13 +98,14 @@ struct HTTP2ConnectionStatus {
 }
 
 extension ConnectionFacts {
-    /// A TLS 1.3 server refuses a client certificate, or its absence, after the handshake.
+    /// Returns the failure if the server refused a client certificate, or its absence; a TLS 1.3 server does so after the
+    /// handshake.
     func refusal(in error: (any Error)?) -> (LoadError.Kind, String)? {
         let shown = TLSFailure.Shown(certificate: sentClientCertificate, wasAsked: wasAskedForCertificate)
         return error.flatMap { TLSFailure.clientCertificateFailure($0, shown) }
     }
 
-    /// Why nothing can be sent.
+    /// Returns the reason why nothing can be sent.
     func closedBefore(by error: (any Error)?) -> LoadError {
         let (kind, reason) = refusal(in: error) ?? (.connectionLost, "the connection was closed before the request could be sent")
         return LoadError(kind, "sending the request to \(peer): \(reason)", cause: error)

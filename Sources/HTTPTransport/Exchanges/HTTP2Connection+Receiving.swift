@@ -13,7 +13,7 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Processing of the server's frames.
+/// Processes the server's frames.
 extension HTTP2Connection {
     func receive(_ buffer: ByteBuffer, now: NIODeadline) {
         var offset = 0
@@ -35,7 +35,7 @@ extension HTTP2Connection {
         case .headers(let id, let section, let endsStream):
             try receiveHeaders(id, section, endsStream: endsStream, now: now)
         case .reset(let id, let code):
-            // A RST_STREAM of an open stream ends one of our own requests, so it needs no limit.
+            // A RST_STREAM of an open stream ends one of our own requests, so the number of such frames needs no limit.
             guard let stream = try stream(id, mayBeOver: true) else { return try spend(now) }
             wasReset(stream, code)
         case .settings(let settings):
@@ -70,7 +70,7 @@ extension HTTP2Connection {
 
     private var isWritable: Bool { context?.channel.isWritable != false }
 
-    /// The stream that a frame is for; nil if it has ended.
+    /// Returns the stream that a frame is for; nil if the stream has ended.
     private func stream(_ id: UInt32, mayBeOver: Bool) throws(HTTP2Failure) -> HTTP2Stream? {
         if let stream = streams[id], !stream.hasWholeResponse || mayBeOver { return stream }
         try numbers.accept(id, mayBeOver: mayBeOver)
@@ -116,7 +116,7 @@ extension HTTP2Connection {
         if endsStream { finish(stream, now: now) }
     }
 
-    /// The whole response has arrived.
+    /// Handles the complete arrival of a response.
     ///
     /// If the request is still being sent and the response is not a success, the server does not need the rest.
     private func finish(_ stream: HTTP2Stream, now: NIODeadline) {
@@ -126,7 +126,7 @@ extension HTTP2Connection {
         end(stream, isComplete: true)
     }
 
-    /// The server violated the protocol on a stream: resets it, and fails its load.
+    /// Resets a stream on which the server violated the protocol, and fails its load.
     private func object(to stream: HTTP2Stream, _ violation: StreamViolation) {
         reset(stream, violation.code)
         let message = "receiving the response from \(facts.peer): \(violation.message)"
@@ -156,7 +156,7 @@ extension HTTP2Connection {
         let refused = streamsInOrder.filter { $0.id > goAway.lastStream }
         countIfFruitless(refused.count == streams.count && !wantsHTTP1, asksForCalm: goAway.code == .enhanceYourCalm)
         if wantsHTTP1 { pool?.wantsHTTP1(self) }
-        // Before the streams end, so that the pool does not give their places to other loads.
+        // The pool is notified before the streams end, so that it does not give their places to other loads.
         if isFirst { pool?.drains(self) }
         for stream in refused {
             numbers.reset(stream.id)
@@ -166,7 +166,7 @@ extension HTTP2Connection {
         }
     }
 
-    /// If the server refuses everything before it has processed anything, the next connection may be no better.
+    /// Counts a connection whose server refuses all requests before it has processed any: the next connection may be no better.
     func countIfFruitless(_ isRefusingAll: Bool, asksForCalm: Bool) {
         guard let isFruitless = status.count(isRefusingAll: isRefusingAll, asksForCalm: asksForCalm) else { return }
         let isLast = pool?.stopsTakingRequests(self, isFruitless: isFruitless, asksForCalm: asksForCalm) ?? false

@@ -57,7 +57,7 @@ extension HTTP2Connection {
 
     // MARK: Content
 
-    /// Whether content may be written: not while much of it waits for the socket.
+    /// Whether content may be written: false while much of it is waiting for the socket.
     var maySendContent: Bool {
         guard isOpen, let context else { return false }
         return context.channel.isWritable && outgoing.takeContent
@@ -90,7 +90,7 @@ extension HTTP2Connection {
         outgoing.add(promise)
     }
 
-    /// A stream has written what it could; it is queued for its next turn.
+    /// Queues a stream for its next turn after it has written as much as it could.
     func contentWasWritten(by stream: HTTP2Stream, hasPiece: Bool) {
         scheduleFlush()
         // A stream whose own window is exhausted continues when its WINDOW_UPDATE arrives.
@@ -115,7 +115,7 @@ extension HTTP2Connection {
         if stream.hasWholeResponse { end(stream, isComplete: true) }
     }
 
-    /// The request's body could not be read.
+    /// Resets a stream whose request body could not be read, and fails its load.
     func requestFailed(_ error: LoadError, _ stream: HTTP2Stream) {
         guard streams[stream.id] === stream else { return }
         reset(stream, .cancel)

@@ -14,9 +14,9 @@ import TransportMachines
 extension HTTP2Connection {
     static let largestStreamWindow = 33_554_432
 
-    /// An upper bound of the round-trip time in nanoseconds.
+    /// An upper bound on the round-trip time in nanoseconds.
     ///
-    /// Initially only the duration of the handshake is known, which is a round trip and more.
+    /// Initially only the duration of the handshake is known, which takes at least a round trip.
     var roundTrip: Int64 {
         guard let end = facts.connectEnd, let start = facts.secureConnectionStart ?? facts.connectStart else {
             return liveness.roundTrip(handshake: 0)
@@ -29,7 +29,7 @@ extension HTTP2Connection {
 
     // MARK: Reading
 
-    /// Notes a large read of a stream's content: if it is the only stream, the next read waits for as many bytes.
+    /// Notes a large read of a stream's content: if the connection has no other stream, the next read waits for as many bytes.
     func noteLargeRead(received: Int64, missing: Int64, now: NIODeadline) -> Bool {
         guard let context, streams.count == 1 else { return false }
         let reading = bulk ?? BulkReading(context.channel, .copied, received: received, now: now)

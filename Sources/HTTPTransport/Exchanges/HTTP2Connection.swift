@@ -29,7 +29,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// The initial window of a stream, until its task shows that it reads faster.
     package static let streamWindow = 1_048_576
-    /// Large enough for every stream's window: the streams' own windows are the limit.
+    /// Large enough for every stream's window, so that only the streams' own windows limit them.
     private static let connectionWindow = PeerSettings.largestCapacity * streamWindow
     static let frameSize = HTTP2Settings.frameSizes.lowerBound
 
@@ -40,12 +40,12 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     let loop: any EventLoop
     private(set) lazy var executor = LoopDirectory.executor(of: loop)
-    /// The chain that the server presented, for other hosts that it may serve.
+    /// The chain that the server presented, which may also be valid for other hosts.
     let serverChain: [Data]
     private let scheme: StaticString
     var context: ChannelHandlerContext?
-    // Each part changes only its own state. Those that every read or request uses are unchecked: they do not call back into this
-    // class.
+    // Each part changes only its own state. The parts that every read or request uses are unchecked, because they do not call back
+    // into this class.
     @exclusivity(unchecked) var reader = HTTP2FrameReader()
     @exclusivity(unchecked) private var encoder = HTTP2RequestEncoder()
     @exclusivity(unchecked) var streams: [UInt32: HTTP2Stream] = [:]
@@ -323,7 +323,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         send(HTTP2Frames.resetLength) { HTTP2Frames.writeReset(stream: stream.id, code: code, into: $0) }
     }
 
-    /// The stream has ended; its place is available to others.
+    /// Ends a stream, whose place is then available to others.
     func end(_ stream: HTTP2Stream, _ error: LoadError? = nil, evidence: RetryEvidence = .none, isComplete: Bool = false) {
         guard streams.removeValue(forKey: stream.id) != nil else { return }
         loan.giveBack(stream.borrowed)
@@ -336,7 +336,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         endBulk()
     }
 
-    /// The connection ended for the stream; if its whole response has arrived, it is complete nevertheless.
+    /// Ends a stream whose connection has ended; a stream whose whole response has arrived is nevertheless complete.
     func giveUp(_ stream: HTTP2Stream, _ error: LoadError, evidence: RetryEvidence) {
         if stream.hasWholeResponse { end(stream, isComplete: true) } else { end(stream, error, evidence: evidence) }
     }

@@ -50,12 +50,12 @@ final class HTTP2Stream: ExchangeCarrier {
     private var isRecycled = false
     /// The bytes received since the window last grew.
     private var receivedSinceGrowth = 0
-    /// When that count started.
+    /// The time at which counting the received bytes started.
     private var countedSince: Int64 = 0
     /// How much the window has grown beyond its initial size.
     private(set) var borrowed = 0
 
-    /// Pieces from this size on are copied into recycled memory, smaller ones into memory of their own size.
+    /// Pieces of at least this size are copied into recycled memory, smaller ones into memory of their own size.
     private static let smallestBulk = 4_096
 
     init(_ id: UInt32, of connection: HTTP2Connection, isHead: Bool, sendWindow: Int, now: NIODeadline) {
@@ -79,7 +79,7 @@ final class HTTP2Stream: ExchangeCarrier {
         pump.start(waitingForContinue: expectsContinue)
     }
 
-    /// The request asks to switch protocols: the stream stays open on this side.
+    /// Keeps this side of the stream open for a request that asks to switch protocols.
     func beginSwitching() { switched = SwitchedOutput(HTTP2BodyOutlet(self, of: connection)) }
 
     /// Sends what may be sent now.
@@ -90,13 +90,13 @@ final class HTTP2Stream: ExchangeCarrier {
         outlet?.flush()
     }
 
-    /// Content was written; with END_STREAM, if it is the last.
+    /// Notes that content was written, with END_STREAM if it is the last.
     func sent(_ count: Int, ends: Bool) {
         sendWindow.take(count)
         if ends { hasSentEnd = true }
     }
 
-    /// The server widens the window; returns false if it exceeds the maximum.
+    /// Widens the window as the server announces; returns false if the window exceeds the maximum.
     func widen(by increment: Int) -> Bool { sendWindow.widen(by: increment) }
 
     func widen(by change: PeerSettings.WindowChange) -> Bool {
@@ -136,7 +136,7 @@ final class HTTP2Stream: ExchangeCarrier {
     func beginBypass(of exchange: Exchange) -> (any Channel)? { nil }
     func endBypass(of exchange: Exchange, moved: Int64) {}
 
-    /// The connection's count includes other streams.
+    /// The connection's count would include other streams.
     var unacknowledgedBytes: Int64 { 0 }
 
     var isWritable: Bool {
@@ -151,7 +151,7 @@ final class HTTP2Stream: ExchangeCarrier {
         switched.write(bytes, written: written)
     }
 
-    /// Sends END_STREAM after the rest of the output, and waits for the server's.
+    /// Sends END_STREAM after the rest of the output, and waits for the server's END_STREAM.
     func linger(for exchange: Exchange, _ patience: TimeAmount) {
         guard self.exchange === exchange, let switched else { return connection.abandon(self, isLate: false) }
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
@@ -163,7 +163,7 @@ final class HTTP2Stream: ExchangeCarrier {
 
     // MARK: The connection's side
 
-    /// Notes received data; returns whether it is the first since the load was woken.
+    /// Notes received data; returns whether they are the first since the load was woken.
     func touch(now: NIODeadline) -> Bool {
         guard let exchange else { return false }
         exchange.receivedData(now)
@@ -311,12 +311,13 @@ final class HTTP2Stream: ExchangeCarrier {
 
     // MARK: Windows
 
-    /// Sends a WINDOW_UPDATE once enough of the received data was taken.
+    /// Sends a WINDOW_UPDATE once the load has taken enough of the received data.
     private func updateWindow() {
         guard let exchange, !exchange.isOver, !exchange.control.isSuspended, connection.isOpen else { return }
         let waiting = exchange.waitingBytes + (gathered?.readableBytes ?? 0)
         if receivedSinceGrowth >= receiveWindow.size, waiting < Exchange.lowWaterMark {
-            // The load reads as fast as the data arrives, and the server had to wait: the window is too small for the round trip.
+            // The load reads as fast as the data arrives, and the server had to wait: the window is too small for the round-trip
+            // time.
             let elapsed = connection.liveness.lastRead - countedSince
             let isShort = FlowControl.isShort(windowTook: elapsed, roundTrip: connection.roundTrip)
             if isShort { grow(to: receiveWindow.size * 4) } else { count() }
@@ -324,7 +325,7 @@ final class HTTP2Stream: ExchangeCarrier {
         if let change = receiveWindow.update(waiting: waiting) { connection.sendWindowUpdate(change, stream: id) }
     }
 
-    /// Opens the window before the response is known: on a long path, its head would come too late.
+    /// Opens the window before the response is known, because on a long path its head would come too late.
     func expectBulk() {
         let size = connection.windowOfBulk
         if size > receiveWindow.size { grow(to: size) }
@@ -347,7 +348,7 @@ final class HTTP2Stream: ExchangeCarrier {
 
     // MARK: The end
 
-    /// All of the request was sent.
+    /// Notes that all of the request was sent.
     func requestCompleted() {
         exchange?.record.sentAll(.now())
         pump?.stop()

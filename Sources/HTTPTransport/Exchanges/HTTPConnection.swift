@@ -12,41 +12,41 @@ package import HTTPWire
 package import LoadingModel
 package import NIOCore
 
-/// An established connection of any version of HTTP: the interface for the pool and the loads.
+/// An established connection of any version of HTTP, as the pool and the loads see it.
 ///
 /// HTTP/1.1 carries one exchange at a time, HTTP/2 as many as the server allows. After a protocol switch the connection carries one
 /// exchange, and is not reused. Confined to the channel's event loop, which is the session's.
 package protocol HTTPConnection: AnyObject {
     var id: Int { get }
     var facts: ConnectionFacts { get }
-    /// Notified when an exchange ends, and when the connection does; released then.
+    /// The pool, which is notified when an exchange or the connection ends; released when the connection ends.
     var pool: ConnectionPool? { get set }
-    /// The number of exchanges it may carry until the server announces a limit; nil if it is always one.
+    /// The number of exchanges that the connection may carry until the server announces a limit; nil if it is always one.
     var initialCapacity: Int? { get }
     var channelIsActive: Bool { get }
-    /// Whether it carries no exchange.
+    /// Whether the connection carries no exchange.
     var isIdle: Bool { get }
-    /// Whether the peer has closed the connection, even if its loop has not been told yet: polls the socket, for requests that must
-    /// not be lost.
+    /// Whether the peer has closed the connection, even if the loop has not noticed that yet: polls the socket, for requests that
+    /// must not be lost.
     var isGone: Bool { get }
 
-    /// Whether its peer has announced support for extended CONNECT (RFC 8441).
+    /// Whether the peer has announced support for extended CONNECT (RFC 8441).
     var allowsExtendedConnect: Bool { get }
 
-    /// The evidence for a load whose request was not started here because the connection has ended.
+    /// The evidence for a load whose request was not started on this connection because the connection has ended.
     var evidenceBeforeRequest: RetryEvidence { get }
 
     /// Starts an exchange on a leased connection; nothing is written if the head is refused.
     ///
     /// The connection adds the fields that frame the message.
     func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange
-    /// The head of a message as it is sent, with the fields that frame it.
+    /// Returns the head of a message as it is sent, with the fields that frame the message.
     func framedHead(of message: OutgoingMessage) -> RequestHead
-    /// Closes a connection without exchanges; if it is leased, it must still be returned to the pool.
+    /// Closes a connection without exchanges; a leased connection must still be returned to the pool.
     func close()
-    /// The peer has closed it: no exchange starts here anymore, but current ones may still get their responses.
+    /// Stops new exchanges because the peer has closed the connection; current exchanges may still get their responses.
     func giveUp()
-    /// The network of the connection is gone, or may no longer be used.
+    /// Ends the connection because its network is gone, or may no longer be used.
     func networkIsLost(_ error: LoadError)
 }
 
@@ -54,29 +54,29 @@ package protocol HTTPConnection: AnyObject {
 package protocol ExchangeCarrier: AnyObject {
     /// Abandons an exchange before its end.
     func abandon(_ exchange: Exchange)
-    /// Sets whether to read more of the body; called whenever some of it arrived, or was taken.
+    /// Sets whether to read more of the body; called whenever some of the body arrived, or was taken.
     func setReading(_ wanted: Bool, for exchange: Exchange)
     /// Notes a large read of a body, which ends in `piece`; returns whether the next read will be large, too.
     func noteLargeRead(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool
-    /// The app suspended or resumed the task: sending stops or resumes as well.
+    /// Stops or resumes sending after the app suspended or resumed the task.
     func suspensionChanged(of exchange: Exchange)
-    /// The app changed the task's priority.
+    /// Applies the priority to which the app changed the task.
     func priorityChanged(_ priority: Float, of exchange: Exchange)
     /// Stops reading, and lends the channel to a pump that reads the body from its socket; nil if that is impossible.
     func beginBypass(of exchange: Exchange) -> (any Channel)?
-    /// A pump moved this many bytes of the body; the exchange continues here.
+    /// Continues the exchange on this connection after a pump moved this many bytes of the body.
     func endBypass(of exchange: Exchange, moved: Int64)
     /// Whether a bypass is possible.
     var mayBypass: Bool { get }
     /// The number of bytes sent on the socket that the peer has not acknowledged; zero if unknown.
     var unacknowledgedBytes: Int64 { get }
-    /// Whether more can be written after a protocol switch; its load is woken when that becomes true.
+    /// Whether more bytes can be written after a protocol switch; the load is woken when that becomes true.
     var isWritable: Bool { get }
     /// Sends bytes of the protocol that was switched to.
     ///
     /// `written` is called on the loop, possibly before this method returns: with true when the system has accepted all of them.
     func write(_ bytes: ByteBuffer, for exchange: Exchange, written: @escaping (Bool) -> Void)
-    /// Hands the connection over as a byte stream; nil if it is shared.
+    /// Hands the connection over as a byte stream; returns nil if the connection is shared.
     func handOver(_ exchange: Exchange) -> ByteStreamConnection?
     /// Ends the switched protocol: detaches the exchange, and gives the peer until the timeout to close the connection.
     func linger(for exchange: Exchange, _ patience: TimeAmount)
@@ -88,15 +88,16 @@ extension ExchangeCarrier {
 
 /// A request as passed to a connection, independent of the HTTP version.
 package struct OutgoingMessage {
-    /// Has no fields that frame the message or govern the connection.
+    /// The head, without fields that frame the message or govern the connection.
     package var head: RequestHead
     package var body: OutgoingBody
     /// Whether to wait for 100 (Continue) before sending the body, with a timeout.
     package var expectsContinue: Bool
     /// The priority of the task, from 0 to 1.
     package var priority: Float
-    /// Whether it asks to switch to WebSocket: with `Upgrade` (RFC 9110, section 7.8), after which the connection belongs to the
-    /// exchange until its end, or with a CONNECT that names the protocol (RFC 8441), after which the stream does.
+    /// Whether the request asks to switch to WebSocket: with `Upgrade` (RFC 9110, section 7.8), after which the connection belongs
+    /// to the exchange until its end, or with a CONNECT that names the protocol (RFC 8441), after which the stream belongs to the
+    /// exchange.
     package var asksToSwitch: Bool
 
     /// The `:protocol` of a CONNECT that names one.

@@ -18,7 +18,7 @@ package enum OutgoingBody {
     /// Sent with the chunked coding if `length` is nil.
     case stream(any BodyStream, length: Int64?)
 
-    /// Its length in bytes: nil without a body, -1 if it is unknown until the end.
+    /// The length of the body in bytes: nil without a body, -1 if it is unknown until the end.
     package var length: Int64? {
         switch self {
         case .none: nil
@@ -28,9 +28,9 @@ package enum OutgoingBody {
         }
     }
 
-    /// A range of the body; nil if it is beyond the end.
+    /// Returns a range of the body; nil if the range is beyond the end.
     ///
-    /// A stream is returned unchanged, because it already is the range.
+    /// A stream is returned unchanged, because the stream already is the range.
     package func part(from start: Int64, count: Int64?) -> OutgoingBody? {
         switch self {
         case .none: return start == 0 && (count ?? 0) == 0 ? OutgoingBody.data(Data()) : nil

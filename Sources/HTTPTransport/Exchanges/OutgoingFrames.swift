@@ -9,14 +9,14 @@
 
 import NIOCore
 
-/// Frames that are passed to the socket together, and the promises that are completed then.
+/// Frames that are passed to the socket together, and the promises that are completed when the socket has the frames.
 struct OutgoingFrames {
     /// The number of waiting bytes above which no content is accepted.
     private static let highWaterMark = 262_144
 
     private var buffer = ByteBuffer()
     private var isSent = false
-    /// A flush is due at the end of a turn of the loop.
+    /// Whether a flush is due at the end of a turn of the loop.
     private(set) var isDue = false
     private var isReading = false
     private var promises: [EventLoopPromise<Void>] = []
@@ -41,7 +41,7 @@ struct OutgoingFrames {
     private mutating func prepare() {
         guard isSent else { return }
         isSent = false
-        // One buffer is reused: it is free as soon as the socket has accepted its content, usually at once.
+        // One buffer is reused: it becomes free as soon as the socket has accepted its content, which is usually at once.
         if buffer.capacity > Self.highWaterMark * 2 { buffer = ByteBuffer() } else { buffer.clear() }
     }
 
@@ -53,16 +53,16 @@ struct OutgoingFrames {
         return !isDue && !isReading
     }
 
-    /// Frames written during a read are flushed after it.
+    /// Notes that a read has begun: frames written during the read are flushed after it.
     mutating func readingBegan() { isReading = true }
 
-    /// Returns whether a flush is due.
+    /// Notes that the read has ended; returns whether a flush is due.
     mutating func readingEnded() -> Bool {
         isReading = false
         return isDue
     }
 
-    /// The bytes to write to the socket now.
+    /// Returns the bytes to write to the socket now.
     mutating func take() -> ByteBuffer? {
         isDue = false
         guard !isSent, buffer.readableBytes > 0 else { return nil }

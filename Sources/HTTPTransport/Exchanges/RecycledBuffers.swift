@@ -11,16 +11,17 @@ package import NIOCore
 
 /// Memory for pieces of a body that are read, copied or gathered, which is reused once all references to its content are released.
 ///
-/// The kernel clears new memory page by page, and doing that repeatedly costs as much as reading. A holder may keep its piece: the
-/// buffer is not touched meanwhile.
+/// The kernel clears new memory page by page, and repeatedly clearing memory costs as much as reading. A holder may keep its piece:
+/// the buffer is not touched as long as the piece exists.
 package struct RecycledBuffers {
     /// After this many calls of ``take(otherwise:)`` in a row without a free buffer, the holders are assumed to keep their pieces.
     private static let patience = 64
 
     package let size: Int
-    /// Enough for the pieces that a load's client or file still holds, and for those queued for them.
+    /// The maximum number of buffers: enough for the pieces that a load's client or file still holds, and for those queued for
+    /// them.
     private let limit: Int
-    /// In the order in which they were handed out.
+    /// The buffers, in the order in which they were handed out.
     private var buffers: [ByteBuffer] = []
     private var misses = 0
 
@@ -30,10 +31,10 @@ package struct RecycledBuffers {
         self.limit = limit
     }
 
-    /// Returns an empty buffer without other references: the most recently used of the free ones, which is most likely in the
+    /// Returns an empty buffer without other references: the most recently used free buffer, which is most likely in the
     /// processor's cache.
     ///
-    /// While all are in use, returns a new buffer of `capacity` bytes, which is not recycled.
+    /// While all buffers are in use, returns a new buffer of `capacity` bytes, which is not recycled.
     package mutating func take(otherwise capacity: Int) -> ByteBuffer {
         for index in buffers.indices.reversed() where buffers[index].modifyIfUniquelyOwned({ $0.clear() }) != nil {
             misses = 0

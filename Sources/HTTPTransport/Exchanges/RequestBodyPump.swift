@@ -14,8 +14,8 @@ import SystemThreads
 
 /// Sends the body of one request as fast as the peer accepts it.
 ///
-/// It runs beside the load, on callbacks of the channel: the response may arrive at any time (RFC 9112, section 9.5 and RFC 9110,
-/// section 10.1.1), and a response that refuses the request stops it. Its ``BodyOutlet`` frames the body.
+/// The pump runs beside the load, on callbacks of the channel: the response may arrive at any time (RFC 9112, section 9.5 and RFC
+/// 9110, section 10.1.1), and a response that refuses the request stops the pump. Its ``BodyOutlet`` frames the body.
 ///
 /// Confined to the channel's event loop.
 final class RequestBodyPump {
@@ -31,7 +31,7 @@ final class RequestBodyPump {
     private static let fileWatchInterval = TimeAmount.milliseconds(250)
     /// curl's timeout for 100 (Continue).
     private static let patience = TimeAmount.seconds(1)
-    /// The delay before it checks again whether the system has a descriptor for a file.
+    /// The delay before the pump checks again whether the system has a descriptor for a file.
     private static let moment = TimeAmount.milliseconds(250)
 
     private let body: OutgoingBody
@@ -42,9 +42,9 @@ final class RequestBodyPump {
     private var taken: Int64 = 0
     private var isAtEnd = false
     private var isFetching = false
-    /// The body's file, once its first part is sent.
+    /// The body's file, once its first part is being sent.
     private var source: FileSource?
-    /// Whether the kernel was given parts of it to send.
+    /// Whether the kernel was given parts of the file to send.
     private var hasSharedFile = false
     /// The body's position in the queue for a file descriptor.
     private var line: FileBudget.Ticket?
@@ -80,7 +80,7 @@ final class RequestBodyPump {
         outlet.flush()
     }
 
-    /// A final response came before the body was sent: a redirect or an error stops the sending.
+    /// Handles a final response that arrived before the body was sent: a redirect or an error stops the sending.
     ///
     /// After a success the server may still be reading the rest of the body.
     func receivedFinalHead(status: Int) {
@@ -100,7 +100,7 @@ final class RequestBodyPump {
         patienceTimer?.cancel()
         fileWatch?.cancel()
         if case .stream(let stream, _) = body { stream.close() }
-        // A success that arrives before the whole body was sent is a response to the part that was sent.
+        // A success that arrives before the whole body was sent is a response to the part that has been sent.
         if exchange.hasHead, exchange.receivedHead.status < 300 { fileWasSent() }
         releaseFile()
     }
@@ -175,7 +175,7 @@ final class RequestBodyPump {
         }
     }
 
-    /// Opens the file when its turn has come; a suspended load releases the reservation, and requests another one later.
+    /// Opens the file when its turn has come; a suspended load releases the reservation, and requests a new one later.
     private func gotReservation(_ room: FileReservation, for file: BodyFile) {
         guard line != nil else { return }
         leaveQueue()
@@ -199,7 +199,7 @@ final class RequestBodyPump {
                 releaseFile()
                 resumeSending()
             case .failure(let error) where error.isOutOfDescriptors:
-                // The app uses all descriptors: retry after a moment, until the load times out.
+                // The app uses all descriptors: the pump retries after a moment, until the load times out.
                 outlet.loop.assumeIsolated().scheduleTask(in: Self.moment) { [self] in resumeSending() }
             case .failure(let error):
                 isFetching = false

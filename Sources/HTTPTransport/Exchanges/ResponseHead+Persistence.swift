@@ -10,9 +10,9 @@
 import HTTPWire
 import LoadingModel
 
-/// What the peer says about the connection.
+/// What the peer announces about the connection.
 extension ResponseHead {
-    /// How long the server keeps an idle connection, in nanoseconds, from `Keep-Alive: timeout=5`.
+    /// How long the server keeps an idle connection open, in nanoseconds, from `Keep-Alive: timeout=5`.
     var keepAlive: Int64? {
         guard let value = headers.first(.keepAlive) else { return nil }
         for parameter in value.split(whereSeparator: { $0 == "," || $0 == " " }) where parameter.hasPrefix("timeout=") {

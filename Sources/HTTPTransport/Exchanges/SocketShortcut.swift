@@ -10,26 +10,26 @@
 import CLoadingSystem
 import NIOCore
 
-/// Writes short messages directly to a channel's socket if nothing else waits to be written.
+/// Writes short messages directly to a channel's socket if no other data is waiting to be written.
 ///
-/// A request usually fits into one packet, for which the kernel has space. Queuing it in the channel and removing it again would
-/// cost as much as parsing the response. What the kernel does not accept is written through the channel.
+/// A request usually fits into one packet, for which the kernel has space. Queuing the request in the channel and removing it again
+/// would cost as much as parsing the response. Bytes that the kernel does not accept are written through the channel.
 ///
 /// Confined to the channel's event loop.
 struct SocketShortcut {
-    /// The channel's socket, once it was looked up: valid while the channel is active.
+    /// The channel's socket, once it has been looked up: valid while the channel is active.
     ///
-    /// Nil if it has none.
+    /// Nil if the channel has no socket.
     private var socket: NIOBSDSocket.Handle?
     private var wasAsked = false
-    /// The writes through the channel that the kernel has not accepted yet; nothing may overtake them.
+    /// The writes through the channel that the kernel has not accepted yet; no later bytes may overtake them.
     private let behind = Behind()
 
     private final class Behind {
         var count = 0
     }
 
-    /// Sends as much as the kernel accepts at once, and advances the reader index past it.
+    /// Sends as much as the kernel accepts at once, and advances the reader index past the sent bytes.
     ///
     /// The channel must be active, and all data written to it in other ways must have been handed to the kernel. If the connection
     /// is broken, the message is left unchanged; the channel finds out on the next write.

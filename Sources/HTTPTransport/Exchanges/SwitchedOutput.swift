@@ -9,7 +9,7 @@
 
 import NIOCore
 
-/// The output of the protocol that a stream was switched to, piece by piece as the windows allow.
+/// The output of the protocol that a stream was switched to, written piece by piece as the windows allow.
 ///
 /// Confined to the connection's event loop.
 final class SwitchedOutput {
@@ -22,7 +22,7 @@ final class SwitchedOutput {
     /// Whether the next write is expected to be sent at once.
     var isReady: Bool { waiting.isEmpty && outlet.isReady }
 
-    /// `written` is called with true when the system has accepted all of it.
+    /// Writes bytes; `written` is called with true when the system has accepted all of them.
     func write(_ bytes: ByteBuffer, isLast: Bool = false, written: @escaping (Bool) -> Void) {
         guard !hasEnded else { return written(false) }
         hasEnded = isLast
@@ -35,7 +35,7 @@ final class SwitchedOutput {
         write(ByteBuffer(), isLast: true) { _ in written() }
     }
 
-    /// Writes what is allowed now, and returns whether more would be accepted.
+    /// Writes as much as is allowed now, and returns whether more would be accepted.
     @discardableResult
     func sendMore() -> Bool {
         // A stream with nothing to send is not queued.

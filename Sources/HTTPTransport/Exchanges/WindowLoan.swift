@@ -9,7 +9,7 @@
 
 import Synchronization
 
-/// Limits how much the streams of a connection may grow their windows in total: that memory fills if loads do not read.
+/// Limits how much the streams of a connection may grow their windows in total: if loads do not read, windows fill memory.
 struct WindowLoan {
     private static let connectionLimit = 67_108_864
     private static let processLimit = 268_435_456

@@ -13,8 +13,8 @@ package import SystemThreads
 
 /// A regular file that is the body of a request, as it was when the request was created.
 ///
-/// The file is not kept open: thousands of uploads may wait for connections, and the process may open about a thousand files. The
-/// file is opened when it is sent, so that there are no more open files than connections, and opened again for a retry.
+/// The file is not kept open: thousands of uploads may be waiting for connections, and the process may open about a thousand files.
+/// The file is opened when it is sent, so that there are no more open files than connections, and opened again for a retry.
 package struct BodyFile: Sendable {
     package let path: String
     /// The length that the request announces.
@@ -38,7 +38,7 @@ package struct BodyFile: Sendable {
         return body
     }
 
-    /// A range of the file, or nil if it is beyond the end; the file must be unchanged.
+    /// Returns a range of the file, or nil if the range is beyond the end; the file must be unchanged.
     package func part(from start: Int64, count: Int64?) -> BodyFile? {
         guard start >= 0, start <= found.size else { return nil }
         let count = count ?? (found.size - start)
@@ -65,10 +65,10 @@ package struct BodyFile: Sendable {
         }
     }
 
-    /// Opens the file to send it, if it still matches what the request announces.
+    /// Opens the file for sending, if the file still matches the length that the request announces.
     ///
-    /// A file that replaced it and has the same length is sent, because it is a complete file. A file that has grown, such as a
-    /// log, is not: its beginning would be content that the file never had.
+    /// A file that replaced the original and has the same length is sent, because it is a complete file. A file that has grown,
+    /// such as a log, is not sent: its beginning would be content that the file never had.
     package func openNow(room: FileReservation? = nil) throws(LoadError) -> FileSource {
         let source = try FileSource.openNow(path: path, room: room)
         try check(source)

@@ -12,7 +12,8 @@ import NIOCore
 /// Keeps NIO from reading from a socket that is lent to a ``SplicePump``.
 ///
 /// Even without automatic reading, NIO reads everything once it learns that the peer has closed its side. With this allocator NIO
-/// reads into an empty buffer, takes that for the end of the stream, and closes the channel; the bytes stay in the socket.
+/// reads into an empty buffer, takes the empty read for the end of the stream, and closes the channel; the bytes stay in the
+/// socket.
 struct ClosedIntake: RecvByteBufferAllocator {
     func buffer(allocator: ByteBufferAllocator) -> ByteBuffer { ByteBuffer() }
     mutating func record(actualReadBytes: Int) -> Bool { false }

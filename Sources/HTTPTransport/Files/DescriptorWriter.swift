@@ -14,7 +14,7 @@ import NIOCore
 enum DescriptorWriter {
     static let maximumPieces = 32
 
-    /// Writes at most ``maximumPieces`` buffers; returns 0 or the negative error, and the bytes written in either case.
+    /// Writes at most ``maximumPieces`` buffers; returns 0 or the negative error, and in either case the number of bytes written.
     static func write(_ buffers: [ByteBuffer], to descriptor: CInt) -> (status: CInt, count: Int64) {
         var pieces: [cls_piece] = []
         pieces.reserveCapacity(buffers.count)

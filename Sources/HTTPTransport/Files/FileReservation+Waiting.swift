@@ -17,8 +17,8 @@ extension LoadControl {
 
     /// Reserves a descriptor for a file; waits in a queue while the budget is used up.
     ///
-    /// The wait does not count as idle, like the wait for a connection. A suspended load leaves the queue, and joins it again at
-    /// the end when it is resumed.
+    /// Like the wait for a connection, the wait does not count as idle. A suspended load leaves the queue, and joins it again at
+    /// the end when the load is resumed.
     package func reserveFile(
         _ part: FileBudget.Part, of budget: FileBudget = .shared
     ) async throws(LoadError) -> FileReservation {
@@ -39,7 +39,7 @@ extension LoadControl {
         case .room(let room): return room
         case .queued(let line): place = line
         }
-        // A reservation that arrives later is dropped with the slot, and so released.
+        // A reservation that arrives later is dropped with the slot, and thereby released.
         defer { budget.leave(place) }
         let room = try await slot.wait(unless: { isSuspended })
         return isSuspended ? nil : room
@@ -47,7 +47,7 @@ extension LoadControl {
 
     /// Opens a file, and retries while no descriptor is available because the app uses them all.
     ///
-    /// The request timeout runs meanwhile, as it does for a dial that waits for a descriptor.
+    /// The request timeout runs meanwhile, as it does for a dial that is waiting for a descriptor.
     package func opening<File: Sendable>(
         _ open: () async throws(LoadError) -> Result<File, LoadError>
     ) async throws(LoadError) -> File {

@@ -20,15 +20,15 @@ import Musl
 #endif
 
 extension FileSink {
-    /// Limits the free space that is required for the length that the server announced.
+    /// The maximum free space that is required because of the length that the server announced.
     private static let freeSpaceLimit: Int64 = 1 << 30
     private static let nameAttempts = 100
     private static let nameCharacters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
     /// Creates a new file that an attacker can neither predict nor plant, readable by its owner only.
     ///
-    /// If the server announced a length, a disk without space for it is detected before the download; nothing is reserved only
-    /// because of the server's announcement.
+    /// If the server announced a length, a disk without space for that length is detected before the download; no space is reserved
+    /// only because of the server's announcement.
     package static func createNow(
         in directory: String, expectedLength: Int64? = nil, room: FileReservation? = nil
     ) throws(LoadError) -> FileSink {

@@ -25,8 +25,8 @@ struct BlockReservation: Sendable {
         end = written
     }
 
-    /// The blocks to reserve before writing `count` bytes: enough for those bytes, and for as many bytes beyond them as the file
-    /// then has.
+    /// Returns the blocks to reserve before writing `count` bytes: enough for those bytes, and for as many bytes beyond them as the
+    /// file then has.
     func next(_ count: Int64, written: Int64) -> Range<Int64>? {
         let start = max(end, written)
         let written = written.addingSaturating(count)
@@ -38,10 +38,11 @@ struct BlockReservation: Sendable {
 
     mutating func note(end: Int64) { self.end = end }
 
-    /// The file system does not support reserving.
+    /// Stops reserving, because the file system does not support it.
     mutating func stop() { expected = nil }
 
-    /// The number of bytes to release from a file that fills the disk, so that a database on that disk can record the state.
+    /// Returns the number of bytes to release from a file that fills the disk, so that a database on that disk can record the
+    /// state.
     ///
     /// The first `start` bytes are never released.
     static func bytesToRelease(of written: Int64, since start: Int64) -> Int64 {

@@ -32,7 +32,7 @@ package final class FileSink: Sendable {
         var machine: FileSinkMachine
         var pieces = GatheredPieces()
         var reservation: BlockReservation
-        /// Why the file is deleted, or about to be.
+        /// The reason why the file is deleted, or about to be.
         var failure: LoadError?
         /// The instant until which a load that has to end waits for the file.
         var endDeadline: NIODeadline?
@@ -42,13 +42,13 @@ package final class FileSink: Sendable {
     }
 
     package let path: String
-    /// For ``SplicePump``, the only other writer.
+    /// Used by ``SplicePump``, the only other writer.
     let descriptor: CInt
     let place: FilePlace
     /// The number of bytes that an earlier load left.
     private let startLength: Int64
     private let state: Mutex<State>
-    /// Released when the file is closed.
+    /// The reservation of the descriptor, which is released when the file is closed.
     private let room: Mutex<FileReservation?>
 
     /// Takes over an open file whose position is at its end.
@@ -98,7 +98,7 @@ package final class FileSink: Sendable {
             let step = state.machine.handle(event)
             return (step, state.waitersToResume(), state.failure)
         }
-        // Outside the lock: if the system cannot create a thread, the work runs on this one.
+        // Submitted outside the lock: if the system cannot create a thread, the work runs on this thread.
         if step == .start { FileWork.submit(at: place) { self.work() } }
         for done in ready { done(failure.map { .failure($0) } ?? .success(())) }
         return step
@@ -118,16 +118,16 @@ package final class FileSink: Sendable {
         return outstanding < Self.outstandingLimit
     }
 
-    /// Calls back when at most half of ``outstandingLimit`` is still to be written.
+    /// Calls back when at most half of ``outstandingLimit`` still has to be written.
     package func room(_ done: @escaping Done<Void>) { wait(untilOutstanding: Self.outstandingLimit / 2, done) }
 
-    /// Calls back when everything is handed to the system.
+    /// Calls back when all bytes have been handed to the system.
     package func flush(_ done: @escaping Done<Void>) {
         handle(.flush)
         wait(untilOutstanding: 0, done)
     }
 
-    /// A pump writes to the file from now on, until ``pumpLeft()``.
+    /// Notes that a pump writes to the file, until ``pumpLeft()``.
     func pumpEntered() { handle(.pumpEntered) }
 
     func pumpLeft() { handle(.pumpLeft) }
@@ -135,7 +135,7 @@ package final class FileSink: Sendable {
     /// Counts bytes that a pump wrote to the file directly; the sink was flushed before.
     func advance(by count: Int64) { handle(.moved(count)) }
 
-    /// The pump could not write.
+    /// Fails the sink, because the pump could not write.
     func pumpFailed(_ error: LoadError) { handle(.failed(isFull: error.isOutOfSpace), error) }
 
     /// Reserves blocks for bytes that are about to be written.
@@ -155,7 +155,7 @@ package final class FileSink: Sendable {
         return 0
     }
 
-    /// If the disk fills up, keeps the bytes written so far until ``keep(_:)`` or ``abort(_:)``.
+    /// Keeps the bytes written so far if the disk fills up, until ``keep(_:)`` or ``abort(_:)``.
     package func keepWhenFull() { state.withLock { $0.machine.keepWhenFull() } }
 
     // MARK: Ending
@@ -169,7 +169,7 @@ package final class FileSink: Sendable {
     /// Drops outstanding bytes, closes the file if it is open, and deletes it, even if it was closed.
     package func abort(_ done: @escaping Done<Void> = { _ in }) { handle(.abort, .cancelled) { $0.aborting.append(done) } }
 
-    /// The deadline for the end of the file: `patience` after the first call.
+    /// Returns the deadline for the end of the file: `patience` after the first call.
     func endDeadline(after patience: TimeAmount) -> NIODeadline {
         state.withLock { state in
             let deadline = state.endDeadline ?? .now() + patience
@@ -233,12 +233,12 @@ package final class FileSink: Sendable {
         fail(Self.writingFailed(path, status)) { _ = $0.machine.handle(.wrote(count, of: size)) }
     }
 
-    /// A failed file is unlinked before other programs can open it.
+    /// Deletes a failed file before other programs can open it.
     private func fail(_ error: LoadError, change: (inout State) -> Void = { _ in }) {
         if handle(.failed(isFull: error.isOutOfSpace), error, change: change) == .unlink { _ = cls_unlink(path) }
     }
 
-    /// The only function that makes a caller wait.
+    /// Makes a caller wait; no other function does.
     private func wait(untilOutstanding limit: Int, _ done: @escaping Done<Void>) {
         let result = state.withLock { state -> Result<Void, LoadError>? in
             if let failure = state.failure { return .failure(failure) }
@@ -283,7 +283,7 @@ extension FileSink.State {
     }
 }
 
-/// Bytes that wait to be written; small buffers are copied into shared ones.
+/// Bytes that are waiting to be written; small buffers are copied into shared ones.
 private struct GatheredPieces: Sendable {
     private static let smallPiece = 4_096
     private static let gatheredSize = 65_536
@@ -304,7 +304,7 @@ private struct GatheredPieces: Sendable {
         }
     }
 
-    /// As many buffers as can be written at once.
+    /// Returns as many buffers as can be written at once.
     mutating func takeBatch() -> [ByteBuffer] {
         var batch: [ByteBuffer] = []
         while batch.count < DescriptorWriter.maximumPieces, let piece = pieces.popFirst() { batch.append(piece) }

@@ -19,15 +19,15 @@ package final class FileSource: Sendable {
     package let path: String
     /// The state of the file when it was opened.
     let version: FileVersion
-    /// The length when it was opened.
+    /// The length of the file when it was opened.
     package var length: Int64 { version.size }
     package let place: FilePlace
     let identity: Identity
     private let descriptor: CInt
-    /// The same descriptor as the handle that NIO sends from, which owns it.
+    /// The handle that NIO sends from; it has the same descriptor, and owns it.
     private let handle: NIOFileHandle
     private let clear: Atomic<Bool>
-    /// Released when the file is closed; nil if it is open only briefly.
+    /// The reservation, which is released when the file is closed; nil if the file is open only briefly.
     private let room: FileReservation?
 
     /// Identifies the file, independent of its names.
@@ -48,7 +48,7 @@ package final class FileSource: Sendable {
     }
 
     deinit {
-        // A sender of a region keeps the source until the write is done, so the handle is not in use here.
+        // A sender of a region keeps the source until the write is done, so the handle is not in use at this point.
         if handle.isOpen { FileWork.submit(at: place) { [handle, room] in withExtendedLifetime(room) { try? handle.close() } } }
     }
 
@@ -99,9 +99,9 @@ package final class FileSource: Sendable {
         set { clear.store(newValue, ordering: .relaxed) }
     }
 
-    /// A part of the file for the kernel to send; nil if sending would wait for a disk, or if the file has become shorter.
+    /// Returns a part of the file for the kernel to send; nil if sending would wait for a disk, or if the file has become shorter.
     ///
-    /// If it is nil, read the part instead.
+    /// If the result is nil, read the part instead.
     ///
     /// Keep the source until the write is done, and check the file meanwhile (``look(sendingUpTo:on:reply:)``): NIO would try
     /// forever to send bytes that the file no longer has.
@@ -124,7 +124,7 @@ package final class FileSource: Sendable {
 
     /// Replies on the event loop with an error if the file has changed since it was opened, otherwise with nil.
     ///
-    /// Only the open file is checked, not one that has replaced it since.
+    /// Only the open file is checked, not a file that has replaced it since.
     package func checkUnchanged(on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: place) {
@@ -135,7 +135,7 @@ package final class FileSource: Sendable {
         }
     }
 
-    /// Reads a part off the event loop, and replies on it.
+    /// Reads a part off the event loop, and replies on the event loop.
     package func read(
         offset: Int64,
         count: Int,

@@ -53,7 +53,7 @@ package enum FileWork {
     }
 
     private static func start(_ jobs: [Job]) {
-        // If no thread is available, run it here: slow is better than never.
+        // If no thread is available, run the job here: slow is better than never.
         for job in jobs where !threads.run({ run(job) }) { run(job) }
     }
 
@@ -73,7 +73,7 @@ package enum FileWork {
 }
 
 extension ThreadShares {
-    /// All work that may start now.
+    /// Returns all work that may start now.
     fileprivate mutating func takeAll() -> [(work: Work, place: Owner)] {
         var begun: [(work: Work, place: Owner)] = []
         while let next = next() { begun.append(next) }

@@ -16,7 +16,7 @@ import SystemThreads
 /// A regular file that a load reads from beginning to end.
 ///
 /// The file is kept open, so that a replacement is not read instead, if the process has few such files and the budget allows it
-/// (`FileBudget`). Further files are opened for each part: thousands of file loads may start at a time, and the process may open
+/// (`FileBudget`). Any other file is opened for each part: thousands of file loads may start at a time, and the process may open
 /// about a thousand files.
 package final class LoadedFile: Sendable {
     /// The maximum number of files that are kept open.
@@ -54,7 +54,7 @@ package final class LoadedFile: Sendable {
         }
     }
 
-    /// Reads a part off the event loop, and replies on it.
+    /// Reads a part off the event loop, and replies on the event loop.
     package func read(
         offset: Int64, count: Int, on loop: any EventLoop, reply: @escaping (Result<ByteBuffer, LoadError>) -> Void
     ) {

@@ -15,7 +15,7 @@ import SystemThreads
 
 /// The path from a socket through a pipe into a file, one piece at a time.
 ///
-/// If the kernel cannot splice, it copies.
+/// If the kernel cannot splice, the bytes are copied.
 ///
 /// Created on the event loop, then used and closed by the pump's thread only.
 final class SplicePipe: Sendable {
@@ -33,14 +33,14 @@ final class SplicePipe: Sendable {
     /// The three descriptors of this object, and the pump's event.
     private static let descriptorCount = 4
 
-    /// A duplicate, so that it stays open when the channel is closed.
+    /// A duplicate of the socket's descriptor, which stays open when the channel is closed.
     let socket: CInt
     private let sink: FileSink
     private let pipeIn: CInt
     private let pipeOut: CInt
     private let capacity: Int64
     private let copies = Atomic<Bool>(false)
-    /// Released with this object, which the pump's thread releases after closing the descriptors.
+    /// The reservation, released with this object, which the pump's thread releases after closing the descriptors.
     private let room: FileReservation
 
     /// Returns nil if no descriptors are available, or splicing is impossible; the body is then read and written as usual.
@@ -88,7 +88,7 @@ final class SplicePipe: Sendable {
         let put = cls_splice_out(pipeOut, sink.descriptor, Int(taken))
         if put == taken { return noted(taken) }
         guard SystemFailure(CInt(put)).code == SystemFailure.invalid else { return .fileFailed(writingFailed(CInt(put))) }
-        // This file system does not accept splicing from a pipe: read the bytes out of it.
+        // This file system does not accept splicing from a pipe, so the bytes are read out of the pipe.
         copies.store(true, ordering: .relaxed)
         return write(count: Int(taken)) { target in cls_pipe_read(pipeOut, target, Int(taken)) }
     }

@@ -15,9 +15,9 @@ import Synchronization
 
 /// Moves a cleartext body from its socket into a file without copying the bytes into the process (splice(2)).
 ///
-/// It runs on a thread of its own and borrows the socket from NIO; the channel reads nothing meanwhile. If the peer closes its
+/// The pump runs on its own thread and borrows the socket from NIO; the channel reads nothing meanwhile. If the peer closes its
 /// side, NIO closes the channel without reading the bytes that are still in the socket; the pump reads them to the end from a
-/// duplicated descriptor. So only ``End`` says how the body ended. If the channel becomes inactive earlier, that only means that
+/// duplicated descriptor. So only ``End`` tells how the body ended. If the channel becomes inactive earlier, that only means that
 /// the connection cannot be reused.
 package final class SplicePump: Sendable {
     /// The outcome, with the number of bytes in the file.
@@ -109,7 +109,7 @@ package final class SplicePump: Sendable {
 
     package func resume() { command(.run) }
 
-    /// Ends the pump soon; `ended` is called then.
+    /// Ends the pump soon; `ended` is called when it has ended.
     package func cancel() { command(.cancel) }
 
     private func command(_ new: Command) {
@@ -176,7 +176,7 @@ private struct ProgressReports {
         total - reported >= Self.bytes || (total > reported && NIODeadline.now() >= next)
     }
 
-    /// The milliseconds until a report is due: -1 for no limit, 0 if it is due now.
+    /// Returns the milliseconds until a report is due: -1 for no limit, 0 if it is due now.
     func patience(_ total: Int64) -> CInt {
         guard total > reported else { return -1 }
         let left = (next - NIODeadline.now()).nanoseconds
