@@ -10,11 +10,11 @@
 package import LoadingModel
 package import NIOCore
 
-/// The one place where a load waits, and the one place that cancels it.
+/// Controls one load: the only object that a load waits on, and the only one that cancels the load.
 ///
 /// A load waits in a loop: it checks whether what it needs is available, and calls ``wait()`` if not. A producer (the pool, the
 /// exchange, a completion handler of the app, a timer) stores its result where the load looks for it and calls ``wake()``. Waking a
-/// load that does not wait, or waking it needlessly, is harmless, so no producer needs to know what the load is waiting for.
+/// load that is not waiting, or waking it needlessly, is harmless, so no producer needs to know what the load is waiting for.
 ///
 /// Confined to the session's event loop.
 package final class LoadControl {
@@ -26,26 +26,27 @@ package final class LoadControl {
     private var suspended = false
     private var progress: NIODeadline
 
-    /// Why the load must end; nil while it may continue.
+    /// The reason why the load must end; nil while the load may continue.
     ///
     /// The first reason is kept.
     package var failure: LoadError? { reason }
     package var isSuspended: Bool { suspended }
     /// The last instant at which something was received or sent.
     ///
-    /// The request timeout counts from here, without the time for which the load has been paused since.
+    /// The request timeout counts from this instant, without the time for which the load has been paused since.
     package var lastProgress: NIODeadline { progress }
-    /// The number of reasons why the load is paused: other loads ahead of it in a queue, the app, a disk.
+    /// The number of reasons why the load is paused: other loads ahead of it in a queue, a question to the app, a disk.
     private var holdCount = 0
     private var heldSince = NIODeadline.distantPast
-    /// What the load waits for or uses at present.
+    /// What the load is waiting for, or uses, at present.
     package enum Phase {
         case elsewhere
-        /// It waits for a network.
+        /// The load is waiting for a network.
         case offline(NetworkView.Wait)
-        /// It waits for a connection.
+        /// The load is waiting for a connection.
         case queued(any QueuePosition)
-        /// It has a connection. The exchange is notified when ``LoadControl/isSuspended`` changes, so that reading stops at once.
+        /// The load has a connection. The exchange is notified when ``LoadControl/isSuspended`` changes, so that reading stops at
+        /// once.
         case exchanging(Exchange)
     }
 
@@ -72,9 +73,7 @@ package final class LoadControl {
 
     package var loop: any EventLoop { executor.loop }
 
-    /// Suspends the load until ``wake()``.
-    ///
-    /// May return early.
+    /// Suspends the load until ``wake()`` is called; may return early.
     // Inlined, because a waiting load would otherwise keep another async frame and resume through it.
     @inlinable
     @inline(__always)
@@ -87,7 +86,7 @@ package final class LoadControl {
         waiter = .task(continuation)
     }
 
-    /// Waits without a task: after ``wake()`` the load continues once the current work of the loop is done.
+    /// Waits without a task: after ``wake()`` is called, the load continues once the current work of the loop is done.
     package func park(_ load: any LoopCallee) {
         assert(!isParked, "a load waits in one place at a time")
         waiter = .load(load)
@@ -95,7 +94,7 @@ package final class LoadControl {
 
     private var isParked: Bool { if case .none = waiter { false } else { true } }
 
-    /// The only function that resumes the load.
+    /// Resumes the load; no other function does.
     package func wake() {
         switch waiter {
         case .none: break
@@ -114,8 +113,8 @@ package final class LoadControl {
 
     package var isOnHold: Bool { holdCount > 0 }
 
-    /// Pauses the request timeout, because the load waits for something other than its server, until ``endHold(now:)``, which must
-    /// follow.
+    /// Pauses the request timeout, because the load is waiting for something other than its server, until ``endHold(now:)``, which
+    /// must follow.
     package func hold(now: NIODeadline) {
         if holdCount == 0 { heldSince = now }
         holdCount += 1
@@ -126,7 +125,8 @@ package final class LoadControl {
         if holdCount == 0 { progress = progress + (now - max(heldSince, progress)) }
     }
 
-    /// The instant from which the server has kept the load waiting, as of `now`: the last progress plus the paused time since.
+    /// Returns the instant from which the server has kept the load waiting, as of `now`: the last progress plus the paused time
+    /// since.
     package func idleSince(now: NIODeadline) -> NIODeadline {
         holdCount == 0 ? progress : progress + (now - max(heldSince, progress))
     }
@@ -170,12 +170,12 @@ package final class LoadControl {
 
 /// A load's position in the queue for a connection.
 package protocol QueuePosition: AnyObject {
-    /// The app is being asked about a connection that may serve the load, or has answered. No queued load times out while it is
-    /// being asked.
+    /// Tells the load whether the app is being asked about a connection that may serve the load. No queued load times out while the
+    /// app is being asked.
     func appIsAsked(_ isAsked: Bool)
     func priorityChanged(_ priority: Float)
-    /// The load was suspended: it must not occupy a position that others could use.
+    /// Called when the load was suspended: the load must not occupy a position that others could use.
     func suspended()
-    /// The load was resumed; it has kept its position.
+    /// Called when the load was resumed and has kept its position.
     func resumed()
 }

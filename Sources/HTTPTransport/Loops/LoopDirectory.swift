@@ -27,7 +27,7 @@ package enum LoopDirectory {
 
     package static func executor(of loop: any EventLoop) -> LoopExecutor { entry(of: loop).loads }
 
-    /// The executor for tasks of the app.
+    /// Returns the executor for tasks of the app.
     package static func guestExecutor(of loop: any EventLoop) -> LoopGuestExecutor { entry(of: loop).guests }
 
     private static func entry(of loop: any EventLoop) -> (loads: LoopExecutor, guests: LoopGuestExecutor) {

@@ -8,16 +8,16 @@
 //===----------------------------------------------------------------------===//
 package import NIOCore
 
-/// An object that is called on its loop repeatedly, without the cost of a closure per call.
+/// An object that is called repeatedly on its loop, without the cost of a closure per call.
 package protocol LoopCallee: AnyObject {
-    /// Continues with the work that it was woken for.
+    /// Continues with the work for which the object was woken.
     func proceed()
 }
 
 /// Runs a session's actor, and the tasks that call it, on one event loop.
 ///
-/// There is one per loop, kept for the lifetime of the process, because the runtime references executors unowned. Loads are started
-/// with it as their task executor preference, so that a continuation resumed on the loop stays there.
+/// There is one executor per loop, kept for the lifetime of the process, because the runtime references executors unowned. Loads
+/// are started with the executor as their task executor preference, so that a continuation resumed on the loop stays there.
 ///
 /// Work that becomes ready during one turn of the loop is passed to NIO as one task, and runs in order.
 //
@@ -33,7 +33,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     package let loop: any EventLoop
     /// Schedules long work on the loop.
     package let turns: LoopTurns
-    // Unchecked, because every job passes through here: the arrays never call back into this class.
+    // Unchecked, because every job passes through these arrays, which never call back into this class.
     /// Work that became ready on the loop and has not run yet.
     @exclusivity(unchecked) private var ready: [Work] = []
     /// The work that is running; the array is reused for its capacity.
@@ -51,10 +51,10 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
         add(.job(job))
     }
 
-    /// Calls back on the loop, after the work that is ready now; to be called on the loop.
+    /// Calls back on the loop, after the work that is already ready; to be called on the loop.
     package func callLater(_ call: @escaping () -> Void) { add(.call(call)) }
 
-    /// Calls `callee` back on the loop, after the work that is ready now; to be called on the loop.
+    /// Calls `callee` back on the loop, after the work that is already ready; to be called on the loop.
     package func proceed(_ callee: any LoopCallee) { add(.callee(callee)) }
 
     /// Calls `callee` at once, and runs work that becomes ready meanwhile in the same turn; to be called from a task of the loop.
@@ -111,9 +111,9 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
 
 /// Runs tasks of the app on an event loop.
 ///
-/// There is one per loop, kept for the lifetime of the process, like the loads' executor. It is separate because the runtime tracks
-/// the isolation of an executor's jobs: loads are isolated to their actor, the app's tasks to nothing. With a shared executor, the
-/// difference would cause another executor hop at each return from an `async` function.
+/// There is one executor per loop, kept for the lifetime of the process, like the loads' executor. It is separate because the
+/// runtime tracks the isolation of an executor's jobs: loads are isolated to their actor, while the app's tasks are not isolated.
+/// With a shared executor, the difference would cause another executor hop at each return from an `async` function.
 package final class LoopGuestExecutor: TaskExecutor {
     private let host: LoopExecutor
 

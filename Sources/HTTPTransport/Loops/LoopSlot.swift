@@ -22,7 +22,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         self.control = NIOLoopBound(control, eventLoop: loop)
     }
 
-    /// May be called from any thread.
+    /// Stores the value; may be called from any thread.
     package func fill(_ value: Value) {
         loop.execute { [self] in
             self.value.value = .some(value)
@@ -30,7 +30,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits for the value; throws if the load ends first, and a later value is dropped.
+    /// Waits for the value; throws if the load ends first, in which case a later value is dropped.
     package func wait() async throws(LoadError) -> Value {
         let control = control.value
         while true {
@@ -40,7 +40,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits for the value, or until `isOver` returns true; returns nil in that case.
+    /// Waits for the value, or until `isOver` returns true, in which case the result is nil.
     func wait(unless isOver: () -> Bool) async throws(LoadError) -> Value? {
         let control = control.value
         while value.value == nil, !isOver() {
@@ -100,7 +100,7 @@ extension FileSink {
         try await wait(in: control, for: room)
     }
 
-    /// Waits for a step at the end of a load, for ``patience`` in total; nil if it fails, or takes longer.
+    /// Waits for a step at the end of a load, for ``patience`` in total; returns nil if the step fails or takes longer.
     package func waitAtEnd<Value: Sendable>(
         in control: LoadControl, for step: (@escaping Done<Value>) -> Void
     ) async -> Value? {

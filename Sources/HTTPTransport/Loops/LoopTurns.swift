@@ -10,23 +10,23 @@ import NIOCore
 
 /// Splits long work on an event loop, so that the loop's other work gets its turn in between.
 ///
-/// NIO runs all queued tasks before it polls its sockets again. Work that merely reschedules the rest of itself, by `execute` or
-/// `Task.yield()`, still starves the sockets. Work that waits here continues only after the loop has polled them, one item at a
-/// time, so that a turn of the loop stays short however much work there is. Urgent work, which serves all loads (their deadlines,
-/// requests of the app), alternates with the rest.
+/// NIO runs all queued tasks before it polls its sockets again. Work that merely reschedules the rest of itself, with `execute` or
+/// `Task.yield()`, still starves the sockets. Work that waits in this class continues only after the loop has polled its sockets,
+/// one item at a time, so that a turn of the loop stays short however much work there is. Urgent work, which serves all loads
+/// (their deadlines, requests of the app), alternates with the other work.
 ///
 /// Confined to its event loop.
 package final class LoopTurns {
     /// Longer than the loop needs to get from the end of its tasks to polling its sockets.
     private static let pause = TimeAmount.microseconds(20)
-    /// If a pause ends this late, tasks kept the loop busy; after tasks, it runs due timers without polling its sockets first.
+    /// If a pause ends this late, the loop was busy with tasks, after which it runs due timers without polling its sockets first.
     private static let lateness = TimeAmount.microseconds(500)
     /// The maximum number of pauses in a row: handling the sockets themselves may also have delayed the end of a pause.
     private static let attempts = 4
 
     private let loop: any EventLoop
     private var waiting = CircularBuffer<() -> Void>()
-    /// Urgent work, which alternates with the rest.
+    /// Urgent work, which alternates with the other work.
     private var urgent = CircularBuffer<() -> Void>()
     private var lastWasUrgent = false
     private var isArmed = false

@@ -13,7 +13,7 @@ import Synchronization
 
 /// Converts instants to the time of day.
 ///
-/// Between two checks of the system's clock it advances with the monotonic clock, without a system call.
+/// Between two checks of the system's clock, this clock advances with the monotonic clock, without a system call.
 package enum WallClock {
     private static let clock = AdjustedClock(wall: { Date().timeIntervalSinceReferenceDate })
 
@@ -25,8 +25,8 @@ package enum WallClock {
     }
 }
 
-/// A monotonic clock that is checked against the wall clock at most once a second, to notice that the machine slept or that its
-/// clock was set.
+/// A monotonic clock that is checked against the wall clock at most once a second, so that it notices when the machine has slept or
+/// its clock was set.
 package final class AdjustedClock: Sendable {
     /// The interval between checks in nanoseconds, and the tolerated deviation in seconds.
     private static let interval: Int64 = 1_000_000_000
@@ -52,7 +52,7 @@ package final class AdjustedClock: Sendable {
         checkedAt = Atomic(now)
     }
 
-    /// The wall clock's time at an instant, which is now or in the past.
+    /// Returns the wall clock's time at an instant, which is now or in the past.
     package func seconds(_ instant: Int64) -> Double {
         if instant - checkedAt.load(ordering: .relaxed) > Self.interval { check() }
         return Double(instant) / 1e9 + Double(bitPattern: offset.load(ordering: .relaxed))

@@ -12,7 +12,7 @@ import SystemThreads
 
 /// Threads for blocking work.
 ///
-/// If no thread is idle, work starts another one, up to a limit. A thread ends after a period without work.
+/// If no thread is idle, new work starts another thread, up to a limit. A thread ends after a period without work.
 ///
 /// Work starts in FIFO order. An instance must live as long as the process: its threads use it, and the runtime references
 /// executors unowned.
@@ -62,7 +62,7 @@ package final class WorkerThreads: @unchecked Sendable {
             _ = state.waiting.popLast()
             return (false, false)
         }
-        // Outside the lock, because the woken thread would only have to wait for it.
+        // The thread is woken outside the lock, because the woken thread would only have to wait for the lock.
         if isForIdle { monitor.wakeOne() }
         return isTaken
     }
@@ -92,7 +92,7 @@ extension WorkerThreads: TaskExecutor {
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let work: Work = { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-        // If no thread is available, run it here: slow is better than never.
+        // If no thread is available, run the work here: slow is better than never.
         if !run(work) { work() }
     }
 }

@@ -33,7 +33,7 @@ extension SocketAddress {
     /// The address with the number of its interface as its zone, if it has one ("fe80::1%2").
     var zonedAddress: String? {
         guard case .v6(let address) = self else { return ipAddress }
-        // sin6_scope_id, the last field of a `sockaddr_in6`, after its 16 bytes of address.
+        // The field sin6_scope_id, which is the last field of a `sockaddr_in6`, after its 16 bytes of address.
         let scope = withUnsafeBytes(of: address.address) { $0.loadUnaligned(fromByteOffset: 24, as: UInt32.self) }
         return scope == 0 ? ipAddress : ipAddress.map { "\($0)%\(scope)" }
     }

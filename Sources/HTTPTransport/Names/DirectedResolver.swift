@@ -12,8 +12,8 @@ import NIOCore
 
 /// Resolves the addresses that the session's configuration overrides, and asks another resolver for the rest.
 ///
-/// A Unix-domain socket is the only address of every host, reported for IPv4, which the race asks for last. With a local address,
-/// hosts have only addresses of its family, because a socket has one family.
+/// A Unix-domain socket is the only address of every host. It is reported as an IPv4 address, which the race requests last. With a
+/// local address, hosts have only addresses of its family, because a socket has one family.
 struct DirectedResolver: Resolver {
     private let options: ConnectionOptions
     private let other: any Resolver

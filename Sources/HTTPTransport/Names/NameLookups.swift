@@ -12,21 +12,21 @@ import Synchronization
 import SystemThreads
 import TransportMachines
 
-/// The host name lookups of all sessions of the process: carries out the decisions of ``LookupMachine``, on threads of its own.
+/// Performs the host name lookups of all sessions of the process on its own threads, as ``LookupMachine`` decides.
 ///
-/// If the TTL is unknown, addresses are cached for 5 seconds: long enough for a burst of connections, too short for a changed
-/// address to matter. The absence of addresses is cached for 1 second. A lookup without an answer is not cached, so that the next
-/// request asks again.
+/// If the TTL is unknown, addresses are cached for 5 seconds: long enough for a burst of connections, and too short for a changed
+/// address to matter. The absence of addresses is cached for 1 second. A failed lookup is not cached, so that the next request
+/// repeats it.
 package final class NameLookups: Sendable {
     package typealias Answer = Result<[SocketAddress], LoadError>
     typealias Machine = LookupMachine<Answer>
-    /// Looks up a name's addresses of a family, or of both if nil, with any port; blocks until there is an answer.
+    /// Looks up a name's addresses of a family, or of both families if it is nil, with any port; blocks until there is a result.
     package typealias Ask = @Sendable (_ host: String, NIOBSDSocket.ProtocolFamily?) -> Finding
 
     /// The result of a lookup.
     package struct Finding: Sendable {
         var answer: Answer
-        /// How long to cache it, in nanoseconds; nil if the TTL is unknown.
+        /// How long to cache the result, in nanoseconds; nil if the TTL is unknown.
         var lifetime: Int64?
 
         package init(_ answer: Answer, lifetime: Int64? = nil) {
@@ -34,7 +34,8 @@ package final class NameLookups: Sendable {
             self.lifetime = lifetime
         }
 
-        /// From addresses of 4 or 16 bytes and their TTL, which is limited to an hour; an empty list has the default lifetime.
+        /// Creates a result from addresses of 4 or 16 bytes and their TTL, which is limited to an hour; an empty list has the
+        /// default lifetime.
         package init(_ addresses: [[UInt8]], of host: String, seconds: Int) {
             let found = addresses.prefix(NameLookups.maximumAddressCount).compactMap {
                 try? SocketAddress(packedIPAddress: ByteBuffer(bytes: $0), port: 0)
@@ -51,7 +52,8 @@ package final class NameLookups: Sendable {
         Finding(SystemResolver.ask($0, port: 0, family: $1, flags: 0))
     }
 
-    /// Limits what a hostile name server can send; more addresses of a family could not be tried in a reasonable time.
+    /// The maximum number of addresses per family, because a name server may be hostile; more addresses could not be tried in a
+    /// reasonable time.
     static let maximumAddressCount = 16
 
     /// `getaddrinfo` blocks until the name servers answer: usually for at most 10 seconds.
@@ -63,10 +65,10 @@ package final class NameLookups: Sendable {
 
     private static let ownerCount = Atomic<Int>(0)
 
-    /// A new owner, whose lookups do not block those of others.
+    /// Returns a new owner, whose lookups do not block those of other owners.
     static func newOwner() -> Machine.Owner { ownerCount.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// A caller that waits for an answer.
+    /// A caller that is waiting for the result of a lookup.
     final class Call: Sendable {
         private let host: String
         private let port: Int
@@ -103,7 +105,7 @@ package final class NameLookups: Sendable {
             }
         }
 
-        /// The addresses of the requested family.
+        /// Returns the addresses of the requested family.
         private func own(_ addresses: [SocketAddress]) -> Answer {
             let own = addresses.filter { $0.protocol == family }.map(atPort)
             return own.isEmpty ? .failure(LoadError(.cannotFindHost, "looking up \(host): it has no address")) : .success(own)
@@ -128,7 +130,7 @@ package final class NameLookups: Sendable {
     /// Whether `ask` queries name servers instead of the system.
     let asksNameServers: Bool
 
-    /// Creates lookups with threads and a cache of their own.
+    /// Creates lookups with their own threads and cache.
     ///
     /// - Parameters:
     ///   - name: The name of the threads.
@@ -140,7 +142,7 @@ package final class NameLookups: Sendable {
         self.ask = ask
     }
 
-    /// Requests an answer for the call; it arrives after this method has returned.
+    /// Requests an answer for the call, which receives it after this method has returned.
     func want(_ question: Machine.Question, _ call: Call, _ owner: Machine.Owner) -> Machine.Caller {
         let (caller, steps) = state.withLock { state in
             state.callCount += 1
@@ -206,7 +208,7 @@ package final class NameLookups: Sendable {
 }
 
 extension NameLookups.State {
-    /// The machine's actions, with the calls that they are for.
+    /// Returns the machine's actions, each with the calls that it concerns.
     fileprivate mutating func handle(_ event: NameLookups.Machine.Event) -> [NameLookups.Step] {
         let now = Int64(clamping: NIODeadline.now().uptimeNanoseconds)
         return machine.handle(event, now: now).map { action in

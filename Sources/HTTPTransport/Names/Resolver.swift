@@ -17,7 +17,7 @@ import Glibc
 import Musl
 #endif
 
-/// Looks up the addresses of a host, one family at a time, so that a race can start with whichever arrives first.
+/// Looks up the addresses of a host, one family at a time, so that a race can start with the family that arrives first.
 package protocol Resolver: Sendable {
     /// Looks up one family; never blocks, and never replies before it returns.
     ///
@@ -57,8 +57,8 @@ extension Resolver {
 
 /// Asks the system (`getaddrinfo`) through the process's ``NameLookups``, or another instance.
 ///
-/// Sessions share the answers, and no session waits for the slow names of another. Literal addresses, `localhost` (loopback in both
-/// families) and `invalid` (no addresses) need no thread and no network (RFC 6761, sections 6.3 and 6.4).
+/// Sessions share the results, and no session waits for the slow lookups of another session. Literal addresses, `localhost`
+/// (loopback in both families) and `invalid` (no addresses) need no thread and no network (RFC 6761, sections 6.3 and 6.4).
 package struct SystemResolver: Resolver {
     private let owner = NameLookups.newOwner()
     private let lookups: NameLookups
@@ -92,10 +92,10 @@ package struct SystemResolver: Resolver {
 
     package func forget() { lookups.forget() }
 
-    /// Created once, because every connection to a literal address needs it.
+    /// Created only once, because every connection to a literal address needs this error.
     private static let otherFamily = LoadError(.cannotFindHost, "looking up an address: it belongs to the other family")
 
-    /// The answer for a host that needs no lookup.
+    /// Returns the result for a host that needs no lookup.
     private static func known(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily
     ) -> Result<[SocketAddress], LoadError>? {
@@ -156,7 +156,7 @@ package struct SystemResolver: Resolver {
     }
 
     private static func error(_ status: CInt, _ host: String) -> LoadError {
-        // GNU's EAI_NODATA and EAI_ADDRFAMILY: the name exists, but has no address (of the family). Not in every header.
+        // GNU's EAI_NODATA and EAI_ADDRFAMILY, which are not in every header: the name exists, but has no address (of the family).
         let hasNoAddress = status == EAI_NONAME || status == -5 || status == -9
         let reason = gai_strerror(status).map { String(cString: $0) } ?? "error \(status)"
         let message = "looking up \(host): \(reason.prefix(1).lowercased())\(reason.dropFirst())"

@@ -11,8 +11,8 @@ package import NIOCore
 
 /// One session's view of the machine's networks.
 ///
-/// It starts to watch them when a connection leaves the machine, or a load restricts its networks; after that it does no work while
-/// nothing changes. Not `Sendable`: it is confined to its loop.
+/// The view starts to watch the networks when a connection leaves the machine, or a load restricts its networks; after that it does
+/// no work while nothing changes. Not `Sendable`: it is confined to its loop.
 package final class NetworkView {
     /// How long a dial waits for the monitor's first report.
     private static let patience = TimeAmount.seconds(1)
@@ -22,15 +22,15 @@ package final class NetworkView {
     private var stop: (@Sendable () -> Void)?
     private var isOver = false
     private var path: NetworkPath?
-    /// Dials that wait for the first path; they continue at the latest when `patience` fires.
+    /// Dials that are waiting for the first path; they continue at the latest when `patience` has passed.
     private var waitingDials: [() -> Void] = []
     private var patience: Scheduled<Void>?
-    /// The monitor did not report in time; later dials do not wait for it.
+    /// Whether the monitor did not report in time; later dials do not wait for it.
     private var hasTimedOut = false
-    /// Loads that wait for a network, in FIFO order.
+    /// Loads that are waiting for a network, in FIFO order.
     private var waitingLoads: [ObjectIdentifier: (number: Int, load: Wait)] = [:]
     private var nextNumber = 0
-    /// Checks periodically whether loads can continue, in case a change was missed.
+    /// The timer that checks whether loads can continue, in case a change was missed.
     private var retry: Scheduled<Void>?
     private var retryPause = NetworkView.firstRetry
 
@@ -48,7 +48,7 @@ package final class NetworkView {
 
     deinit { stop?() }
 
-    /// Stops watching; no load or dial may be waiting.
+    /// Stops watching; no load or dial may be waiting when this is called.
     package func end() {
         isOver = true
         retry?.cancel()
@@ -99,10 +99,10 @@ package final class NetworkView {
 
     // MARK: Dials
 
-    /// Whether the state of the networks matters for connections to a host: not for loopback, unless the monitor covers it.
+    /// Whether the state of the networks matters for connections to a host: false for loopback, unless the monitor covers it.
     func mayConcern(_ host: String) -> Bool { monitor.coversLoopback || !AddressLiteral.isLoopback(host) }
 
-    /// Runs `dial` once there is a path: at once if the path is known, and after a second at the latest.
+    /// Runs `dial` once the path is known: at once if it is already known, and after a second at the latest.
     func whenKnown(_ dial: @escaping () -> Void) {
         begin()
         guard path == nil, !hasTimedOut else { return dial() }
@@ -118,17 +118,17 @@ package final class NetworkView {
     /// How a connection may leave the machine.
     enum Way {
         case any
-        /// Through this interface, which the socket must be bound to.
+        /// Through this interface, to which the socket must be bound.
         case by(String)
         case refused(LoadError)
 
         var interface: String? { if case .by(let name) = self { name } else { nil } }
     }
 
-    /// The way for a connection to an address.
+    /// Returns the way for a connection to an address.
     ///
-    /// If the system's own choice is prohibited, an allowed interface that also leads there is used instead, unless the session
-    /// specifies the source of its connections by an interface's name or an address.
+    /// If the route that the system chooses is prohibited, an allowed interface that also leads to the address is used instead,
+    /// unless the session specifies the source of its connections by an interface's name or an address.
     func way(to address: String, from source: String?, _ prohibited: ProhibitedNetworks) -> Way {
         guard mayConcern(address), monitor.coversLoopback || !prohibited.isEmpty else { return .any }
         guard let path else {
@@ -140,7 +140,7 @@ package final class NetworkView {
         guard path.isSatisfied || !monitor.coversLoopback else {
             return .refused(LoadError(.notConnectedToInternet, "there is no network"))
         }
-        // If no route leads there, the connection attempt fails soon enough.
+        // If no route leads to the address, the connection attempt fails soon enough.
         let bound = source.flatMap { source in path.interfaces.first { $0.name == source } }
         guard !prohibited.isEmpty, let interface = bound ?? monitor.interface(to: address, in: path) else { return .any }
         if interface.isUnknown {
@@ -160,7 +160,7 @@ package final class NetworkView {
         return .refused(error)
     }
 
-    /// The interface that a connection uses.
+    /// Returns the interface that a connection uses.
     func interface(from localAddress: String?) -> NetworkPath.Interface? {
         guard let path, let localAddress else { return nil }
         return monitor.coversLoopback ? path.interfaces.first : path.interface(withAddress: localAddress)
@@ -176,7 +176,7 @@ package final class NetworkView {
     ///   - local: The address at this end.
     ///   - remote: The address of the peer.
     ///   - isBound: Whether the socket is bound to an interface or address: the kernel's routing then says nothing about it.
-    ///   - prohibited: The networks that it must not use.
+    ///   - prohibited: The networks that the connection must not use.
     /// - Returns: True if the connection is lost; false if it is not, or if that is unknown.
     func isLost(from local: String?, to remote: String?, isBound: Bool, _ prohibited: ProhibitedNetworks) -> Bool {
         guard let path, let local, let remote, mayConcern(local) else { return false }
@@ -185,7 +185,7 @@ package final class NetworkView {
             return path.interfaces.first.map { prohibited.objection(to: $0) != nil } ?? false
         }
         guard path.localAddresses.contains(local) else { return true }
-        // The connection is within the machine, or on one link.
+        // The connection stays within the machine, or on one link.
         guard let interface = path.interface(withAddress: local) else { return false }
         if prohibited.objection(to: interface) != nil { return true }
         return !isBound && monitor.interface(to: remote, in: path) == nil
@@ -201,7 +201,7 @@ package final class NetworkView {
         fileprivate init(_ control: LoadControl) { self.control = control }
     }
 
-    /// Makes the load wait until the path changes; the request timeout does not run meanwhile.
+    /// Makes the load wait until the path changes; the request timeout is paused meanwhile.
     package func wait(_ control: LoadControl, now: NIODeadline) {
         begin()
         let wait = Wait(control)

@@ -10,26 +10,25 @@ package import NIOCore
 import Synchronization
 import SystemThreads
 
-/// Limits the number of connections of all sessions of the process, so that the app never runs out of descriptors because of the
-/// library.
+/// Limits the number of connections of all sessions of the process, so that the library never causes the app to run out of
+/// descriptors.
 ///
-/// The budget is the connections' share of ``DescriptorLimit``, separate from that of files (`FileBudget`) and the app's. One
-/// session leaves a quarter of it, up to 512, for others. Sessions that find the budget used up are queued, each for one connection
-/// at a time, and idle connections are closed to make room, those idle longest in the process first. If the system has no
-/// descriptor nevertheless (because of the app, or of other processes), the budget is temporarily reduced to what is in use at that
-/// time.
+/// The budget is the connections' share of ``DescriptorLimit``, separate from the shares of files (`FileBudget`) and of the app.
+/// One session leaves a quarter of the budget, up to 512 connections, for other sessions. Sessions that find the budget used up are
+/// queued, each for one connection at a time, and idle connections are closed to free reservations, first those that have been idle
+/// longest in the process. If the system nevertheless has no descriptor (because of the app, or of other processes), the budget is
+/// temporarily reduced to the number that is in use at that time.
 package final class ConnectionBudget: Sendable {
     /// One pool's share of the budget.
     package final class Share: Sendable {
         fileprivate let budget: ConnectionBudget
         fileprivate let loop: any EventLoop
-        /// Called on the loop when the requested reservation is available.
-        ///
-        /// Returns false if the pool no longer needs it.
+        /// Called on the loop when the requested reservation is available; returns false if the pool no longer needs the
+        /// reservation.
         fileprivate let made: NIOLoopBound<() -> Bool>
         /// Called on the loop when other pools need the reservations of idle connections.
         fileprivate let needed: NIOLoopBound<() -> Void>
-        /// The instant since which the pool has had idle connections; `Int64.max` if it has none.
+        /// The instant since which the pool has had idle connections; `Int64.max` if no connection is idle.
         fileprivate let idleSince = Atomic(Int64.max)
 
         fileprivate init(
@@ -43,25 +42,26 @@ package final class ConnectionBudget: Sendable {
 
         var moment: TimeAmount { budget.moment }
 
-        /// Requests a reservation for a connection: returns true if one is available, and otherwise calls `made` once it is.
+        /// Requests a reservation for a connection: returns true if one is available, and otherwise calls `made` once a reservation
+        /// is available.
         package func ask() -> Bool { budget.ask(self) }
 
-        /// Takes a reservation for another attempt of a dial, if one is available or `isNeeded`.
+        /// Takes a reservation for another attempt of a dial, if a reservation is available or `isNeeded` is true.
         package func takeMore(isNeeded: Bool) -> Bool { budget.takeMore(self, isNeeded: isNeeded) }
 
         /// Releases a reservation.
         package func giveBack() { budget.giveBack(self) }
 
-        /// A socket was opened, or closed.
+        /// Records that a socket was opened, or closed.
         func socket(isOpen: Bool) { budget.socket(isOpen: isOpen) }
 
-        /// The pool had no idle connection left to close for other pools.
+        /// Records that the pool had no idle connection left to close for other pools.
         package func hadNothingToRelease() { budget.hadNothingToRelease() }
 
         /// Withdraws the pool's request.
         package func withdraw() { budget.withdraw(self) }
 
-        /// The system has no descriptor for a connection; its reservation is released next.
+        /// Records that the system has no descriptor for a connection, whose reservation is released next.
         ///
         /// For a moment, only released reservations are granted.
         package func descriptorsRanOut() { budget.descriptorsRanOut(self) }
@@ -81,7 +81,7 @@ package final class ConnectionBudget: Sendable {
         var socketCount = 0
         var usedBy: [ObjectIdentifier: Int] = [:]
         var waiting: [Share] = []
-        /// The number of shares that were asked to close a connection and have not released one yet.
+        /// The number of shares that were asked to close a connection and have not released a reservation yet.
         var pendingReleases = 0
         var shares: [ObjectIdentifier: Share] = [:]
         /// The temporary limit after the system had no descriptor.
@@ -133,7 +133,7 @@ package final class ConnectionBudget: Sendable {
         return state.used < limit && mayHaveMore(share, state, of: limit)
     }
 
-    /// Whether a share is below the maximum of one session.
+    /// Whether a share is below the maximum of a single session.
     private func mayHaveMore(_ share: Share, _ state: State, of limit: Int) -> Bool {
         state.usedBy[ObjectIdentifier(share), default: 0] < max(1, limit - min(limit / 4, Self.maximumLeftForOthers))
     }
@@ -210,27 +210,27 @@ package final class ConnectionBudget: Sendable {
             hasWaiters.store(!state.waiting.isEmpty, ordering: .sequentiallyConsistent)
             return served
         }
-        // The pool may be gone.
+        // The pool may no longer exist.
         for share in served { share.loop.execute { if !share.made.value() { share.giveBack() } } }
         if hasWaiters.load(ordering: .sequentiallyConsistent) { makeRoom() }
     }
 
-    /// Requests that idle connections be closed: for each queued share the one that has been idle longest.
+    /// Requests that idle connections be closed: for each queued share, the connection that has been idle longest.
     fileprivate func makeRoom() {
         let donors = state.withLock { state -> [Share] in
             var donors: [Share] = []
-            // Usually nothing is idle, however many shares wait. Sorted so that the last one has been idle longest.
+            // Usually no connection is idle, however many shares are waiting. Sorted so that the last share has been idle longest.
             var idle = state.shares.values.map { (share: $0, since: $0.idleSince.load(ordering: .sequentiallyConsistent)) }
                 .filter { $0.since < .max }
                 .sorted { $0.since > $1.since }
             guard !idle.isEmpty else { return [] }
             let limit = limit(state)
             for share in state.waiting.dropFirst(state.pendingReleases) {
-                // A share that has reached its maximum closes one of its own.
+                // A share that has reached its maximum closes one of its own connections.
                 let place = mayHaveMore(share, state, of: limit) ? idle.indices.last : idle.firstIndex { $0.share === share }
                 guard let place else { continue }
                 let donor = idle.remove(at: place).share
-                // The pool reports again when it has closed some.
+                // The pool reports again when it has closed connections.
                 donor.idleSince.store(.max, ordering: .sequentiallyConsistent)
                 donors.append(donor)
                 if idle.isEmpty { break }

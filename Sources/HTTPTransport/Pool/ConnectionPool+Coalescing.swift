@@ -12,22 +12,22 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Connections that serve hosts other than the one that they were made for (RFC 9113, section 9.1.1).
+/// Uses connections for hosts other than the one for which they were made (RFC 9113, section 9.1.1).
 ///
 /// The host is looked up as usual. If one of its addresses is the peer of an established HTTP/2 connection whose certificate is
-/// valid for the host, too, its loads use that connection, and the dial ends. A server that is not configured for the host responds
-/// with 421 (Misdirected Request); from then on the host has connections of its own.
+/// also valid for the host, the host's loads use that connection, and the dial ends. A server that is not configured for the host
+/// responds with 421 (Misdirected Request); from then on the host has its own connections.
 extension ConnectionPool {
-    /// The maximum number of hosts that are remembered as needing connections of their own.
+    /// The maximum number of hosts that are remembered as needing their own connections.
     private static let maximumSeparated = 1_024
 
-    /// Looks for an existing connection for the loads that wait for a dial.
+    /// Looks for an existing connection for the loads that are waiting for a dial.
     ///
     /// - Parameters:
     ///   - id: The dial.
     ///   - addresses: The result of the lookup.
     ///   - decide: Called once, with whether the dial is over.
-    /// - Returns: false if there is no connection, in which case `decide` is not called.
+    /// - Returns: false if there is no such connection, in which case `decide` is not called.
     func coalesce(_ id: ConnectionID, _ addresses: [SocketAddress], decide: @escaping (Bool) -> Void) -> Bool {
         guard let origin = entries[id]?.origin, let route = routes[origin], route.isSecure, route.details == nil,
             dialer.offersHTTP2(for: route), !separated.contains(route), machine.hasSingleDial(origin),
@@ -50,8 +50,8 @@ extension ConnectionPool {
         return true
     }
 
-    /// An open connection to one of the addresses whose server is trusted by the roots, and to which no client certificate was
-    /// presented.
+    /// Returns an open connection to one of the addresses whose server is trusted by the roots, and to which no client certificate
+    /// was presented.
     private func candidate(for route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
         let port = dialer.destination(of: route).port
         let known = Set(addresses.compactMap(\.ipAddress))
@@ -77,7 +77,7 @@ extension ConnectionPool {
         return true
     }
 
-    /// A connection takes no more loads: the hosts that share it use their own origins again.
+    /// Makes the hosts that share a connection use their own origins again, because the connection takes no more loads.
     func forgetAliases(of id: ConnectionID) {
         guard let origin = entries[id]?.origin, let others = aliases.removeValue(forKey: origin) else { return }
         for route in others.sorted(by: { ($0.host, $0.port) < ($1.host, $1.port) }) { rename(route, nil) }
@@ -85,7 +85,7 @@ extension ConnectionPool {
 
     /// Handles a response that says that the server is not configured for the route's host (421).
     ///
-    /// Returns whether the host shared another host's connection.
+    /// Returns whether the host was using another host's connection.
     package func separate(_ route: Route) -> Bool {
         guard let origin = origins[route], aliases[origin]?.remove(route) != nil else { return false }
         if separated.count >= Self.maximumSeparated { separated = [] }

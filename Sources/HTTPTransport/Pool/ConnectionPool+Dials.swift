@@ -12,26 +12,26 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// How the pool opens connections.
+/// Opens connections for the pool.
 extension ConnectionPool {
-    /// What earlier connections to an origin have shown.
+    /// What earlier connections to an origin have revealed about its server.
     struct KnownVersion {
         var isHTTP1 = false
-        /// A connection negotiated HTTP/2 with a prohibited cipher suite, or the server demanded HTTP/1.1.
+        /// Whether a connection negotiated HTTP/2 with a prohibited cipher suite, or the server demanded HTTP/1.1.
         var isUnfitForHTTP2 = false
         /// The server's last limit on concurrent exchanges.
         var capacity: Int?
-        /// The instant until which the server gets no second connection.
+        /// The instant until which no second connection is made to the server.
         var calmUntil: NIODeadline?
         var fruitless = FruitlessConnections()
-        /// The instant until which dials are paused.
+        /// The instant until which dials to the server are paused.
         var pausedUntil: NIODeadline?
     }
 
     /// The maximum number of retries of a dial for which the system has no descriptor.
     private static let maximumRetries = 20
 
-    /// Whether connections to the origin may turn out to speak HTTP/2, as far as is known.
+    /// Whether connections to the origin may turn out to use HTTP/2, as far as is known.
     func mayBeShared(_ origin: OriginID, _ route: Route) -> Bool {
         guard dialer.offersHTTP2(for: route) || dialer.assumesHTTP2(for: route) else { return false }
         return versions[origin].map { !$0.isHTTP1 && !$0.isUnfitForHTTP2 } ?? true
@@ -49,7 +49,7 @@ extension ConnectionPool {
         let dial = dialer.dial(way, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
             dialled(id, result)
         }
-        // Waiting for other lookups does not count as idle.
+        // The time of waiting for other lookups does not count as idle.
         dial.holdChanged = { [unowned self] in perform(machine.handle(.appIsAsked(origin, $0))) }
         dial.proxyIsSilent = { [unowned self] isConnected in
             guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
@@ -63,10 +63,10 @@ extension ConnectionPool {
     /// The number of loads that are notified of a silent proxy in one turn of the loop.
     private static let leasesPerTurn = 128
 
-    /// Fails the requests of loads that wait for a connection through a silent proxy and have another way.
+    /// Fails the requests of loads that are waiting for a connection through a silent proxy and have another way.
     ///
-    /// All of them fail, because a dial may serve many loads, and the next dial would have the same problem. A dial that no load
-    /// waits for is then cancelled.
+    /// All of them fail, because a dial may serve many loads, and the next dial would have the same problem. A dial without a
+    /// waiting load is then cancelled.
     private func abandonProxy(_ proxy: ProxyServer, _ origin: OriginID) {
         // No load times out while the app is asked about one of the connections.
         guard !machine.appIsAsked(origin) else { return }
@@ -118,7 +118,7 @@ extension ConnectionPool {
         }
     }
 
-    /// Notifies the observer of a connection, and of its end.
+    /// Notifies the observer when a connection starts and ends.
     private func observe(_ dialled: DialledChannel, to origin: OriginID?) {
         #if Logging || Metrics || Tracing
         guard let observer = dialer.observer, let origin, let route = routes[origin] else { return }
@@ -128,8 +128,8 @@ extension ConnectionPool {
         #endif
     }
 
-    /// Whether the negotiated protocol may be used with the negotiated cipher suite; otherwise dials another connection that offers
-    /// only HTTP/1.1.
+    /// Whether the negotiated protocol may be used with the negotiated cipher suite; otherwise dials another connection, which
+    /// offers only HTTP/1.1.
     ///
     /// "An HTTP/2 deployment that uses TLS 1.2 SHOULD NOT use any of the prohibited cipher suites" (RFC 9113, section 9.2.2).
     private func mayUse(_ dialled: DialledChannel, _ id: ConnectionID) -> Bool {
@@ -145,7 +145,7 @@ extension ConnectionPool {
         return false
     }
 
-    /// Adds the handler of the negotiated protocol, or of the one that the server is known to speak.
+    /// Adds the handler of the negotiated protocol, or of the protocol that the server is known to use.
     private func makeConnection(_ dialled: DialledChannel, _ id: ConnectionID) throws -> any HTTPConnection {
         let pipeline = dialled.channel.pipeline.syncOperations
         let origin = entries[id]?.origin

@@ -16,8 +16,8 @@ extension ConnectionPool {
 
     /// Reacts to a change of the machine's networks.
     ///
-    /// Connections that no longer lead anywhere fail at once. If there is a new address, idle connections are closed, because there
-    /// may be a better route.
+    /// Connections that no longer lead anywhere fail at once. If there is a new address, idle connections are closed, because a
+    /// better route may be available.
     func networkChanged(from before: NetworkPath, to now: NetworkPath) {
         let hasNewAddress = !Set(now.interfaces.flatMap(\.addresses)).isSubset(of: before.interfaces.flatMap(\.addresses))
         let establishedConnections = establishedConnections()
@@ -29,22 +29,22 @@ extension ConnectionPool {
     /// Whether a route has a connection that allows extended CONNECT (RFC 8441).
     package func allowsExtendedConnect(_ route: Route) -> Bool {
         guard let origin = origins[route] else { return false }
-        // Not all entries of the pool: they include connections that were taken over, perhaps ten thousand.
+        // Not all entries of the pool are searched: they include connections that were taken over, perhaps ten thousand.
         return machine.shared(origin).contains { id in
             entries[id]?.connection?.allowsExtendedConnect == true && machine.takesLeases(id)
         }
     }
 
-    /// Another protocol has taken over the connection: it is not reused, and no load waits for it.
+    /// Records that another protocol has taken over the connection: the connection is not reused, and no load waits for it.
     ///
-    /// It is still notified when its network goes away.
+    /// The connection is still notified when its network goes away.
     package func wasTakenOver(_ connection: any HTTPConnection) {
         let id = ConnectionID(connection.id)
         forgetAliases(of: id)
         perform(machine.handle(.closed(id)))
     }
 
-    /// Another handler has taken over the connection's channel.
+    /// Replaces a connection with the other handler that has taken over its channel.
     func replace(_ connection: any HTTPConnection, by other: any HTTPConnection) {
         entries[ConnectionID(connection.id)]?.connection = other
     }
@@ -56,7 +56,7 @@ extension ConnectionPool {
         return true
     }
 
-    /// Whether the wait is over: the networks changed, or the load must end.
+    /// Whether the wait is over: the networks have changed, or the load must end.
     package func hasEnded(_ wait: NetworkView.Wait) -> Bool { dialer.network?.hasEnded(wait, now: .now()) ?? true }
 
     /// The established connections in the order in which they were made, with the networks that they must not use.
@@ -82,7 +82,7 @@ extension ConnectionPool {
         LoopDirectory.executor(of: loop).turns.runInLaterTurn { [self] in endLost(rest, then: done) }
     }
 
-    /// There is a new address: closes idle connections and notifies stream tasks, because there may be a better route.
+    /// Closes idle connections and notifies stream tasks after a new address has appeared, because a better route may be available.
     private func closeIdleBeyondTheMachine() {
         for (connection, _) in establishedConnections() {
             guard let address = connection.facts.localAddress, dialer.network?.mayConcern(address) == true else { continue }
@@ -92,6 +92,6 @@ extension ConnectionPool {
 }
 
 extension Dialer {
-    /// The networks that connections of a route must not use.
+    /// Returns the networks that connections of a route must not use.
     func prohibited(on route: Route) -> ProhibitedNetworks { (route.details?.needs ?? needs).prohibited }
 }

@@ -12,32 +12,32 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// How the pool reacts when connections to an origin take no more requests.
+/// Handles connections that take no more requests.
 extension ConnectionPool {
-    /// The server has started to process a request of this connection.
+    /// Records that the server has started to process a request of this connection.
     func serverAnswered(_ connection: any HTTPConnection) {
         if let origin = entries[ConnectionID(connection.id)]?.origin { resetFailures(origin) }
     }
 
-    /// Earlier failures of connections to the origin no longer delay the next dial.
+    /// Forgets earlier failures of connections to the origin, so that they no longer delay the next dial.
     func resetFailures(_ origin: OriginID) {
         versions[origin]?.fruitless.reset()
         versions[origin]?.pausedUntil = nil
     }
 
-    /// The server takes no more requests on this connection.
+    /// Handles a connection on which the server takes no more requests.
     ///
     /// - Parameters:
     ///   - connection: The connection.
-    ///   - isFruitless: The server has processed none of its requests.
-    ///   - asksForCalm: The server reported excessive load (ENHANCE_YOUR_CALM), and gets no second connection for a while.
-    /// - Returns: Whether it is the last of too many such connections in a row.
+    ///   - isFruitless: Whether the server has processed none of its requests.
+    ///   - asksForCalm: Whether the server reported excessive load (ENHANCE_YOUR_CALM), and gets no second connection for a while.
+    /// - Returns: Whether the connection is the last of too many such connections in a row.
     func stopsTakingRequests(_ connection: any HTTPConnection, isFruitless: Bool, asksForCalm: Bool) -> Bool {
         let id = ConnectionID(connection.id)
         guard let origin = entries[id]?.origin else { return false }
         var known = versions[origin, default: KnownVersion()]
         if asksForCalm { known.calmUntil = loop.now + Self.calmPeriod }
-        // While another connection works, requests can be sent there.
+        // While another connection works, requests can be sent on that connection.
         let others = machine.shared(origin).filter { $0 != id }
         let serves = others.contains { (entries[$0]?.connection as? HTTP2Connection)?.status.hasAnswered == true }
         let isLast = isFruitless && !serves && known.fruitless.add()
@@ -48,13 +48,13 @@ extension ConnectionPool {
         return isLast
     }
 
-    /// The server requires HTTP/1.1 instead of this connection's protocol.
+    /// Records that the server requires HTTP/1.1 instead of this connection's protocol.
     func wantsHTTP1(_ connection: any HTTPConnection) {
         guard let origin = entries[ConnectionID(connection.id)]?.origin else { return }
         versions[origin, default: KnownVersion()].isUnfitForHTTP2 = true
     }
 
-    /// Fails the loads that wait for a connection to this connection's origin.
+    /// Fails the loads that are waiting for a connection to this connection's origin.
     func giveUp(_ connection: HTTP2Connection) {
         guard let origin = entries[ConnectionID(connection.id)]?.origin else { return }
         let count = FruitlessConnections.most
@@ -66,7 +66,9 @@ extension ConnectionPool {
         }
     }
 
-    /// Pauses a dial if the origin must not be dialed yet, and returns whether it did; the pause does not count as idle.
+    /// Pauses a dial if the origin must not be dialed yet; returns whether the dial is paused.
+    ///
+    /// The pause does not count as idle.
     func pausesDial(_ id: ConnectionID, _ origin: OriginID) -> Bool {
         guard let end = versions[origin]?.pausedUntil, loop.now < end else { return false }
         let bound = NIOLoopBound(self, eventLoop: loop)
@@ -84,7 +86,7 @@ extension ConnectionPool {
         return true
     }
 
-    /// Notifies the loads that wait for a paused dial, once the machine's earlier actions are carried out.
+    /// Notifies the loads that are waiting for a paused dial, once the machine's earlier actions are carried out.
     func reportPauses() {
         isReportingPauses = true
         defer { isReportingPauses = false }

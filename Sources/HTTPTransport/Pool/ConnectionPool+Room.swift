@@ -10,7 +10,7 @@
 import NIOCore
 import TransportMachines
 
-/// The pool's share of the process's connections.
+/// Manages the pool's share of the process's connections.
 extension ConnectionPool {
     var room: ConnectionBudget.Share {
         if let share { return share }

@@ -10,20 +10,20 @@
 import NIOCore
 import TransportMachines
 
-/// A second HTTP/2 connection to an origin whose only connection is blocked.
+/// Opens a second HTTP/2 connection to an origin whose only connection is blocked.
 extension ConnectionPool {
-    /// How long an origin's only shared connection may have no capacity before a second one is dialed.
+    /// How long an origin's only shared connection may have no capacity before a second connection is dialed.
     private static let queueWatchDelay = TimeAmount.seconds(1)
-    /// How long a server that sent ENHANCE_YOUR_CALM gets no second connection.
+    /// How long no second connection is made to a server that sent ENHANCE_YOUR_CALM.
     static let calmPeriod = TimeAmount.seconds(10)
 
-    /// The server may be gone: new requests may get another connection.
+    /// Allows new requests another connection, because the server of this one may be gone.
     func isDoubtful(_ connection: any HTTPConnection) {
         guard !isInCalmPeriod(entries[ConnectionID(connection.id)]?.origin) else { return }
         perform(machine.handle(.isDoubtful(ConnectionID(connection.id))))
     }
 
-    /// Checks a blocked queue after a while.
+    /// Starts a timer that checks a blocked queue.
     func watchQueue(of origin: OriginID) {
         let bound = NIOLoopBound(self, eventLoop: loop)
         // The origin may have been forgotten since the last time.

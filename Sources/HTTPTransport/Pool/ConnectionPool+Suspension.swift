@@ -9,15 +9,15 @@
 import NIOCore
 import TransportMachines
 
-/// Suspended loads and the queue for connections.
+/// Handles suspended loads and their positions in the queue for connections.
 extension ConnectionPool {
-    /// Withdraws the request of a load that was suspended; once resumed, the load asks again.
+    /// Withdraws the request of a load that was suspended; once resumed, the load requests a connection again.
     ///
-    /// A connection that it was granted goes to the next queued load at once. A failure is kept until the load is resumed.
+    /// A connection that the load was granted goes to the next queued load at once. A failure is kept until the load is resumed.
     ///
     /// A load that was asked about a connection keeps its position until that dial succeeds or fails, and then passes the
-    /// connection on. Otherwise an app that suspends the task, answers and resumes it would be asked the same about a new
-    /// connection each time.
+    /// connection on. Otherwise an app that suspends the task, answers and resumes the task would be asked the same question about
+    /// a new connection each time.
     func leaveQueue(_ lease: Lease) {
         guard lease.connection != nil || lease.failure == nil else { return }
         if lease.connection == nil, isAsked(lease) { return perform(machine.handle(.suspended(lease.id, true))) }
@@ -29,7 +29,7 @@ extension ConnectionPool {
         } else {
             perform(machine.handle(.withdrawn(lease.id)))
         }
-        // Last, so that open questions pass to the next queued lease.
+        // Called last, so that open questions pass to the next queued lease.
         leave(lease)
     }
 
@@ -39,6 +39,6 @@ extension ConnectionPool {
         return machine.dials(lease.origin).contains { entries[$0]?.dial?.hasAsked(adviser) ?? false }
     }
 
-    /// A load that has kept its position waits for a connection again.
+    /// Makes a load that has kept its position wait for a connection again.
     func resumed(_ lease: Lease) { perform(machine.handle(.suspended(lease.id, false))) }
 }

@@ -10,7 +10,7 @@ package import LoadingModel
 package import NIOCore
 import TransportMachines
 
-/// Provides connections to loads, and keeps those that can be reused: carries out the decisions of ``PoolMachine``.
+/// Provides connections to loads, and keeps those that can be reused, as ``PoolMachine`` decides.
 ///
 /// One pool belongs to one session. Confined to the session's event loop.
 package final class ConnectionPool {
@@ -22,11 +22,11 @@ package final class ConnectionPool {
         fileprivate var priority: Float
         fileprivate let onlyNew: Bool
         let control: LoadControl
-        /// The adviser for connections that are dialed meanwhile; nil once the request is answered.
+        /// The adviser for connections that are dialed meanwhile; nil once the request is fulfilled or refused.
         fileprivate(set) var adviser: (any HandshakeAdviser)?
         var connection: (any HTTPConnection)?
         fileprivate(set) var failure: LoadError?
-        /// Whether the lease is paused: no running dial serves it.
+        /// Whether the lease is paused, because no running dial serves it.
         fileprivate var isOnHold = true
         /// The number of questions to the app on behalf of this load that are not answered yet.
         fileprivate var questionCount = 0
@@ -60,10 +60,10 @@ package final class ConnectionPool {
     struct Entry {
         var origin: OriginID
         var dial: Dialer.Dial?
-        /// Whether the dial has started; until then it is queued, with its reservation.
+        /// Whether the dial has started; until then the dial is queued, with its reservation.
         var hasBegun = false
         var connection: (any HTTPConnection)?
-        /// How often the system had no descriptor for the connection while the process had no other connection to wait for.
+        /// The number of times that the system had no descriptor while the process had no other connection to wait for.
         var triesWithoutDescriptor = 0
         /// The timer of the next attempt, or of the first one after a pause.
         var retryTimer: Scheduled<Void>?
@@ -82,11 +82,11 @@ package final class ConnectionPool {
     var aliases: [OriginID: Set<Route>] = [:]
     /// The routes that must not share an origin.
     var separated: Set<Route> = []
-    /// The origin that was looked up last; the next one is usually the same.
+    /// The origin that was looked up last, because the next request usually has the same origin.
     private var lastOrigin: (route: Route, id: OriginID)?
     @exclusivity(unchecked) var leases: [LeaseID: Lease] = [:]
     @exclusivity(unchecked) var entries: [ConnectionID: Entry] = [:]
-    /// Why dials failed, until the machine has named the leases to refuse.
+    /// The errors of failed dials, until the machine has named the leases to refuse.
     var dialFailures: [ConnectionID: LoadError] = [:]
     private var nextLease = 0
     private var nextOrigin = 0
@@ -103,7 +103,7 @@ package final class ConnectionPool {
     /// The session's share of the process's budget; created by the first dial.
     var share: ConnectionBudget.Share?
     let budget: ConnectionBudget
-    /// What was last reported to the budget.
+    /// The instant that was last reported to the budget.
     var idleSince: Int64?
     private var hasRoom = false
     private var awaitsRoom = false
@@ -124,7 +124,7 @@ package final class ConnectionPool {
 
     /// Returns an idle connection, if there is one.
     ///
-    /// It belongs to the load until its exchange ends.
+    /// The connection belongs to the load until its exchange ends.
     package func takeIdle(_ route: Route) -> (any HTTPConnection)? {
         guard let id = machine.takeIdle(origin(of: route)) else { return nil }
         reportIdle()
@@ -135,8 +135,8 @@ package final class ConnectionPool {
 
     /// Requests a connection: an idle one, a new one, or the first that becomes available.
     ///
-    /// With `onlyNew`, only a new one is accepted, because an idle one turned out to be gone. The connection belongs to the load until
-    /// its exchange ends. The load waits until the request is answered; every request must be passed to ``take(_:)``.
+    /// With `onlyNew`, only a new connection is accepted, because an idle one turned out to be gone. The connection belongs to the
+    /// load until its exchange ends. The load waits until the request is answered; every request must be passed to ``take(_:)``.
     package func acquire(
         _ route: Route, priority: Float, control: LoadControl, adviser: (any HandshakeAdviser)? = nil, onlyNew: Bool = false
     ) -> Lease {
@@ -187,7 +187,7 @@ package final class ConnectionPool {
         if !lease.isAnswered { perform(machine.handle(.reprioritized(lease.id, priority))) }
     }
 
-    /// Returns the result of a request; one that was not answered is withdrawn.
+    /// Returns the result of a request; withdraws a request that has not been answered.
     package func take(_ lease: Lease) throws(LoadError) -> any HTTPConnection {
         lease.control.enter(.elsewhere)
         let now = NIODeadline.now()
@@ -200,7 +200,7 @@ package final class ConnectionPool {
             } else {
                 perform(machine.handle(.withdrawn(lease.id, isLate: failure.kind == .timedOut)))
             }
-            // Last, so that open questions pass to the next queued load.
+            // Called last, so that open questions pass to the next queued load.
             leave(lease)
             throw failure
         }
@@ -209,7 +209,7 @@ package final class ConnectionPool {
         throw lease.failure ?? LoadError(.unknown, "no connection")
     }
 
-    /// The lease's load no longer takes part in dials.
+    /// Removes the lease's load from the dials in which it takes part.
     func leave(_ lease: Lease) {
         while lease.questionCount > 0 {
             lease.questionCount -= 1
@@ -219,14 +219,14 @@ package final class ConnectionPool {
         for id in machine.dials(lease.origin) { entries[id]?.dial?.left(adviser) }
     }
 
-    /// From here on, the load's waiting time counts as idle.
+    /// Ends the pause of a lease, so that its load's waiting time counts as idle from now on.
     func endHold(_ lease: Lease, now: NIODeadline) {
         guard lease.isOnHold else { return }
         lease.isOnHold = false
         lease.control.endHold(now: now)
     }
 
-    /// The adviser for a dial: the load that is expected to get the connection, and that is also notified of a failure.
+    /// Returns the adviser for a dial: the load that is expected to get the connection, and that is also notified of a failure.
     func adviser(for origin: OriginID) -> (any HandshakeAdviser)? {
         machine.firstQueued(origin).flatMap { leases[$0]?.adviser }
     }
@@ -243,7 +243,7 @@ package final class ConnectionPool {
         }
     }
 
-    /// An idle connection turned out to be gone; the other idle ones are presumed to be gone as well.
+    /// Discards a route's idle connections, because one of them turned out to be gone and the others presumably are, too.
     package func wentStale(_ route: Route) {
         if let origin = origins[route] { perform(machine.handle(.wentStale(origin))) }
     }
@@ -272,14 +272,14 @@ package final class ConnectionPool {
         if !reusable, connection.initialCapacity == nil { entries[ConnectionID(connection.id)] = nil }
     }
 
-    /// The server changed its limit on concurrent exchanges.
+    /// Applies the server's new limit on concurrent exchanges.
     func leaseLimitChanged(_ capacity: Int, of connection: any HTTPConnection, isLasting: Bool = true) {
         let id = ConnectionID(connection.id)
         if isLasting, let origin = entries[id]?.origin { versions[origin, default: KnownVersion()].capacity = capacity }
         perform(machine.handle(.leaseLimitChanged(id, capacity)))
     }
 
-    /// The connection starts no more exchanges.
+    /// Handles a connection that starts no more exchanges.
     func drains(_ connection: any HTTPConnection) {
         forgetAliases(of: ConnectionID(connection.id))
         perform(machine.handle(.drains(ConnectionID(connection.id))))
@@ -333,7 +333,7 @@ package final class ConnectionPool {
     func perform(_ actions: [PoolMachine.Action]) {
         for action in actions { perform(action) }
         reportIdle()
-        // Reservations that were available at once; each dial requests its own.
+        // These reservations were available at once; each dial requests its own.
         while hasRoom || awaitsRoom {
             let event: PoolMachine.Event = hasRoom ? .capacityGranted : .capacityPending
             hasRoom = false

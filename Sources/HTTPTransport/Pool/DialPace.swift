@@ -19,12 +19,12 @@ final class DialPace {
     private let turns: LoopTurns
     private var waiting = CircularBuffer<() -> Void>()
     private var startedThisTurn = 0
-    /// Dials are being started, or the next turn is awaited.
+    /// Whether dials are being started, or the next turn is awaited.
     private var isBusy = false
 
     init(_ turns: LoopTurns) { self.turns = turns }
 
-    /// Starts a dial, now or in its turn.
+    /// Starts a dial, now or when its turn comes.
     func begin(_ dial: @escaping () -> Void) {
         waiting.append(dial)
         if !isBusy { startQueuedDials() }

@@ -13,10 +13,10 @@ package import LoadingModel
 package import NIOCore
 import NIOSSL
 
-/// A connection without HTTP: from the moment it is established, it belongs to a stream task.
+/// A connection without HTTP, which belongs to a stream task from the moment it is established.
 ///
-/// It reads ahead a little, so that the end of the stream is noticed even if the app reads nothing, and starts TLS on request. The
-/// owner checks its state when ``changed`` is called.
+/// The connection reads ahead a little, so that the end of the stream is noticed even if the app reads nothing, and starts TLS on
+/// request. The owner checks the connection's state when ``changed`` is called.
 ///
 /// Confined to the channel's event loop, which is the session's.
 package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection {
@@ -30,39 +30,39 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     package private(set) var facts: ConnectionFacts
     package var pool: ConnectionPool?
     package let initialCapacity: Int? = nil
-    /// Called when bytes were read, the peer closed its side, the connection is lost or writable again, or there may be a better
-    /// route.
+    /// Called when bytes were read, the peer closed its side, the connection was lost or became writable again, or a better route
+    /// may be available.
     package var changed: (() -> Void)?
     package private(set) var hasEnded = false
     package private(set) var failure: LoadError?
-    /// Whether a network came up since this was last checked.
+    /// Whether a network became available since this value was last checked.
     package var mayHaveBetterRoute = false
     /// Whether received bytes are dropped.
     package private(set) var discardsInput = false
     private var received = ByteBuffer()
     private var context: ChannelHandlerContext?
-    /// Whether the connection already uses TLS, with a proxy or the server; further TLS is nested inside it.
+    /// Whether the connection already uses TLS, with a proxy or the server; further TLS is nested inside that.
     private let isInTLS: Bool
     private var isReading = true
     /// Whether the app suspended the task.
     private var isHeld = false
-    /// The number of bytes that the app asked for.
+    /// The number of bytes that the app requested.
     private var wanted = 0
     private var outputIsClosed = false
     private var isClosing = false
-    /// Whether a TLS handshake is in progress; it does its own reading.
+    /// Whether a TLS handshake is in progress; the handshake does its own reading.
     package private(set) var isSecuring = false
     private var transportError: (any Error)?
     private var lingering: Scheduled<Void>?
 
-    /// Takes over a connection; `received` was already read.
+    /// Takes over a connection; `received` holds the bytes that were already read.
     init(id: Int, facts: ConnectionFacts, received: ByteBuffer = ByteBuffer(), failure: LoadError? = nil) {
         self.id = id
         self.failure = failure
         self.facts = facts
         self.received = received
         isInTLS = facts.isInTLS
-        // Without a channel nothing can arrive.
+        // Without a channel no bytes can arrive.
         hasEnded = failure == nil
     }
 
@@ -77,7 +77,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
             return received
         }
         let taken = received.readSlice(length: count).map { ByteBuffer($0.readableBytesView) } ?? ByteBuffer()
-        // Move the remaining bytes only once they are less than half of the buffer.
+        // The remaining bytes are moved only once they take up less than half of the buffer.
         if received.readerIndex > received.readableBytes { received.discardReadBytes() }
         return taken
     }
@@ -105,10 +105,10 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 
     // MARK: Writing
 
-    /// Whether to write now; true for a lost connection, too, so that the write fails.
+    /// Whether to write now; also true for a lost connection, so that the write fails.
     package var isWritable: Bool { !channelIsActive || context?.channel.isWritable == true }
 
-    /// Writes bytes, and reports on the loop, possibly before it returns, whether the system accepted all of them.
+    /// Writes bytes, and reports on the loop, possibly before this method returns, whether the system accepted all of them.
     package func write(_ bytes: ByteBuffer, written: @escaping (Bool) -> Void) {
         guard let context, channelIsActive, !outputIsClosed else {
             written(false)
@@ -187,7 +187,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
         changed?()
     }
 
-    /// The stream owns the connection from here on.
+    /// Makes the stream the owner of the connection.
     package func takeOver(_ changed: @escaping () -> Void) { self.changed = changed }
 
     package func close() {
@@ -246,15 +246,15 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if let event = event as? ChannelEvent, event == .inputClosed {
-            // The handshake cannot complete anymore.
+            // The handshake cannot be completed anymore.
             if isSecuring { context.close(promise: nil) } else { inputEnded() }
         }
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// The peer closed its side properly.
+    /// Handles the proper end of the peer's side.
     ///
-    /// A lost connection, such as TLS closed without `close_notify`, triggers this event as well, but is not a proper end.
+    /// The loss of a connection, such as TLS closed without `close_notify`, triggers the same event, but is not a proper end.
     private func inputEnded() {
         guard !hasEnded, failure == nil else { return }
         hasEnded = true
@@ -293,7 +293,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 }
 
 extension ConnectionFacts {
-    /// The facts of the same connection, now with TLS.
+    /// Returns the facts of the same connection, now with TLS.
     fileprivate func secured(_ agreed: TLSSession.Agreement, from start: Double, to end: Double) -> ConnectionFacts {
         ConnectionFacts(
             localAddress: localAddress, localPort: localPort, remoteAddress: remoteAddress, remotePort: remotePort,

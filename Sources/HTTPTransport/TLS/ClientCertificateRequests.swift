@@ -13,8 +13,8 @@ import NIOSSL
 /// Determines which handshake a server's request for a client certificate belongs to.
 ///
 /// NIOSSL reports the request through a callback of the context, which all handshakes share, and passes it only the server's name.
-/// It calls back while the TLS handler processes the event that carried the request. So the handshake is recorded here before each
-/// event is passed to that handler.
+/// NIOSSL makes the call while the TLS handler processes the event that carried the request. The handshake is therefore recorded
+/// here before each event is passed to the TLS handler.
 enum ClientCertificateRequests {
     final class Current: Sendable {
         let handshake: NIOLoopBound<TLSHandshake>
@@ -26,7 +26,7 @@ enum ClientCertificateRequests {
     /// Attributes the TLS handler's next work on the loop to this handshake.
     static func enter(_ handshake: TLSHandshake, on loop: any EventLoop) -> Current {
         let mine = Current(handshake, on: loop)
-        // Runs after tasks that are already queued, and before the ones that NIOSSL enqueues next.
+        // This task runs after those that are already queued, and before those that NIOSSL enqueues next.
         loop.execute { current.currentValue = mine }
         return mine
     }

@@ -11,13 +11,13 @@ import NIOCore
 /// Reads the cipher suite from the server's first message, which is cleartext in every version of TLS (RFC 8446, section 4.1.3),
 /// and detects servers that do not speak TLS at all.
 ///
-/// NIOSSL reports neither. This handler stays in front of the TLS handler during the handshake, and records which handshake each
-/// event belongs to (``ClientCertificateRequests``).
+/// NIOSSL reports neither the cipher suite nor such servers. This handler stays in front of the TLS handler during the handshake,
+/// and records which handshake each event belongs to (``ClientCertificateRequests``).
 final class ServerHelloReader: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
-    /// The IANA number, once it is known.
+    /// The IANA number of the cipher suite, once it is known.
     private(set) var cipherSuite: UInt16?
     /// Whether the server's first byte cannot start a TLS record.
     private(set) var isNotTLS = false
@@ -42,7 +42,7 @@ final class ServerHelloReader: ChannelInboundHandler, RemovableChannelHandler {
         ClientCertificateRequests.during(handshake, on: context.eventLoop) { context.fireChannelRead(data) }
     }
 
-    /// Returns true when there is no more to learn.
+    /// Reads the buffered bytes; returns true when there is nothing more to learn.
     private func read() -> Bool {
         guard let type = start.first else { return false }
         // Record types alert (21) and handshake (22); a record's header has 5 bytes, a handshake message's 4.

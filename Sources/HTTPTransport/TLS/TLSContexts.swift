@@ -22,7 +22,7 @@ enum TLSContexts {
     private static let maximumCount = 64
     private static let entries = Mutex<[TLSPolicy: Entry]>([:])
 
-    /// Replies at once if the context exists, and otherwise from the thread that creates it.
+    /// Replies at once if the context already exists, and otherwise from the thread that creates it.
     static func context(for policy: TLSPolicy, reply: @escaping @Sendable (Result<NIOSSLContext, LoadError>) -> Void) {
         let (known, mustCreate) = entries.withLock { entries -> (Result<NIOSSLContext, LoadError>?, Bool) in
             switch entries[policy] {
@@ -41,7 +41,7 @@ enum TLSContexts {
             let result = make(policy)
             for reply in store(result, for: policy) { reply(result) }
         }
-        // If no thread is available, run it here: slow is better than never.
+        // If no thread is available, the work runs here: slow is better than never.
         if !WorkerThreads.computing.run(work) { work() }
     }
 
@@ -64,7 +64,7 @@ enum TLSContexts {
         configuration.minimumTLSVersion = version(policy.minimumVersion) ?? .tlsv12
         configuration.maximumTLSVersion = policy.maximumVersion.flatMap(version)
         configuration.applicationProtocols = policy.offersHTTP2 ? ["h2", "http/1.1"] : ["http/1.1"]
-        // `TrustCheck` evaluates chains, so BoringSSL needs no roots. Parsing the system's roots is what makes a context expensive.
+        // `TrustCheck` evaluates chains, so BoringSSL needs no roots. Parsing the system's roots would make a context expensive.
         configuration.trustRoots = .certificates([])
         configuration.certificateVerification = .noHostnameVerification
         if policy.requiresForwardSecrecy {

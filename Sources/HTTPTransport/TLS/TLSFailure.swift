@@ -11,7 +11,7 @@ import LoadingModel
 import NIOCore
 import NIOSSL
 
-/// Describes the failure of a handshake, with advice.
+/// Describes the failure of a handshake, and gives advice.
 enum TLSFailure {
     /// Whether the client was asked for a certificate, and presented one.
     struct Shown {
@@ -88,7 +88,8 @@ enum TLSFailure {
         return "\(reason); App Transport Security requires a cipher with forward secrecy: to allow others, set \(advice) to false"
     }
 
-    /// The failure if the error is an alert because the client's certificate is missing or was rejected (RFC 8446, section 6.2).
+    /// Returns the failure if the error is an alert because the client's certificate is missing or was rejected (RFC 8446, section
+    /// 6.2).
     ///
     /// In TLS 1.3 these alerts arrive after the handshake.
     static func clientCertificateFailure(_ error: any Error, _ shown: Shown) -> (LoadError.Kind, String)? {

@@ -17,7 +17,7 @@ import NIOTLS
 
 /// Waits behind the TLS handler for the end of the handshake, reports what was negotiated or why it failed, and removes itself.
 ///
-/// It keeps the verdict on the server's certificate, because the TLS handler's error only says that the handshake failed.
+/// This handler keeps the verdict on the server's certificate, because the TLS handler's error only says that the handshake failed.
 final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
@@ -89,7 +89,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
                 ofTrusted: chain.map { Array($0) }, host: server.host, requiresStrongKeys: demands.requiresStrongKeys, pins: pins
             )
             if let failure { return conclude(LoadError(failure.kind, failure.message + hint(on: failure))) }
-            // The chain may also end in a trusted root. The server then counts as verified, as if the app had not been asked.
+            // The chain may also end in a trusted root. The server is then considered verified, as if the app had not been asked.
             check(on: loop) { handshake, failure in
                 handshake.isVerified = failure == nil
                 handshake.hasStrongKeys = handshake.demands.requiresStrongKeys
@@ -122,7 +122,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         conclude(LoadError(failure.kind, failure.message + (isTrustedByApp ? hint(on: failure) : "")))
     }
 
-    /// Names the App Transport Security key that would let the app's decision stand, if there is one.
+    /// Returns the name of the App Transport Security key that would let the app's decision stand, if there is such a key.
     private func hint(on failure: TrustFailure) -> String {
         let loads = TLSFailure.key("NSExceptionAllowsInsecureHTTPLoads", of: server.host)
         let keys = TLSFailure.key("NSExceptionRequiresForwardSecrecy", of: server.host)
@@ -154,14 +154,14 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
 
     // MARK: The client's certificate
 
-    /// The server requests a client certificate.
+    /// Answers a server that requests a client certificate.
     func certificateRequested(_ promise: EventLoopPromise<NIOSSLContextConfigurationOverride>) {
         certificate = promise
         wasAskedForCertificate = true
         advice.ask(
             { [server] in $0.identity(for: server, reply: $1) },
-            // If there never was a load to ask, continue without a certificate. If all loads have left, the dial ends: the
-            // connection would suit only loads that present none.
+            // If there has never been a load to ask, continue without a certificate. If all loads have left, the dial ends: the
+            // connection would be useful only for loads that present no certificate.
             otherwise: { standing -> IdentityAnswer? in if case .noAdviser = standing { IdentityAnswer.none } else { nil } },
             reply: { [self] in handleIdentityAnswer($0) }
         )
@@ -230,12 +230,12 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    /// The pipeline is torn down: the channel was closed before the handshake finished.
+    /// Fails a handshake that was not finished when the channel was closed and the pipeline was torn down.
     func handlerRemoved(context: ChannelHandlerContext) {
         fail(ChannelError.eof)
     }
 
-    /// Reports the failure of the handshake, unless its outcome was reported already.
+    /// Reports the failure of the handshake, unless its outcome has already been reported.
     func fail(_ error: any Error) {
         advice.end()
         verdict?.succeed(.failed)

@@ -10,9 +10,9 @@ package import FoundationEssentials
 
 /// A session's TLS requirements; sessions with the same requirements share contexts and verdicts.
 package struct TLSPolicy: Sendable, Hashable {
-    /// The version number on the wire: 0x0303 is TLS 1.2, 0x0304 is TLS 1.3.
+    /// The minimum version, as the number on the wire: 0x0303 is TLS 1.2, 0x0304 is TLS 1.3.
     package var minimumVersion: UInt16
-    /// Nil for the newest supported version.
+    /// The maximum version; nil for the newest supported version.
     package var maximumVersion: UInt16?
     /// The only certificates a chain may end in, in DER; empty for the system's roots.
     package var trustRoots: [Data]

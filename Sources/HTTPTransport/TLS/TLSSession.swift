@@ -27,11 +27,11 @@ package final class TLSSession: Sendable {
         package var wasAskedForCertificate = false
         /// Whether the client presented a certificate.
         package var sentClientCertificate = false
-        /// Whether the server's chain ends in a trusted root, rather than being trusted by the app only.
+        /// Whether the server's chain ends in a trusted root, rather than being trusted only by the app.
         package var isVerified = false
         /// The server's certificate, in DER.
         package var serverCertificate: Data? { serverChain.first }
-        /// The chain that the server presented, its own certificate first.
+        /// The chain that the server presented, the server's own certificate first.
         package var serverChain: [Data] = []
         package var trust = ConnectionTrust()
     }
@@ -40,7 +40,7 @@ package final class TLSSession: Sendable {
 
     package init(policy: TLSPolicy) { self.policy = policy }
 
-    /// Prepares what a first handshake needs, so that it is available once the TCP connection is established.
+    /// Prepares the TLS context for a first handshake, so that the context is available once the TCP connection is established.
     package func prepare(_ demands: TLSDemands, offersHTTP2: Bool) {
         TLSContexts.context(for: policy.strengthened(by: demands, offersHTTP2: offersHTTP2)) { _ in }
         TrustRoots.prepare(policy.trustRoots)
@@ -105,7 +105,7 @@ package final class TLSSession: Sendable {
 }
 
 extension TLSPolicy {
-    /// This policy, combined with the demands of App Transport Security for one server and the protocols to offer.
+    /// Returns this policy, combined with the demands of App Transport Security for one server and the protocols to offer.
     func strengthened(by demands: TLSDemands, offersHTTP2: Bool) -> TLSPolicy {
         var policy = self
         policy.offersHTTP2 = offersHTTP2

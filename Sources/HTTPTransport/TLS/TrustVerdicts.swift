@@ -15,9 +15,10 @@ import Synchronization
 
 /// The result of evaluating a server's chain.
 struct TrustVerdict: Sendable {
-    /// Nil if the server is trusted.
+    /// The reason why the server is not trusted; nil if it is trusted.
     let failure: TrustFailure?
-    /// The SHA-256 hashes of the keys in the chain, the server's own first: of the validated chain, or else of the presented one.
+    /// The SHA-256 hashes of the keys in the chain, the server's own first: of the validated chain, or otherwise of the presented
+    /// one.
     var keys: [Data] = []
 }
 
@@ -36,7 +37,7 @@ enum TrustVerdicts {
         case trusted(TrustVerdict, until: NIODeadline)
     }
 
-    /// Short enough to notice expired certificates and changed roots.
+    /// The lifetime of a verdict, short enough to notice expired certificates and changed roots.
     fileprivate static let lifetime = TimeAmount.minutes(5)
     fileprivate static let maximumCount = 256
     /// The maximum number of connections of all sessions that wait for a verdict.
@@ -49,7 +50,7 @@ enum TrustVerdicts {
 
     private static let state = Mutex(State())
 
-    /// Replies at once if the verdict is cached, and otherwise from a thread of the library.
+    /// Replies at once if the verdict is cached, and otherwise on a thread of the library.
     static func verdict(
         on chain: [[UInt8]], host: String, roots: [Data], demands: TLSDemands, now: NIODeadline,
         reply: @escaping @Sendable (TrustVerdict) -> Void
@@ -62,7 +63,7 @@ enum TrustVerdicts {
         case .mustWait: return
         case .mustCheck: break
         }
-        // Not on Swift's cooperative thread pool, which the app may block.
+        // The task does not run on Swift's cooperative thread pool, which the app may block.
         Task(executorPreference: WorkerThreads.computing) {
             var question = TrustQuestion(chain.map { Data($0) }, hosts: [host])
             question.roots = roots
@@ -103,7 +104,7 @@ extension TrustVerdicts.State {
         if case .trusted(let verdict, let until) = entries[key], until > now { return .isTrusted(verdict) }
         guard waitingCount < TrustVerdicts.maximumWaiting else { return .isOverloaded }
         waitingCount += 1
-        // Removed from the dictionary first, so that appending does not copy the array.
+        // The entry is removed from the dictionary first, so that appending does not copy the array.
         guard case .pending(var replies) = entries.removeValue(forKey: key) else {
             entries[key] = .pending([reply])
             return .mustCheck

@@ -13,21 +13,21 @@ package import NIOCore
 
 /// Compresses the messages of one WebSocket connection (RFC 7692, section 7.2.1).
 ///
-/// It allocates no memory before the first message. Confined to the connection's event loop.
+/// The deflater allocates no memory before the first message. Confined to the connection's event loop.
 package final class MessageDeflater {
     private static let step = 16_384
 
     private let windowBits: Int
     private let usesContextTakeover: Bool
     private let level: CInt
-    /// On the heap, because zlib keeps a pointer to it.
+    /// The stream is on the heap, because zlib keeps a pointer to it.
     private var stream: UnsafeMutablePointer<z_stream>?
     /// Whether the message has any bytes so far.
     private var hasContent = false
 
     /// - Parameters:
     ///   - windowBits: The size of the window as a power of two, from 9 to 15: the negotiated size, or less.
-    ///   - usesContextTakeover: Whether the window spans messages; optional if negotiated.
+    ///   - usesContextTakeover: Whether the window spans messages; if negotiated, either value is allowed.
     ///   - level: From 1, the fastest, to 9; -1 is zlib's default.
     package init(windowBits: Int, usesContextTakeover: Bool, level: Int = -1) {
         precondition(9...15 ~= windowBits, "zlib supports compression windows of 9 to 15 bits")

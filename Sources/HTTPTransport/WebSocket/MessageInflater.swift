@@ -22,8 +22,8 @@ package import NIOCore
 ///
 /// Each call writes at most ``pieceSize`` bytes, so that the caller can do other work in between.
 ///
-/// After a failure every later call throws it again. It allocates no memory before the first message. Confined to the connection's
-/// event loop.
+/// After a failure, every later call throws the same failure again. The inflater allocates no memory before the first message.
+/// Confined to the connection's event loop.
 package final class MessageInflater {
     package static let pieceSize = 65_536
     /// The bytes that a sender removes from the end of each message (section 7.2.1).
@@ -31,21 +31,21 @@ package final class MessageInflater {
 
     private let windowBits: Int
     private let usesContextTakeover: Bool
-    /// On the heap, because zlib keeps a pointer to it.
+    /// The stream is on the heap, because zlib keeps a pointer to it.
     private var stream: UnsafeMutablePointer<z_stream>?
     private var limit = 0
-    /// The number of bytes of this message so far.
+    /// The number of bytes of this message that have been produced so far.
     package private(set) var produced = 0
-    /// How many bytes of the tail have been fed back.
+    /// The number of bytes of the tail that have been fed back to zlib.
     private var tailOffset = 0
-    /// The input so far ended with a final block, at a byte boundary.
+    /// Whether the input so far ended with a final block, at a byte boundary.
     private var isAfterFinalBlock = false
     private var failure: WebSocketFailure?
 
     /// A peer that exceeds its window is not always detected, because zlib can look back over the window plus the output of the
     /// current call.
     ///
-    /// The result is then still the message, or a failure.
+    /// In that case, the result is still the message, or a failure.
     ///
     /// - Parameters:
     ///   - windowBits: The size of the peer's window as a power of two, from 8 to 15.
@@ -56,7 +56,7 @@ package final class MessageInflater {
         self.usesContextTakeover = usesContextTakeover
     }
 
-    /// An inflater for messages from a server.
+    /// Creates an inflater for messages from a server.
     package convenience init(_ parameters: MessageDeflateParameters) {
         self.init(windowBits: parameters.serverWindowBits, usesContextTakeover: parameters.serverTakesContextOver)
     }
@@ -72,7 +72,7 @@ package final class MessageInflater {
 
     /// Inflates some of `bytes[offset...]`; `offset` moves past the bytes that were read.
     ///
-    /// - Returns: Whether to call it again with the same bytes, because there is more input or output.
+    /// - Returns: Whether to call this method again with the same bytes, because there is more input or output.
     package func inflate(
         _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, into output: inout ByteBuffer
     ) throws(WebSocketFailure) -> Bool {
@@ -86,7 +86,7 @@ package final class MessageInflater {
 
     /// Ends the message.
     ///
-    /// - Returns: Whether to call it again.
+    /// - Returns: Whether to call this method again.
     package func end(into output: inout ByteBuffer) throws(WebSocketFailure) -> Bool {
         let hasMore = try Self.tail.span.bytes.withUnsafeBytes { tail throws(WebSocketFailure) in
             try inflate(tail, &tailOffset, into: &output)
@@ -134,7 +134,7 @@ package final class MessageInflater {
         guard produced <= limit else { throw .tooBig("a compressed message is larger than \(limit) bytes") }
         switch status {
         case Z_OK: isAfterFinalBlock = false
-        // There was nothing to do.
+        // There was no work to do.
         case Z_BUF_ERROR: break
         case Z_STREAM_END:
             // "Both 0 and 1 may be used for BFINAL", and "the next DEFLATE block follows" (section 7.2.1); the window is kept.
