@@ -14,7 +14,7 @@ import URLLoadingArchive
 ///
 /// The archive's text is untrusted: it appears only as text, never as a link, a style or a name.
 struct ArchivePage {
-    /// Limits on what the page shows.
+    /// Limits the number of entries on the page.
     private static let maximumEntries = 5000
     private static let maximumTextLength = 2000
     private static let maximumFields = 200
@@ -124,7 +124,7 @@ struct ArchivePage {
         }
     }
 
-    /// The phases in chronological order; HAR counts TLS as part of connecting, here it is a phase of its own.
+    /// Returns the phases in chronological order; HAR counts TLS as part of connecting, but the page shows TLS as its own phase.
     private static func phases(_ timings: HTTPArchive.Timings) -> [(phase: Phase, time: Double)] {
         let secure = min(timings.ssl, timings.connect)
         let times: [(Phase, Double)] = [
@@ -134,7 +134,7 @@ struct ArchivePage {
         return times.filter { $0.1 >= 0 }.map { ($0.0, time($0.1)) }
     }
 
-    /// Returns the bar of an entry, which screen readers skip: they read the numbers beside it.
+    /// Returns the bar of an entry, which screen readers skip, because they read the numbers beside the bar.
     private func bar(_ entry: HTTPArchive.Entry) -> String {
         var at = Self.offset(entry, from: begin)
         let pieces = Self.phases(entry.timings).filter { $0.time > 0 }.map { phase, time in

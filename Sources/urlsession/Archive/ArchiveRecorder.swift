@@ -14,7 +14,8 @@ import URLLoadingArchive
 
 /// Records a command's loads.
 ///
-/// The archive is written at the end of the command, and also as loads end, so that most of them survive if the tool is killed.
+/// The archive is written at the end of the command, and also as loads end, so that most loads are in the file if the tool is
+/// killed.
 final class ArchiveRecorder: Sendable {
     private struct State {
         var archive = HTTPArchive()
@@ -24,7 +25,7 @@ final class ArchiveRecorder: Sendable {
         var lastDuration = Duration.zero
     }
 
-    /// The recorders by file: all loads of a command share one.
+    /// The recorders by file: all loads of a command share a recorder.
     private static let all = Mutex<[String: ArchiveRecorder]>([:])
 
     let detail: HTTPArchive.Detail
@@ -45,7 +46,7 @@ final class ArchiveRecorder: Sendable {
         }
     }
 
-    /// Why the file could not be written; nil if it was.
+    /// The reason why the file could not be written; nil if it could.
     var failure: ToolFailure? { state.withLock { $0.failure } }
 
     func begin() throws {
@@ -62,7 +63,7 @@ final class ArchiveRecorder: Sendable {
         }
     }
 
-    /// Writes the entries that have not been written.
+    /// Writes the archive, unless all entries have already been written.
     func finish() { state.withLock { if !$0.isWritten { write(&$0) } } }
 
     private func write(_ state: inout State) {
@@ -95,7 +96,7 @@ final class LoadRecording: Sendable {
 
     init(_ recorder: ArchiveRecorder) { self.recorder = recorder }
 
-    /// A recording for another task of the same load.
+    /// Returns a recording for another task of the same load.
     func another() -> LoadRecording { LoadRecording(recorder) }
 
     /// One byte more than the maximum size, so that longer bodies are detected.

@@ -41,7 +41,7 @@ struct WaterfallCommand: ParsableCommand {
         let page = ArchivePage(archive, name: file == "-" ? "standard input" : URL(fileURLWithPath: file).lastPathComponent)
             .html()
         guard let output, output != "-" else { return try StandardOutput.write(page) }
-        // An archive may contain secrets, and so may its page.
+        // An archive may contain secrets, and so may the page made from it.
         umask(0o077)
         let sink = BodySink(path: output)
         do throws(BodySink.Failure) {

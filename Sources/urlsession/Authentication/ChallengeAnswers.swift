@@ -13,11 +13,12 @@ import URLLoading
 
 /// Answers the challenges of one command's loads: user authentication and server trust.
 ///
-/// Passwords and the client certificate go only to the server that the user named, not to servers that it redirects to.
+/// Passwords and the client certificate are sent only to the server that the user named, not to servers to which that server
+/// redirects.
 final class ChallengeAnswers: Sendable {
     typealias Answer = (URLSession.AuthChallengeDisposition, URLCredential?)
 
-    /// The relevant options.
+    /// The options that determine the answers.
     struct Plan: Sendable {
         var login: Login?
         /// The logins for hosts that redirects lead to.
@@ -38,7 +39,7 @@ final class ChallengeAnswers: Sendable {
         place = ServerOrigin(url)
     }
 
-    /// Why an answer to a challenge ended the load; nil if none did.
+    /// The reason why an answer to a challenge ended the load; nil if no answer did.
     var failure: ToolFailure? { refusal.withLock { $0 } }
 
     func answer(_ challenge: URLAuthenticationChallenge) -> Answer {
@@ -64,11 +65,11 @@ final class ChallengeAnswers: Sendable {
     }
 
     private func authenticate(_ challenge: URLAuthenticationChallenge, _ space: URLProtectionSpace) -> Answer {
-        // The session answers proxies itself, from its configuration.
+        // The session answers the challenges of proxies itself, from its configuration.
         guard !space.isProxy() else { return (.performDefaultHandling, nil) }
         if let methods = plan.methods, !methods.contains(space.authenticationMethod) { return (.rejectProtectionSpace, nil) }
         guard challenge.previousFailureCount == 0 else {
-            // Over TLS another scheme may succeed. In clear text it could reveal what the first one protected.
+            // Over TLS another scheme may succeed. In clear text another scheme could reveal what the first one protected.
             return (space.protocol == NSURLProtectionSpaceHTTPS ? .rejectProtectionSpace : .performDefaultHandling, nil)
         }
         if let login = plan.login, isForNamedServer(space) {
@@ -81,7 +82,8 @@ final class ChallengeAnswers: Sendable {
         return (.performDefaultHandling, nil)
     }
 
-    /// The `.netrc` login for exactly this host; nil if it would be sent in clear text although the user asked for TLS.
+    /// Returns the `.netrc` login for exactly this host; nil if the login would be sent in clear text although the user asked for
+    /// TLS.
     private func netrcLogin(for space: URLProtectionSpace) -> Login? {
         guard let netrc = plan.netrc, let place, place.scheme == "http" || space.protocol == NSURLProtectionSpaceHTTPS else {
             return nil

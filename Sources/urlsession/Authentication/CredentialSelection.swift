@@ -13,7 +13,7 @@ import URLLoading
 
 /// The credentials that the user selects: those of a server, and optionally of a realm, a method and a user name.
 struct CredentialSelection {
-    /// The authentication methods of credentials, as options name them.
+    /// The authentication methods of credentials, as the options name them.
     enum Method: String, ExpressibleByArgument, CaseIterable {
         case basic, digest, ntlm, negotiate
 
@@ -21,7 +21,7 @@ struct CredentialSelection {
     }
 
     let place: ServerOrigin
-    /// Nil matches any, here and below.
+    /// Nil matches any value, in this property and the following ones.
     let realm: String?
     let method: Method?
 

@@ -9,7 +9,7 @@
 
 import ArgumentParser
 
-/// `urlsession credentials`: the stored user names and passwords, with which the other commands answer challenges.
+/// `urlsession credentials`: manages the stored user names and passwords, with which the other commands answer challenges.
 struct CredentialsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "credentials",

@@ -18,7 +18,7 @@ struct Login: Sendable, CustomStringConvertible, CustomReflectable {
     ///
     /// If there is no colon, the user is asked for the password. A password may be empty.
     ///
-    /// - Throws: If the password must be asked for and there is no way to ask.
+    /// - Throws: If the user must be asked for the password and cannot be asked.
     init(_ text: String, asking question: String) throws(ToolFailure) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         user = String(parts[0])
@@ -30,7 +30,7 @@ struct Login: Sendable, CustomStringConvertible, CustomReflectable {
         self.password = password
     }
 
-    /// The user name and password in a URL; nil if it has no user name.
+    /// The user name and password in a URL; nil if the URL has no user name.
     init?(userOf url: URL) {
         guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let user = parts.user, !user.isEmpty else {
             return nil

@@ -84,7 +84,7 @@ struct Netrc: Sendable {
         }
     }
 
-    /// The word up to the closing quote, with backslash escapes; nil if the closing quote is missing.
+    /// Returns the word up to the closing quote, with backslash escapes; nil if the closing quote is missing.
     private static func quoted(_ rest: inout Substring) -> String? {
         var word = ""
         while let next = rest.popFirst() {
@@ -98,7 +98,7 @@ struct Netrc: Sendable {
         return nil
     }
 
-    /// The login for a host; nil if the file has none.
+    /// Returns the login for a host; nil if the file contains no login for the host.
     ///
     /// - Parameters:
     ///   - host: The host.
@@ -114,10 +114,10 @@ struct Netrc: Sendable {
         return nil
     }
 
-    /// The files read so far: all loads of a command use the same file, and a pipe can be read only once.
+    /// The files that have been read: all loads of a command use the same file, and a pipe can be read only once.
     private static let known = Mutex<[String: Netrc]>([:])
 
-    /// Reads a file, but refuses one that others may read.
+    /// Reads a file, but refuses a file that other users may read.
     ///
     /// - Parameters:
     ///   - path: The file.
@@ -132,7 +132,7 @@ struct Netrc: Sendable {
             throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
         }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        // The name of the opened file. A pipe, such as a shell's `<(…)`, has no name and belongs to the user: it needs no check.
+        // The name of the opened file. A pipe, such as a shell's `<(…)`, has no name and belongs to the user, so it needs no check.
         let name = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
         let isNameless = name.map { name in ["pipe:", "socket:"].contains { name.hasPrefix($0) } } ?? false
         if let name, name.hasPrefix("/") {
@@ -174,7 +174,7 @@ struct Netrc: Sendable {
 
     private static let mostBytes = 1 << 20
 
-    /// The path of the user's own file.
+    /// The path of the user's `.netrc` file.
     static var usualPath: String {
         let home = ProcessInfo.processInfo.environment["HOME"].flatMap { $0.isEmpty ? nil : $0 }
         return (home ?? NSHomeDirectory()) + "/.netrc"

@@ -24,8 +24,8 @@ enum PasswordPrompt {
         return true
     }
 
-    /// The answers so far, so that each question is asked once per command; the mutex also makes concurrent loads ask one after the
-    /// other.
+    /// The answers that the user has given, so that each question is asked once per command; the mutex also makes concurrent loads
+    /// ask one after the other.
     private static let answers = Mutex<[String: String]>([:])
 
     static func askOnce(_ question: String) throws(ToolFailure) -> String {
@@ -76,7 +76,7 @@ enum PasswordPrompt {
 
     /// Reads a line without its line ending; nil if the input ended before the line.
     ///
-    /// Reads no byte beyond the line.
+    /// No byte beyond the line is read.
     private static func readLine(from file: Int32) -> [UInt8]? {
         var line: [UInt8] = []
         var byte: UInt8 = 0

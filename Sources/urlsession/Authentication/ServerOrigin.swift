@@ -25,7 +25,7 @@ struct ServerOrigin: Sendable, Equatable {
         port = url.port ?? (scheme == "https" ? 443 : 80)
     }
 
-    /// Whether data for this server may be sent to the given one: it is the same server, or the same over TLS.
+    /// Whether data for this server may be sent to the given server: it is the same server, or the same server over TLS.
     func covers(host: String, port: Int, scheme: String) -> Bool {
         guard Self.bare(host) == self.host else { return false }
         if scheme == self.scheme { return port == self.port }

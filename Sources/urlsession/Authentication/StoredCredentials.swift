@@ -10,18 +10,18 @@
 import Foundation
 import URLLoading
 
-/// The credentials that `urlsession credentials` keeps.
+/// The credentials that `urlsession credentials` stores.
 ///
-/// A session finds the credentials of the exact protection space itself. This type finds those that were stored without a realm or
-/// a method, for any challenge of the server.
+/// A session itself finds the credentials of the exact protection space. This type finds credentials that were stored without a
+/// realm or a method, for any challenge of the server.
 enum StoredCredentials {
-    /// The authentication methods by the names that users give them.
+    /// The authentication methods, by the names that users write.
     static let methods = [
         "basic": NSURLAuthenticationMethodHTTPBasic, "digest": NSURLAuthenticationMethodHTTPDigest,
         "ntlm": NSURLAuthenticationMethodNTLM, "negotiate": NSURLAuthenticationMethodNegotiate,
     ]
 
-    /// The stored credential for a challenge of the protection space; the closest match first.
+    /// Returns the stored credential for a challenge of the protection space, the closest match first.
     static func credential(for space: URLProtectionSpace) -> URLCredential? {
         guard methods.values.contains(space.authenticationMethod) else { return nil }
         let wider: [(realm: String?, method: String)] = [

@@ -11,7 +11,8 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession background collect`: the daemon runs it when a transfer of the tool is complete.
+/// `urlsession background collect`: collects a complete transfer; the daemon runs this command when a transfer of the tool is
+/// complete.
 struct BackgroundCollectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "collect",

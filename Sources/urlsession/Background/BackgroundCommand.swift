@@ -9,7 +9,7 @@
 
 import ArgumentParser
 
-/// `urlsession background`: transfers that urlsessiond carries out, those of the tool and of all other programs.
+/// `urlsession background`: manages the transfers that urlsessiond carries out for the tool and for all other programs.
 struct BackgroundCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "background",

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession background download`: downloads that continue after the tool has exited.
+/// `urlsession background download`: starts downloads that continue after the tool has exited.
 struct BackgroundDownloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "download",

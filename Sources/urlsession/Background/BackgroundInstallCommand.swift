@@ -42,7 +42,7 @@ struct BackgroundInstallCommand: AsyncParsableCommand {
             }
             return StandardError.write("To enable and start them:\n\(lines.joined())")
         }
-        // A daemon that a program started occupies the socket's path.
+        // A daemon that was started by a program occupies the socket's path.
         if let manager = ManagerConnection.open() { _ = try? await manager.ask(.handOver) }
         // Restart: an existing systemd socket may have lost its path to that daemon.
         for command in [["daemon-reload"], ["enable"] + names, ["restart"] + names] where !ServiceUnits.systemctl(command) {
@@ -66,7 +66,7 @@ struct BackgroundInstallCommand: AsyncParsableCommand {
     }
 }
 
-/// `urlsession background uninstall`.
+/// `urlsession background uninstall`: removes the systemd units of the daemon.
 struct BackgroundUninstallCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "uninstall",

@@ -16,7 +16,7 @@ import URLLoading
 /// The transfers that one command orders.
 ///
 /// Each transfer has its own session, because the daemon starts a program only when all tasks of a session are complete. A complete
-/// file should not wait for another one, which may begin tomorrow, nor for another run of the tool that is using the session.
+/// file should neither wait for another file, which may begin tomorrow, nor for another run of the tool that is using the session.
 final class BackgroundOrders {
     /// The prefix of the identifiers of the tool's sessions.
     private static let prefix = "urlsession-"
@@ -43,17 +43,17 @@ final class BackgroundOrders {
         collector.whenEnded { text, isFailure in screen.say(text, always: isFailure) }
     }
 
-    /// The configuration of one of the tool's sessions, for which the daemon starts the tool.
+    /// Returns the configuration of one of the tool's sessions, for which the daemon starts the tool.
     static func configuration(_ identifier: String) throws(ToolFailure) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.background(withIdentifier: identifier)
-        // As for the other commands that load something.
+        // The same setting as in the other commands that load something.
         configuration.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
         guard let program = DaemonStarter.executable() else { throw ToolFailure(26, "cannot find this program's file") }
         configuration.backgroundLaunch = .arguments([program, "background", "collect"])
         return configuration
     }
 
-    /// Creates and resumes a transfer, which is durable when this returns without an error.
+    /// Creates and resumes a transfer, which is durable when this method returns without an error.
     func add(_ url: URL, _ note: TransferNote, _ make: (URLSession) -> URLSessionTask) throws {
         let identifier = Self.prefix + UUID().uuidString.lowercased()
         let configuration = try Self.configuration(identifier)
@@ -86,7 +86,7 @@ final class BackgroundOrders {
                 failure = reason.code
                 continue
             }
-            // The daemon has a number for every durable transfer; it is unknown here if the list could not be read.
+            // The daemon has a number for every durable transfer; the number is unknown here if the list could not be read.
             let number = orders[index].number.map(String.init) ?? (ending == nil ? "?" : "done")
             let address = RequestOptions.hidingUser(order.url.absoluteString)
             let target = order.note.target.map { "  \($0)" } ?? ""
@@ -121,7 +121,7 @@ final class BackgroundOrders {
 }
 
 extension ToolFailure {
-    /// The failure for an error of the daemon or of the connection to it.
+    /// Creates the failure for an error of the daemon or of the connection to it.
     init(_ error: LoadError) {
         let code: Int32
         switch error.kind {
@@ -136,7 +136,7 @@ extension ToolFailure {
 }
 
 extension ManagerConnection {
-    /// The connection to the daemon; nil if no daemon is running and no transfers are left from an earlier one.
+    /// Returns the connection to the daemon; nil if no daemon is running and no transfers are left from an earlier daemon.
     static func found(isNeeded: Bool = false) throws(ToolFailure) -> ManagerConnection? {
         do throws(LoadError) {
             return try find(isNeeded: isNeeded)
@@ -145,7 +145,7 @@ extension ManagerConnection {
         }
     }
 
-    /// The connection to the daemon.
+    /// Returns the connection to the daemon.
     ///
     /// - Parameter isStarted: Whether to start the daemon if it is not running.
     /// - Throws: If no daemon is running, or if the daemon cannot be started.

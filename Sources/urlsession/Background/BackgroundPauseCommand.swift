@@ -10,7 +10,7 @@
 import ArgumentParser
 import BackgroundProtocol
 
-/// `urlsession background pause`.
+/// `urlsession background pause`: pauses transfers.
 struct BackgroundPauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause",
@@ -23,7 +23,7 @@ struct BackgroundPauseCommand: AsyncParsableCommand {
     func run() async throws { try await selection.ask { .pause($0) } }
 }
 
-/// `urlsession background resume`.
+/// `urlsession background resume`: resumes paused transfers.
 struct BackgroundResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
@@ -35,7 +35,7 @@ struct BackgroundResumeCommand: AsyncParsableCommand {
     func run() async throws { try await selection.ask { .resume($0) } }
 }
 
-/// `urlsession background cancel`.
+/// `urlsession background cancel`: cancels transfers.
 struct BackgroundCancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel",

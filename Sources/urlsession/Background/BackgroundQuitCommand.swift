@@ -33,7 +33,7 @@ struct BackgroundQuitCommand: AsyncParsableCommand {
     }
 }
 
-/// `urlsession background log`.
+/// `urlsession background log`: shows the recent activity of urlsessiond.
 struct BackgroundLogCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "log",

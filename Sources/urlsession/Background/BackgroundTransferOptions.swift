@@ -75,7 +75,7 @@ struct BeginTime: Sendable {
             date = Date(timeIntervalSinceNow: seconds)
             return
         }
-        // Without a time zone, the user's own applies.
+        // Without a time zone, the user's own time zone applies.
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
         let times = ["'T'HH:mm:ss", "'T'HH:mm", " HH:mm:ss", " HH:mm"]

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession background upload`: an upload that continues after the tool has exited.
+/// `urlsession background upload`: starts an upload that continues after the tool has exited.
 struct BackgroundUploadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "upload",

@@ -32,7 +32,7 @@ struct BackgroundWatchCommand: AsyncParsableCommand {
             Foundation.exit(0)
         }
         let own = DaemonStarter.executable()
-        // The first reports are the complete list, whose last page is marked.
+        // The first reports make up the complete list, whose last page is marked.
         var isListed = false
         for await page in manager.reports(.watch) {
             let isDone = screen.update(page.reports, own: own)

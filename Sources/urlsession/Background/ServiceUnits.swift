@@ -94,9 +94,9 @@ struct ServiceUnits {
         return "\"\(text)\""
     }
 
-    /// Runs systemctl, whose output goes to the user.
+    /// Runs systemctl, whose output the user sees.
     ///
-    /// - Returns: Whether it succeeded.
+    /// - Returns: Whether systemctl succeeded.
     static func systemctl(_ arguments: [String]) -> Bool {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -33,24 +33,24 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
     private static let maximumResponseSize = 64 << 20
 
     private let state = Mutex(State())
-    /// Held while a file is moved, and permanently once the program exits.
+    /// Held while a file is being moved, and permanently once the program exits.
     private let moving = Mutex(())
-    /// Whether no user reads standard error, so that failures are also written to `.error` files.
+    /// Whether no user reads standard error, in which case failures are also written to `.error` files.
     private let isUnattended: Bool
 
     init(isUnattended: Bool) { self.isUnattended = isUnattended }
 
-    /// Sets a handler for each completion, which gets the message and whether it is a failure.
+    /// Sets a handler for each completion, which receives the message and whether the message reports a failure.
     ///
     /// Without a handler, failures go to standard error.
     func whenEnded(_ handler: @escaping @Sendable (String, Bool) -> Void) { state.withLock { $0.onEnd = handler } }
 
-    /// Sets a handler to call after all events that happened while the tool did not run.
+    /// Sets a handler to call after all events that occurred while the tool was not running.
     func whenAllEventsDelivered(_ identifier: String, _ handler: @escaping @Sendable () -> Void) {
         state.withLock { $0.allEventsHandlers[identifier] = handler }
     }
 
-    /// Returns how a session's transfer ended, once it has.
+    /// Returns how a session's transfer ended, once the transfer has ended.
     func ending(of identifier: String) async -> Ending {
         await withCheckedContinuation { continuation in
             let known = state.withLock { state in
@@ -62,7 +62,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
         }
     }
 
-    /// Returns how a session's transfer ended, if it has according to the events received so far.
+    /// Returns how a session's transfer ended, if the events received so far say so; nil otherwise.
     func currentEnding(of session: URLSession) async -> Ending? {
         await withCheckedContinuation { continuation in
             session.delegateQueue.addOperation { continuation.resume() }
@@ -72,7 +72,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     func knownEnding(of identifier: String) -> Ending? { state.withLock { $0.endings[identifier] } }
 
-    /// Exits as soon as no file is being moved; files that are complete later are left to another run.
+    /// Exits as soon as no file is being moved; files that are complete later are collected by another run.
     func leave(_ code: Int32) -> Never { moving.withLock { _ in exit(code) } }
 
     // MARK: Delegate
@@ -102,7 +102,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         let body = state.withLock { $0.bodies.removeValue(forKey: Self.identifier(session)) }
-        // A file that was moved to its place was already reported.
+        // The end of a transfer whose file was moved to its place has already been reported.
         guard knownEnding(of: Self.identifier(session)) == nil else { return }
         let note = TransferNote(task.taskDescription)
         if let error {
@@ -128,7 +128,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
         if let error, knownEnding(of: Self.identifier(session)) == nil {
-            // No daemon runs, so the session has no task that could end.
+            // No daemon is running, so the session has no task that could end.
             end(Self.identifier(session), nil, .failed(ToolFailure(error, answered: false, received: 0, expected: -1)))
         }
         state.withLock { $0.allEventsHandlers.removeValue(forKey: Self.identifier(session)) }?()
@@ -136,7 +136,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     // MARK: Ends
 
-    /// Keeps a file that cannot be moved to its place: the daemon keeps it until it is collected, and starts the tool again.
+    /// Exits when a file cannot be moved to its place: the daemon keeps the file until it is collected, and starts the tool again.
     private func keep(_ failure: ToolFailure, _ note: TransferNote, _ task: URLSessionTask) -> Never {
         let address = task.originalRequest?.url.map { RequestOptions.hidingUser($0.absoluteString) } ?? "a file"
         note.leave("\(address): \(failure.message ?? "failed"); the file is kept, and moving it is retried")

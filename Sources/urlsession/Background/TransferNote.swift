@@ -9,13 +9,13 @@
 
 import Foundation
 
-/// What the tool, perhaps in another run, needs to know about a completed transfer.
+/// The information about a transfer that the tool, perhaps in another run, needs when the transfer is complete.
 ///
-/// It is stored in the task's description as JSON.
+/// Stored in the task's description as JSON.
 struct TransferNote: Codable, Sendable {
     /// The absolute path of the file to write; nil if an upload's response is not kept.
     var target: String?
-    /// The path beside which failures are written, to a file with the suffix `.error`.
+    /// The path beside which failures are written, in a file with the suffix `.error`.
     var place: String
     /// Whether the server may suggest another name.
     var takesSuggestion = false
@@ -45,7 +45,7 @@ struct TransferNote: Codable, Sendable {
         return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
-    /// Writes the reason of a failure to the `.error` file, for a user who looks for the missing file.
+    /// Writes the reason for a failure to the `.error` file, for a user who looks for the missing file.
     func leave(_ reason: String) {
         let line = "\(Date.now.ISO8601Format()) \(reason)\n"
         let descriptor = open(place + ".error", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode_t(mode))
@@ -57,9 +57,9 @@ struct TransferNote: Codable, Sendable {
 
     /// Moves a complete file to its place in one step, and returns the path.
     ///
-    /// An existing file is replaced if `force` is set; otherwise the new one gets a number. If an earlier run moved the file but
-    /// exited before it could confirm that, the file is not stored twice. The file and its name are synced to disk when this
-    /// returns, because the daemon forgets the file then.
+    /// An existing file is replaced if `force` is set; otherwise the new file gets a number. If an earlier run moved the file but
+    /// exited before it could confirm that, the file is not stored twice. The file and its name are synced to disk when this method
+    /// returns, because the daemon then forgets the file.
     func take(_ location: URL, named name: String? = nil) throws(ToolFailure) -> String {
         guard var target else { throw ToolFailure(23, "the transfer has no destination") }
         if takesSuggestion, let name {
@@ -71,7 +71,7 @@ struct TransferNote: Codable, Sendable {
         } catch {
             guard error.number == EXDEV else { throw error.forTool }
         }
-        // On another file system, too, the file appears complete or not at all.
+        // On another file system, too, the file must appear complete or not at all.
         let copy = target + ".urlsession-part"
         try? FileManager.default.removeItem(atPath: copy)
         do {
@@ -96,7 +96,7 @@ struct TransferNote: Codable, Sendable {
         var forTool: ToolFailure { ToolFailure(23, "cannot write \(path): \(String(cString: strerror(number)))") }
     }
 
-    /// Syncs the file to disk, gives it its name, and syncs the folder.
+    /// Syncs the file to disk, gives it its final name, and syncs the folder.
     private func put(_ file: String, at target: String) throws(PutFailure) -> String {
         try Self.sync(file)
         let path = try name(file, target)
@@ -110,7 +110,7 @@ struct TransferNote: Codable, Sendable {
         if descriptor < 0, errno == EACCES { return }
         guard descriptor >= 0 else { throw PutFailure(path: path) }
         let result = fsync(descriptor)
-        // File systems that cannot sync a folder fail with EINVAL.
+        // Syncing a folder fails with EINVAL on file systems that do not support it.
         let failure = result == 0 || errno == EINVAL ? nil : PutFailure(path: path)
         close(descriptor)
         if let failure { throw failure }
@@ -133,7 +133,7 @@ struct TransferNote: Codable, Sendable {
             case EEXIST where number < 10_000:
                 if Self.isSame(file, path) { return path }
             case EPERM, EOPNOTSUPP, EMLINK:
-                // A file system without hard links: reserve the name, then rename the file to it.
+                // A file system without hard links: the name is reserved, and the file is then renamed to it.
                 let reserved = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(mode))
                 if reserved < 0, errno == EEXIST, number < 10_000 { continue }
                 guard reserved >= 0 else { throw PutFailure(path: path) }

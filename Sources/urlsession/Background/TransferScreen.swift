@@ -46,7 +46,7 @@ final class TransferScreen: Sendable {
         tick()
     }
 
-    /// - Returns: Whether nothing is left to wait for, except transfers that other programs have to collect.
+    /// - Returns: Whether there is nothing left to wait for, except transfers that other programs have to collect.
     @discardableResult
     func update(_ reports: [BackgroundProtocol.TransferReport], own: String? = nil) -> Bool {
         let now = ContinuousClock.now
@@ -57,7 +57,7 @@ final class TransferScreen: Sendable {
         }
     }
 
-    /// Writes a line above the bars; with `always`, even if nothing is to be shown.
+    /// Writes a line above the bars; with `always`, even if nothing else is to be shown.
     func say(_ line: String, always: Bool) {
         let line = TextTable.sanitized(line) + "\n"
         guard isWanted else {
@@ -125,7 +125,7 @@ final class TransferScreen: Sendable {
         write(erasure + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[J")
     }
 
-    /// Moves to the start of the drawing, and erases it.
+    /// Returns the text that moves the cursor to the start of the drawing and erases the drawing.
     ///
     /// A terminal that became narrower has wrapped the lines.
     private func erasure(_ state: inout State) -> String {

@@ -12,7 +12,7 @@ import BackgroundClient
 import BackgroundProtocol
 import LoadingModel
 
-/// The transfers that the user selects, by their numbers or all.
+/// The transfers that the user selects: all of them, or some by their numbers.
 struct TransferSelection: ParsableArguments {
     @Argument(help: "The numbers of the transfers, from \"urlsession background list\".")
     var numbers: [Int64] = []
@@ -25,7 +25,7 @@ struct TransferSelection: ParsableArguments {
         if !all, numbers.isEmpty { throw ValidationError("No transfers were selected: give their numbers, or --all.") }
     }
 
-    /// Sends a request for each transfer, and then throws if one of them failed.
+    /// Sends a request for each transfer, and then throws if one of the requests failed.
     func ask(_ request: (Int64) -> ManagerRequest) async throws {
         let manager = try ManagerConnection.required()
         var failures: [ToolFailure] = []
@@ -33,7 +33,7 @@ struct TransferSelection: ParsableArguments {
             do throws(LoadError) {
                 _ = try await manager.ask(request(number))
             } catch {
-                // With --all, a transfer that has ended meanwhile is no failure.
+                // With --all, it is not a failure if a transfer has ended meanwhile.
                 if all, error.kind == .resourceUnavailable { continue }
                 failures.append(ToolFailure(error))
             }

@@ -50,17 +50,17 @@ struct TransferTable {
         }
     }
 
-    /// Whether nothing is left to wait for, except transfers that other programs have to collect.
+    /// Whether there is nothing left to wait for, except transfers that other programs have to collect.
     func isDone(except own: String?) -> Bool {
         rows.values.allSatisfy { $0.report.state == .ended && $0.report.program != own }
     }
 
     var isRunning: Bool { rows.values.contains { $0.report.state == .running } }
 
-    /// At most `height` lines of fewer than `columns` columns; running transfers first.
+    /// Returns at most `height` lines of fewer than `columns` columns, with running transfers first.
     mutating func lines(columns: Int, height: Int, at now: ContinuousClock.Instant) -> [String] {
         for number in rows.keys {
-            // The first sample stays as the start of the span.
+            // The first sample is kept as the start of the span.
             while let samples = rows[number]?.samples, samples.count > 1, samples[1].at.duration(to: now) > Self.span {
                 rows[number]?.samples.removeFirst()
             }
@@ -102,8 +102,8 @@ struct TransferTable {
             ? text.prefix(max(0, width - 1)) + "…" : text + String(repeating: " ", count: width - text.count)
     }
 
-    /// The bar if there is space for one, the percentage, the bytes, and either the rate and the time left or the reason why both
-    /// are unknown.
+    /// Returns the bar if there is space for it, the percentage, the bytes, and either the rate and the time left or the reason why
+    /// both are unknown.
     private static func progress(_ row: Row, _ columns: Int, _ now: ContinuousClock.Instant) -> String {
         let (done, total) = TransferText.amount(row.report)
         let width = columns >= 60 ? min(40, columns / 4) : 0

@@ -14,12 +14,12 @@ import Foundation
 enum TransferText {
     static func program(_ report: BackgroundProtocol.TransferReport) -> String { name(ofProgram: report.program) }
 
-    /// The last component of the program's path.
+    /// Returns the last component of the program's path.
     static func name(ofProgram path: String) -> String {
         path.utf8.split(separator: UInt8(ascii: "/")).last.flatMap { String($0) } ?? path
     }
 
-    /// The transferred bytes in the transfer's main direction, and their total; -1 if that is unknown.
+    /// Returns the transferred bytes in the transfer's main direction, and their total; -1 if the total is unknown.
     static func amount(_ report: BackgroundProtocol.TransferReport) -> (done: Int64, total: Int64) {
         report.isUpload
             ? (report.counts.sent, report.counts.expectedToSend) : (report.counts.received, report.counts.expectedToReceive)
@@ -35,7 +35,7 @@ enum TransferText {
         total > 0 ? Int64(min(100, max(0, Double(done) * 100 / Double(total)))) : 0
     }
 
-    /// A line that reports a change.
+    /// Returns a line that reports a change.
     static func line(_ report: BackgroundProtocol.TransferReport) -> String {
         let reason = report.reason.isEmpty || report.state == .gone ? "" : "  (\(report.reason))"
         return TextTable.sanitized("\(report.number)  \(report.state.rawValue)  \(progress(report))  \(report.url)\(reason)")

@@ -9,7 +9,7 @@
 
 import ArgumentParser
 
-/// `urlsession cache`: the stored responses, which the other commands use while they are fresh.
+/// `urlsession cache`: manages the stored responses, which the other commands use while they are fresh.
 struct CacheCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cache",

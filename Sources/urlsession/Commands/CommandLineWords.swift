@@ -12,10 +12,10 @@ import Foundation
 
 /// Translates a curl command line into the words that the parser accepts.
 ///
-/// Without a command, `get` is assumed. Letters may be combined (`-sSfo FILE`), a value may follow its letter directly (`-XPOST`),
-/// and the word after an option with a value is that value, even if it begins with a dash.
+/// Without a command, `get` is assumed. One-letter options may be combined (`-sSfo FILE`), a value may follow its letter directly
+/// (`-XPOST`), and the word after an option with a value is that value, even if the word begins with a dash.
 enum CommandLineWords {
-    /// Curl's letters of options without a value.
+    /// Curl's one-letter options without a value.
     static let flags: [Character: String] = [
         "O": "remote-name", "i": "include", "I": "head", "f": "fail", "s": "silent", "S": "show-error", "v": "verbose",
         "L": "location", "k": "insecure", "G": "get", "4": "ipv4", "6": "ipv6", "N": "no-buffer",
@@ -23,7 +23,7 @@ enum CommandLineWords {
         "j": "junk-session-cookies", "q": "disable", "1": "tlsv1",
     ]
 
-    /// Curl's letters of options with a value.
+    /// Curl's one-letter options with a value.
     static let options: [Character: String] = [
         "o": "output", "H": "header", "X": "request", "A": "user-agent", "e": "referer", "b": "cookie", "d": "data", "F": "form",
         "u": "user", "x": "proxy", "U": "proxy-user", "w": "write-out", "E": "cert", "m": "max-time",
@@ -31,7 +31,7 @@ enum CommandLineWords {
         "Y": "speed-limit", "y": "speed-time",
     ]
 
-    /// Wget's letters, which `download` uses instead.
+    /// Wget's one-letter options, which `download` uses instead.
     private static let ofDownload: [Character: String] = ["i": "input-file", "P": "directory-prefix"]
 
     /// The long names of options with a value, which may begin with a dash.
@@ -51,7 +51,7 @@ enum CommandLineWords {
         "tls-min", "unix-socket", "upload-file", "url-query", "user", "user-agent", "write-out",
     ]
 
-    /// Curl's options that correspond to one of the tool's with another value.
+    /// Curl's options that correspond to one of the tool's options with another value.
     static let rewritten: [String: (name: String, value: @Sendable (String) -> String)] = [
         "socks4": ("proxy", { "socks4://\($0)" }), "socks4a": ("proxy", { "socks4a://\($0)" }),
         "socks5": ("proxy", { "socks5://\($0)" }), "socks5-hostname": ("proxy", { "socks5h://\($0)" }),
@@ -72,13 +72,13 @@ enum CommandLineWords {
         return !longOptions.contains(name) && rewritten[name] == nil && !["url", "config"].contains(name)
     }
 
-    /// Curl's options that apply to all transfers, on either side of `--next`; those of the second set have a value.
+    /// Curl's options that apply to all transfers, on either side of `--next`; the options in the second set have a value.
     private static let global: (flags: Set<String>, options: Set<String>) = (
         ["silent", "show-error", "verbose", "fail-early", "parallel", "parallel-immediate", "progress-bar", "styled-output"],
         ["parallel-max", "stderr"]
     )
 
-    /// Adds the options that apply to all transfers to each command line.
+    /// Adds to each command line the options that apply to all transfers.
     private static func sharing(_ lines: [[String]]) -> [[String]] {
         guard lines.count > 1 else { return lines }
         var flags: Set<String> = []

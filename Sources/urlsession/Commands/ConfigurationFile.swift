@@ -15,7 +15,7 @@ enum ConfigurationFile {
 
     /// Returns the words of the file's options.
     ///
-    /// With a warning, an unquoted value is cut at its first blank, and the value of an option that takes none is ignored.
+    /// An unquoted value is cut at its first blank, and the value of an option that takes none is ignored, both with a warning.
     ///
     /// - Parameters:
     ///   - path: The file; `-` for standard input.
@@ -56,7 +56,7 @@ enum ConfigurationFile {
         /// Whether more text follows the value, which is unquoted.
         private(set) var isCut = false
 
-        /// Nil if a closing quote is missing.
+        /// Nil if a closing quote is missing on the line.
         init?(_ line: Substring) {
             let line = line.drop(while: \.isWhitespace)
             guard let first = line.first, first != "#" else { return }

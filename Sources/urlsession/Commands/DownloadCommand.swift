@@ -82,7 +82,7 @@ struct DownloadCommand: AsyncParsableCommand {
 
     func run() async throws { try await options.perform(downloadAll) }
 
-    /// Downloads the files one after the other; if some fail, the last failure is the command's result.
+    /// Downloads the files one after the other; if some downloads fail, the last failure is the command's result.
     private func downloadAll() async throws {
         var listed: [String] = []
         for list in result.lists { listed += try AddressOptions.addresses(in: list) }

@@ -26,7 +26,7 @@ extension GetCommand {
         }
         if result.head {
             request.httpMethod = "HEAD"
-            // The question is about the file without content coding.
+            // HEAD asks about the file without content coding.
             if !compressed { prepared.configuration.omittedHeaders.insert("accept-encoding") }
         }
         let condition = try addConditions(to: &request, prepared)
@@ -73,7 +73,7 @@ extension GetCommand {
                     bodyStream: { content.stream(rate: options.pace.rate) },
                     objection: { response in
                         if let continuation { return continuation.objection(to: response) }
-                        // An unwanted response is no failure, and the file stays unchanged.
+                        // An unwanted response is not a failure, and the file stays unchanged.
                         if !isWanted(response, condition) { return ToolFailure(0, nil) }
                         return name.withLock { takeServerName(of: response, sink, own: &$0) }
                     }
@@ -126,7 +126,7 @@ extension GetCommand {
     ///   - response: The response.
     ///   - sink: The body's destination.
     ///   - own: The file that an earlier attempt created, which may be replaced.
-    /// - Returns: Why the file cannot be created; nil if it can.
+    /// - Returns: The reason why the file cannot be created; nil if it can.
     private func takeServerName(of response: URLResponse, _ sink: BodySink, own: inout String?) -> ToolFailure? {
         guard result.takesServerName, sink.path != nil, (response as? HTTPURLResponse)?.statusCode ?? 200 < 400,
             let name = DownloadFiles.suggestion(response)
@@ -147,7 +147,7 @@ extension GetCommand {
         if let range = result.range {
             guard isHTTP else { throw ToolFailure(2, "--range supports only http and https URLs") }
             request.setValue("bytes=" + range, forHTTPHeaderField: "Range")
-            // Ranges are of the file without content coding.
+            // Ranges apply to the file without content coding.
             if !compressed { prepared.configuration.omittedHeaders.insert("accept-encoding") }
         }
         if let tag = tags.condition {

@@ -81,7 +81,7 @@ struct GetCommand: AsyncParsableCommand {
         if tags.compared != nil || tags.saved != nil, urls.count > 1 {
             throw ValidationError("--etag-compare and --etag-save accept only one URL.")
         }
-        // --repeat shows no response, and counts HTTP errors as failures anyway.
+        // --repeat shows no response, and always counts HTTP errors as failures.
         if `repeat` != nil, !result.output.isEmpty || result.include || result.fail || options.verbose || options.metrics {
             throw ValidationError("--repeat cannot be combined with --output, --include, --fail, --verbose or --metrics.")
         }
@@ -108,7 +108,7 @@ struct GetCommand: AsyncParsableCommand {
         if let last { throw last }
     }
 
-    /// Loads the URLs one after the other; as with curl, the result of the last one is the command's result.
+    /// Loads the URLs one after the other; as with curl, the result of the last load is the command's result.
     private func loadSequentially(_ orders: [LoadOrder], _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure?
     {
         var last: ToolFailure?

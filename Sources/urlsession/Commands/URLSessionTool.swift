@@ -42,10 +42,11 @@ struct URLSessionTool: AsyncParsableCommand {
 @main
 enum EntryPoint {
     static func main() async {
-        // For a load, a closed pipe is a write error with a message and an exit code; a list ends quietly (StandardOutput).
+        // For a load, a closed pipe is a write error with a message and an exit code; a list command ends silently
+        // (StandardOutput).
         signal(SIGPIPE, SIG_IGN)
         do {
-            // Check all command lines before the first is carried out.
+            // All command lines are checked before the first is carried out.
             let commands = try CommandLineWords.read(Array(CommandLine.arguments.dropFirst()))
             if commands.count > 1 { for words in commands { _ = try URLSessionTool.parseAsRoot(words) } }
             try await perform(commands)

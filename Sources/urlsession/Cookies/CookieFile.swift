@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// Reads and writes `cookies.txt` files, and standard input.
+/// Reads and writes `cookies.txt` files; also reads them from standard input.
 enum CookieFile {
     static func read(_ file: String) throws(ToolFailure) -> String {
         do {
@@ -25,7 +25,7 @@ enum CookieFile {
     /// Writes to a temporary file and renames it, so that the file is complete or absent, and never readable by others.
     static func write(_ text: String, to file: String) throws(ToolFailure) {
         let isThere = FileManager.default.fileExists(atPath: file)
-        // A symbolic link is kept, and the file that it points to is replaced.
+        // If the file is a symbolic link, the link is kept, and the file to which it points is replaced.
         let target = isThere ? URL(fileURLWithPath: file).resolvingSymlinksInPath().path : file
         let kind = try? FileManager.default.attributesOfItem(atPath: target)[.type] as? FileAttributeType
         if isThere, kind != .typeRegular { return try fill(open(file, O_WRONLY | O_CLOEXEC), with: text, file) }

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession cookies import`: reads a file of `curl -c` or of a browser's add-on.
+/// `urlsession cookies import`: reads a file that `curl -c` or a browser add-on has written.
 struct CookieImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",

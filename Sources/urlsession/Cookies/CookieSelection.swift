@@ -9,16 +9,16 @@
 
 import URLLoading
 
-/// The cookies that the user selects: those of a domain and its subdomains, those of a name, or both.
+/// The cookies that the user selects: by domain, including subdomains, by name, or by both.
 struct CookieSelection {
     private let domain: String?
     private let name: String?
 
-    /// Nil matches any.
+    /// Nil matches any domain or name.
     init(domain: String?, name: String?) {
         self.domain = domain.map { domain in
             let bare = domain.hasPrefix(".") ? String(domain.dropFirst()) : domain
-            // Normalized as in cookies: in lower case, and with A-labels.
+            // The domain is normalized as in cookies: in lower case, and with A-labels.
             let cookie = HTTPCookie(properties: [.name: "name", .value: "", .path: "/", .domain: bare])
             return cookie?.domain ?? bare
         }

@@ -9,7 +9,7 @@
 
 import ArgumentParser
 
-/// `urlsession cookies`: the stored cookies, which the other commands send.
+/// `urlsession cookies`: manages the stored cookies, which the other commands send.
 struct CookiesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cookies",

@@ -12,7 +12,7 @@ import Foundation
 /// Tests whether an address accepts a connection, which is closed at once.
 struct ConnectionProbe: Sendable {
     let address: String
-    /// Why the connection failed; nil if it was established.
+    /// The reason why the connection failed; nil if it was established.
     var failure: String?
     var seconds: Double?
 

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession doctor`: shows where a load goes, and why it fails.
+/// `urlsession doctor`: shows each step of a load, and why the load fails.
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
@@ -54,7 +54,7 @@ struct DoctorCommand: AsyncParsableCommand {
         if report.exitCode != 0 { throw ToolFailure(report.exitCode, nil) }
     }
 
-    /// An ephemeral configuration without any stored data.
+    /// Returns an ephemeral configuration without any stored data.
     func sessionConfiguration() throws -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         try trust.apply(to: configuration)
@@ -85,6 +85,6 @@ struct DoctorCommand: AsyncParsableCommand {
 }
 
 extension ConnectionOptions {
-    /// Whether options make connections go to another address than that of the URL's host and port.
+    /// Whether options make connections lead to another address than that of the URL's host and port.
     var overrideDestination: Bool { !resolve.isEmpty || !connectTo.isEmpty || unixSocket != nil || nameServers != nil }
 }

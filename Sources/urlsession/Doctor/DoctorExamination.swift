@@ -128,7 +128,7 @@ struct DoctorExamination {
 
     // MARK: HSTS
 
-    /// The https URL that replaces an http one if the host is known to require it (HSTS).
+    /// Returns the https URL that replaces an http URL if the host is known to require TLS (HSTS).
     ///
     /// Nothing is sent: only a stored response is requested, and the upgrade happens before the lookup.
     private func strictTransport(_ url: URL, _ configuration: URLSessionConfiguration) async -> (URL, String?) {
@@ -170,7 +170,7 @@ struct DoctorExamination {
     private mutating func proxies(
         of url: URL, _ configuration: URLSessionConfiguration, _ step: inout DoctorReport.Step
     ) async throws -> Target? {
-        // Refusals by App Transport Security are reported in a later step.
+        // Refusals by App Transport Security are reported in a later step of the examination.
         configuration.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
         let session = URLSession(configuration: configuration)
         defer { session.invalidateAndCancel() }
@@ -201,7 +201,7 @@ struct DoctorExamination {
         }
     }
 
-    /// Examines the name lookup, the route and the connections; with a proxy, those to the proxy.
+    /// Examines the host name lookup, the route and the connections; with a proxy, those to the proxy.
     private mutating func network(to target: Target?, _ proxy: DoctorReport.Step) async {
         let limit = command.maximumTime
         guard let target else { return add(proxy) }

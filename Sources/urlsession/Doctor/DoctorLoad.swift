@@ -22,7 +22,7 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
         /// The certificates and the host of the last server.
         var certificates: [SecCertificate] = []
         var host = ""
-        /// Why the tool itself stopped the load.
+        /// The reason why the tool itself stopped the load.
         var failure: ToolFailure?
     }
 
@@ -57,7 +57,7 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
             task.resume()
         }
         var outcome = load.state.withLock { $0.outcome }
-        // The doctor itself cancels the rest of the response: that is not a failure.
+        // The doctor itself cancels the rest of the response, which is not a failure.
         if outcome.response != nil, (outcome.error as? URLError)?.code == .cancelled { outcome.error = nil }
         outcome.failure = outcome.failure ?? load.answers?.failure
         return outcome

@@ -12,13 +12,13 @@ import Foundation
 /// The result of `urlsession doctor`: the steps of a load in order, and a final sentence.
 struct DoctorReport: Encodable, Sendable {
     enum Mark: String, Encodable, Sendable {
-        /// As it should be.
+        /// The step succeeded.
         case good = "ok"
-        /// Not as it should be, although the load may succeed.
+        /// The step has a problem, although the load may succeed.
         case note
-        /// Why the load fails.
+        /// The step is the reason why the load fails.
         case bad = "fails"
-        /// Not examined or not present.
+        /// The step was not examined, or does not apply.
         case none = "-"
     }
 
@@ -52,7 +52,7 @@ struct DoctorReport: Encodable, Sendable {
     let url: String
     var steps: [Step] = []
     var verdict = ""
-    /// The exit code, as of `get`.
+    /// The exit code, which is the same as that of `get`.
     var exitCode: Int32 = 0
 
     func text() -> String {

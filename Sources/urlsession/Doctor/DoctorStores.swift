@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// Reports stored cookies and responses for a load, if the user requests it.
+/// Reports stored cookies and responses for a load, if the user requests that.
 enum DoctorStores {
     static func cookies(_ url: URL, isRequested: Bool) -> DoctorReport.Step {
         guard isRequested else { return .init(.cookies, .none, ["not examined without --stores"]) }
@@ -63,7 +63,7 @@ enum DoctorStores {
         return min(max(said, date.map { clampedSeconds(Date().timeIntervalSince($0)) } ?? 0), most)
     }
 
-    /// A limit above all sensible values.
+    /// A limit that no sensible value exceeds.
     private static let most: Int64 = 10_000_000_000
 
     /// A number that is too large counts as the largest (RFC 9111, section 1.2.2).

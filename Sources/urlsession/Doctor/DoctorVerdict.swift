@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// The final sentence: whether a load succeeds, and otherwise why not, and what may help.
+/// Composes the final sentence: whether a load succeeds, and otherwise why it fails, and what may help.
 struct DoctorVerdict {
     let url: URL
     let failure: ToolFailure?

@@ -14,7 +14,7 @@ import Foundation
 struct NameProbe: Sendable {
     /// The addresses as text, in the resolver's order.
     var addresses: [String] = []
-    /// The resolver's error message; nil if it found addresses.
+    /// The resolver's error message; nil if the resolver found addresses.
     var failure: String?
     var seconds = 0.0
 

@@ -45,7 +45,7 @@ struct SocketAddress: Sendable {
         self.init(first.pointee.ai_addr, first.pointee.ai_addrlen)
     }
 
-    /// Starts to connect a socket; for UDP this sends nothing, but selects the local address.
+    /// Starts to connect a socket; for UDP this call sends nothing, but selects the local address.
     func connect(_ descriptor: Int32) -> Int32 {
         withUnsafePointer(to: storage) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Foundation.connect(descriptor, $0, length) }
@@ -68,7 +68,7 @@ struct SocketAddress: Sendable {
     }
 }
 
-/// A continuation that the first of several results resumes.
+/// A continuation that is resumed by the first of several results.
 final class OnceContinuation<Value: Sendable>: Sendable {
     private let waiting = Mutex<CheckedContinuation<Value, Never>?>(nil)
 

@@ -44,7 +44,7 @@ struct NetworkCommand: AsyncParsableCommand {
         }
 
         let isSatisfied: Bool
-        /// Nil if no address was given; "direct" stands for no proxy.
+        /// The proxies for an address; nil if no address was given; "direct" stands for no proxy.
         let proxies: [String]?
         let nameServers: [String]
         let interfaces: [Interface]
@@ -73,7 +73,7 @@ struct NetworkCommand: AsyncParsableCommand {
             throw ToolFailure(3, "'\(address)' is not an http or https URL")
         }
         let configuration = URLSessionConfiguration.ephemeral
-        // The same as for the loading commands.
+        // The same setting as in the loading commands.
         configuration.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
         let session = URLSession(configuration: configuration)
         defer { session.invalidateAndCancel() }

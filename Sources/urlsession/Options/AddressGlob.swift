@@ -60,7 +60,7 @@ struct AddressGlob {
         pieces.append(.fixed(fixed))
     }
 
-    /// The end of brackets that are literal: those of an IPv6 address, and empty ones.
+    /// Returns the end of brackets that are literal: those of an IPv6 address, and empty ones.
     private static func endOfAddress(_ characters: [Character], _ start: Int) -> Int? {
         guard let end = characters[start...].firstIndex(of: "]") else { return nil }
         let inside = String(characters[(start + 1)..<end].prefix { $0 != "%" })

@@ -45,7 +45,7 @@ struct AddressOptions: ParsableArguments {
         help: ArgumentHelp("How many at once, at most 300; by default 50, with --repeat 1.", valueName: "count"))
     var maximumParallel: Int?
 
-    /// The value, if curl would accept it; curl ignores others.
+    /// The value of `--parallel-max`, if curl would accept it; curl ignores other values.
     var most: Int? { maximumParallel.flatMap { 1...300 ~= $0 || $0 > 300 && !parallel ? $0 : nil } }
 
     @Flag(name: .customLong("fail-early"), help: "Load no more URLs after one that failed.")
@@ -111,7 +111,7 @@ struct AddressOptions: ParsableArguments {
 /// A load of a command.
 struct LoadOrder: Sendable {
     let address: String
-    /// The index of its URL on the command line.
+    /// The index of the load's URL on the command line.
     let argument: Int
     /// The index of the load.
     let number: Int

@@ -85,7 +85,7 @@ struct BodyOptions: ParsableArguments {
         for field in form { _ = try FormField(field) }
     }
 
-    /// Whether the body comes from options and files only, and can be sent again.
+    /// Whether the body comes only from options and files, so that it can be sent again.
     var isRepeatable: Bool { !uploads.contains { $0 == "-" || $0 == "." } }
 
     var isEmpty: Bool {
@@ -108,7 +108,7 @@ struct BodyOptions: ParsableArguments {
         if !form.isEmpty {
             let body = try FormBody(form.map { try FormField($0) })
             if !keepsMethod { post(&request) }
-            // The boundary is the form's, whatever media type the user sets.
+            // The boundary is that of the form, whatever media type the user sets.
             let type = request.value(forHTTPHeaderField: "Content-Type") ?? "multipart/form-data"
             let boundary = type.contains("boundary=") ? "" : "; boundary=\(body.boundary)"
             request.setValue(type + boundary, forHTTPHeaderField: "Content-Type")

@@ -24,7 +24,7 @@ struct Checksum: Sendable, ExpressibleByArgument {
         digest = stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) }
     }
 
-    /// Throws if a file has another digest or cannot be read.
+    /// Checks a file; throws if it has another digest or cannot be read.
     func check(_ path: String) throws(ToolFailure) {
         var hash = SecureHash()
         do {

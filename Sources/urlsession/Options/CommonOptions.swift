@@ -119,7 +119,7 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    /// Reads the files with header fields, so that errors are reported.
+    /// Reads the files with header fields, so that errors are reported before anything is loaded.
     func readHeaderFiles() throws(ToolFailure) {
         for argument in header { _ = try HeaderLine.lines(of: argument) }
     }
@@ -133,7 +133,7 @@ struct CommonOptions: ParsableArguments {
         return Set(lines.map { $0.name.lowercased() }).subtracting(sent)
     }
 
-    /// Whether the value is a cookie instead of a file, by curl's rule.
+    /// Whether the value is a cookie instead of a file name, by curl's rule.
     static func isPair(_ cookie: String) -> Bool { cookie.contains("=") }
 
     var cookieFiles: [String] { cookies.filter { !Self.isPair($0) } }

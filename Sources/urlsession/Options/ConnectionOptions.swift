@@ -98,7 +98,7 @@ struct ConnectionOptions: ParsableArguments {
 
     func apply(to configuration: URLSessionConfiguration) {
         for (endpoint, addresses) in resolve.compactMap(Self.addresses) {
-            // As with curl, the last entry wins.
+            // As in curl, the last entry for an endpoint wins.
             configuration.connectionOptions.addresses[endpoint] = addresses
         }
         configuration.connectionOptions.substitutions = connectTo.compactMap(Self.substitution)
@@ -121,7 +121,7 @@ struct ConnectionOptions: ParsableArguments {
             }
         }
         if !resolve.isEmpty || !connectTo.isEmpty || unixSocket != nil {
-            // Stored responses are from another server.
+            // Stored responses came from another server.
             configuration.urlCache = nil
         }
     }

@@ -14,7 +14,7 @@ import Foundation
 /// `Name: value` sets the field, `Name:` suppresses it, even if it is sent by default, and `Name;` sends an empty value.
 struct HeaderLine {
     let name: String
-    /// Nil to suppress the field.
+    /// The value to send; nil to suppress the field.
     let value: String?
 
     /// Nil if the text has none of these forms.
@@ -32,7 +32,8 @@ struct HeaderLine {
         if name.isEmpty { return nil }
     }
 
-    /// Returns the header fields of one `-H`: its own, or those of a file after `@`, whose malformed lines are ignored.
+    /// Returns the header fields of one `-H`: the field in the option, or those of a file after `@`, whose malformed lines are
+    /// ignored.
     ///
     /// - Parameter argument: The option's value.
     /// - Throws: If the file cannot be read.

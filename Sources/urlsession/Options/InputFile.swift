@@ -23,7 +23,7 @@ enum InputFile {
         return data
     }
 
-    /// Like ``read(_:)``, but consumes standard input, so that it is not also sent as request content.
+    /// Like ``read(_:)``, but uses up standard input, so that it is not also sent as request content.
     static func take(_ path: String) throws(ToolFailure) -> Data {
         let data = try read(path)
         if path == "-" { known.withLock { $0[path] = Data() } }
@@ -42,7 +42,7 @@ enum InputFile {
             known.withLock { $0[path] = data }
             return data
         }
-        // With a handle, because a shell's `<(…)` is a pipe and has no length.
+        // Read with a handle, because a shell's `<(…)` is a pipe and has no length.
         guard let handle = FileHandle(forReadingAtPath: path), let data = try? handle.readToEnd() ?? Data() else {
             throw ToolFailure(26, "cannot read \(path)")
         }

@@ -93,12 +93,12 @@ struct LoginOptions: ParsableArguments {
         return methods.isEmpty ? nil : methods
     }
 
-    /// The login for a URL's server: from the option, or else from a `.netrc` file or the URL.
+    /// Returns the login for a URL's server: from the option, or otherwise from a `.netrc` file or the URL.
     func login(at url: URL, _ netrc: Netrc?) throws -> Login? {
         try user.map { try Login($0, asking: "host password for user") } ?? self.netrc.login(in: netrc, at: url)
     }
 
-    /// Applies the proxies of the options and of the environment, which is interpreted as curl does.
+    /// Applies the proxies of the options and of the environment, which is interpreted as by curl.
     func applyProxies(to configuration: URLSessionConfiguration) throws {
         if proxy == "" {
             configuration.connectionProxyDictionary = [:]

@@ -39,7 +39,7 @@ struct OutputFileOptions: ParsableArguments {
     @Flag(name: [.customShort("#"), .customLong("progress-bar")], help: ArgumentHelp("The default.", visibility: .hidden))
     var bar = false
 
-    /// Returns the path for a file name, and creates the folders if that is requested.
+    /// Returns the path for a file name, and creates the folders if the user requests that.
     func path(_ name: String) throws(ToolFailure) -> String {
         let path = (prefix ?? folder).map { ($0.hasSuffix("/") ? $0 : $0 + "/") + name } ?? name
         guard createsFolders || prefix != nil else { return path }
@@ -52,7 +52,7 @@ struct OutputFileOptions: ParsableArguments {
         return path
     }
 
-    /// Sets the modification time of a complete file to the server's, if it is known and requested.
+    /// Sets the modification time of a complete file to the time that the server reports, if the time is known and requested.
     func date(_ file: String?, by response: URLResponse?, always: Bool = false) throws(ToolFailure) {
         guard takesTime || always, let file, file != "-",
             let changed = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date)

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// The data for a command's load, prepared in advance: passwords are asked for before anything is loaded.
+/// The data for a command's load, prepared in advance, so that passwords are asked for before anything is loaded.
 struct PreparedLoad {
     /// The URL without the login, which is in the answers.
     let url: URL
@@ -45,7 +45,7 @@ extension RequestOptions {
         if plan.login != nil || plan.netrc != nil {
             // Explicit logins take precedence over stored credentials, which may be locked.
             let storage = URLCredentialStorage()
-            // FTP servers get the login before they ask.
+            // FTP servers receive the login before they ask for it.
             if let login = plan.login, let space = FTPAddress.space(url) {
                 storage.setDefaultCredential(
                     URLCredential(user: login.user, password: login.password, persistence: .forSession), for: space)

@@ -27,7 +27,7 @@ struct ProxyAddress {
             !host.isEmpty, 1...65_535 ~= parts.port ?? 1080, ["", "/"].contains(parts.path), parts.query == nil,
             parts.fragment == nil
         else {
-            // The text may contain a password: do not show it.
+            // The text may contain a password, so it is not shown.
             throw ToolFailure(5, "the value of --proxy is not a proxy: write 'host:port'")
         }
         parts.path = ""

@@ -41,7 +41,7 @@ extension RequestOptions {
     ///   - number: The index of the load.
     ///   - begin: Creates an observer, and a task in the session.
     ///   - finish: Called with the outcome and the file of a successful load.
-    /// - Throws: Why the last attempt failed.
+    /// - Throws: The failure of the last attempt.
     func transfer(
         _ prepared: PreparedLoad, to file: String?, number: Int = 0,
         _ begin: (URLSession, RetryOptions.Attempts) throws -> (TransferObserver, URLSessionTask),
@@ -95,7 +95,7 @@ extension RequestOptions {
         if let failure = outcome.failure {
             throw failure
         }
-        // An error in reading a form.
+        // An error that occurred while a form was read.
         if let failure = outcome.error as? ToolFailure { throw failure }
         if let error = outcome.error {
             throw ToolFailure(

@@ -96,13 +96,13 @@ struct RequestOptions: ParsableArguments {
             return
         }
         request.cachePolicy = .reloadRevalidatingCacheData
-        // The field that the policy adds by itself does not override `immutable`.
+        // The field that the policy itself adds does not override `immutable`.
         request.setValue("max-age=0", forHTTPHeaderField: "Cache-Control")
     }
 
     /// Returns a cookie storage in memory: cookies that the server sets are added for this run only, and the files stay unchanged.
     ///
-    /// As with curl, an empty file name stands for no cookies.
+    /// As in curl, an empty file name stands for no cookies.
     ///
     /// - Parameter jar: The file to which the cookies are written; it need not exist yet.
     /// - Throws: If a file cannot be read.
@@ -120,7 +120,7 @@ struct RequestOptions: ParsableArguments {
         return storage
     }
 
-    /// The index after `scheme://`; nil if an address has no scheme.
+    /// Returns the index after `scheme://`; nil if an address has no scheme.
     static func schemeEnd(_ text: String) -> String.Index? {
         guard let sign = text.range(of: "://"), let first = text.first, first.isASCII, first.isLetter,
             text[..<sign.lowerBound].allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "+.-".contains($0)) })
@@ -132,7 +132,7 @@ struct RequestOptions: ParsableArguments {
     static func url(_ text: String) throws -> URL {
         let hasScheme = schemeEnd(text) != nil || text.lowercased().hasPrefix("data:") || text.lowercased().hasPrefix("file:")
         guard let url = URL(string: hasScheme ? text : "http://" + text) else {
-            // Do not show a text that may contain a password: its end is unknown.
+            // A text that may contain a password is not shown, because the end of the password is unknown.
             throw ToolFailure(3, text.contains("@") ? "that is not a URL" : "'\(text)' is not a URL")
         }
         return url

@@ -72,7 +72,7 @@ struct ResultOptions: ParsableArguments {
 
     var takesName: Bool { names > 0 || namesAll }
 
-    /// The file for the body of a URL; nil for standard output.
+    /// Returns the file for the body of a URL; nil for standard output.
     ///
     /// - Parameters:
     ///   - order: The load.

@@ -65,7 +65,7 @@ struct RetryOptions: ParsableArguments {
         /// Returns the seconds to wait before the next retry, at least as many as the server demands; nil if there is no retry.
         func wait(atLeast seconds: Double? = nil) -> Double? {
             guard left > 0 else { return nil }
-            // Wait a day at most, whatever the server demands.
+            // The wait is at most a day, whatever the server demands.
             let wait = min(max(delay ?? pause, seconds ?? 0), 86_400)
             if let maximumTime, begin.duration(to: .now) / .seconds(1) + wait > maximumTime { return nil }
             return wait
@@ -98,7 +98,7 @@ struct RetryOptions: ParsableArguments {
     /// - Parameters:
     ///   - say: Called with a message for the user before a retry.
     ///   - load: Called with the remaining attempts, which decide whether a response is a failure to retry or is delivered.
-    /// - Throws: Why the last attempt failed.
+    /// - Throws: The failure of the last attempt.
     func repeating(say: (String) -> Void, _ load: (Attempts) async throws -> Void) async throws {
         var attempts = Attempts(self)
         while true {

@@ -12,7 +12,7 @@ import Foundation
 
 /// The permitted schemes in the syntax of curl's `--proto`.
 ///
-/// Names after `+` are added, after `-` removed, and after `=` the only ones; `all` stands for all schemes.
+/// Names after `+` are added, names after `-` are removed, and names after `=` replace all others; `all` stands for all schemes.
 struct SchemeRule: Sendable, ExpressibleByArgument {
     private static let known: Set = ["http", "https", "ftp", "ftps", "file", "data", "ws", "wss"]
 

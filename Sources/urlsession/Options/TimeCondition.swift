@@ -10,12 +10,12 @@
 import Foundation
 import URLLoading
 
-/// `--time-cond`: requests a body only if it was modified after a time, or with a `-` only if it was not.
+/// `--time-cond`: requests a body only if it was modified after a time, or with a `-` only if it was not modified since.
 struct TimeCondition: Sendable {
     private let date: Date
     private let isForOlder: Bool
 
-    /// Nil if the text is neither a date nor a file.
+    /// Nil if the text is neither a date nor the name of a file.
     init?(_ text: String) {
         isForOlder = text.hasPrefix("-")
         let rest = isForOlder ? String(text.dropFirst()) : text
@@ -28,7 +28,7 @@ struct TimeCondition: Sendable {
         }
     }
 
-    /// The condition that the server's file was modified after this one.
+    /// Creates the condition that the server's file was modified after the given file.
     init?(changedAfter path: String) {
         guard let changed = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date else {
             return nil

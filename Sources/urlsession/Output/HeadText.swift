@@ -10,9 +10,9 @@
 import Foundation
 import URLLoading
 
-/// The heads of messages as on the wire, one line per field.
+/// The heads of messages as they are on the wire, with one line per field.
 enum HeadText {
-    /// Returns a request head without passwords and tokens; cookies are shown, as by curl.
+    /// Returns a request head without passwords and tokens; as in curl, cookies are shown.
     static func request(_ lines: [String], prefix: String) -> String {
         text(lines.map(hidingSecret), prefix: prefix)
     }
@@ -29,11 +29,11 @@ enum HeadText {
         let parts = line.split(separator: ":", maxSplits: 1)
         guard parts.count == 2, ["authorization", "proxy-authorization"].contains(parts[0].lowercased()) else { return line }
         let words = parts[1].split(separator: " ", maxSplits: 1)
-        // A single word may be the secret itself.
+        // A single word may itself be the secret.
         return "\(parts[0]): \(words.count == 2 ? words[0] + " " : "")(not shown)"
     }
 
-    /// Escapes control characters in text for display; programs get it unchanged.
+    /// Escapes control characters in text for display; programs receive the text unchanged.
     private static func text(_ lines: [String], prefix: String, isForPeople: Bool = false) -> String {
         (lines.map { prefix.isEmpty && !isForPeople ? $0 : TextTable.sanitized($0) } + [""]).map { prefix + $0 + "\n" }.joined()
     }

@@ -17,7 +17,7 @@ enum JSONText {
         return sanitized(String(decoding: try encoder.encode(value), as: UTF8.self)) + "\n"
     }
 
-    /// A string with its quotes.
+    /// Returns a string with its quotes.
     static func string(_ text: String) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes

@@ -27,7 +27,7 @@ struct ListOutput: ParsableArguments {
     /// - Parameters:
     ///   - items: The items.
     ///   - fits: Whether cells are cut on a terminal, so that each item fits on one line.
-    /// - Throws: If they cannot be written.
+    /// - Throws: If the items cannot be written.
     func write<Item: ListItem>(_ items: [Item], fits: Bool = false) throws {
         let columns = fits && StandardOutput.isTerminal ? TerminalWidth.size(of: STDOUT_FILENO).columns : nil
         try StandardOutput.write(

@@ -11,7 +11,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Shows the progress of a transfer: on a terminal a live bar of its width, elsewhere a plain line for each 10 %.
+/// Shows the progress of a transfer: on a terminal as a live bar of the terminal's width, elsewhere as a plain line for each 10 %.
 final class ProgressMeter: Sendable {
     private struct State {
         var offset: Int64 = 0
@@ -45,7 +45,7 @@ final class ProgressMeter: Sendable {
         state.withLock { $0.resizes?.cancel() }
     }
 
-    /// Sets the number of bytes that an earlier run loaded, which count as progress, but not for the rate.
+    /// Sets the number of bytes that an earlier run loaded, which count as progress, but not toward the rate.
     func begin(at offset: Int64) {
         state.withLock { state in
             state.offset = offset

@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// Standard error, for all output except the response body.
+/// Writes to standard error, for all output except the response body.
 enum StandardError {
     static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
@@ -28,7 +28,7 @@ enum StandardError {
     }
 
     static func write(_ text: String) {
-        // An error of standard error itself cannot be reported.
+        // An error of standard error itself cannot be reported to the user.
         try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
     }
 }

@@ -9,13 +9,13 @@
 
 import Foundation
 
-/// Standard output, for the requested data.
+/// Writes the requested data to standard output.
 enum StandardOutput {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
     /// Writes data.
     ///
-    /// If the reader has closed the pipe, as in `list | head`, the program is ended by SIGPIPE without a message, like the shell's
+    /// If the reader has closed the pipe, as in `list | head`, SIGPIPE ends the program without a message, as it ends other shell
     /// tools.
     ///
     /// - Parameters:

@@ -29,7 +29,7 @@ enum TextTable {
                 widths[column] = max(widths[column], cells.last ?? 0)
             }
         }
-        // There may be thousands of lines: append to a single buffer.
+        // There may be thousands of lines, so they are appended to a single buffer.
         var text: [UInt8] = []
         text.reserveCapacity(rows.count * (widths.dropLast().reduce(0, +) + 2 * widths.count + 32))
         var next = cells.makeIterator()
@@ -79,7 +79,7 @@ enum TextTable {
     static func replacing(
         in text: String, keeping kept: Set<Unicode.Scalar>, by escape: (Unicode.Scalar) -> String
     ) -> String {
-        // Fast path: nearly all text is plain ASCII, and there may be much of it.
+        // Fast path: nearly all text is plain ASCII, and there may be a lot of text.
         let keepsNewlines = kept.contains("\n")
         if text.utf8.allSatisfy({ 0x20..<0x7F ~= $0 || $0 == 0x0A && keepsNewlines }) { return text }
         var shown = ""

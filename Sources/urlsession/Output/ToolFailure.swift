@@ -12,15 +12,15 @@ import Foundation
 /// An error that ends the program with one of curl's exit codes and a message on standard error.
 struct ToolFailure: Error {
     var code: Int32
-    /// Nil if the failure was already reported, or `--silent` was given.
+    /// The message; nil if the failure was already reported, or `--silent` was given.
     var message: String?
-    /// The underlying error in the words of a library; shown only with `--verbose`.
+    /// The underlying error in a library's words; shown only with `--verbose`.
     var cause: String?
     /// Whether a retry may succeed.
     var isTemporary = false
     /// Whether the server's host refused the connection.
     var isRefusedConnection = false
-    /// The seconds to wait before a retry, if that is already decided.
+    /// The seconds to wait before a retry, if they have already been determined.
     var retryWait: Double?
 
     init(_ code: Int32, _ message: String?) {
@@ -85,7 +85,7 @@ struct ToolFailure: Error {
         }
     }
 
-    /// Returns why a file could not be read or written, if possible in the system's words.
+    /// Returns the reason why a file could not be read or written, if possible in the system's words.
     static func reason(_ error: any Error) -> String {
         systemError(error).map { String(cString: strerror($0)) } ?? cause(error).localizedDescription
     }

@@ -29,7 +29,7 @@ struct TransferReport: Sendable {
         return all.first?.value ?? ""
     }
 
-    /// Curl's names of the variables that are numbers; `all` has all names in curl's order.
+    /// Curl's names of the variables that are numbers; `all` contains all names in curl's order.
     private static let numbers: Set = [
         "exitcode", "http_code", "http_connect", "local_port", "num_certs", "num_connects", "num_headers", "num_redirects",
         "proxy_ssl_verify_result", "remote_port", "response_code", "size_download", "size_header", "size_request", "size_upload",
@@ -145,7 +145,7 @@ struct TransferReport: Sendable {
         last?.isProxyConnection == true && last?.request.url?.scheme?.lowercased() == "https" && response != nil
     }
 
-    /// The destination of a redirect that was not followed.
+    /// The destination of a redirect, if the redirect was not followed.
     private var redirect: String {
         guard let response, 300..<400 ~= response.statusCode, let location = response.value(forHTTPHeaderField: "Location") else {
             return ""

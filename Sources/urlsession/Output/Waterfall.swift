@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// A task's metrics as text: a block for each request, and a bar for each phase, on a common time line.
+/// A task's metrics as text: a block for each request, and a bar for each phase, on a common timeline.
 struct Waterfall {
     private let metrics: URLSessionTaskMetrics
     private let width = 40

@@ -30,7 +30,7 @@ struct WriteOut: Sendable {
             if toErrors { StandardError.write(text) } else { try StandardOutput.write(text) }
             text = ""
         }
-        // Many values come from servers. The text of the format itself is written unchanged.
+        // Many values come from servers, so they are sanitized on a terminal. The text of the format itself is written unchanged.
         func shown(_ value: String) -> String {
             (toErrors ? StandardError.isTerminal : StandardOutput.isTerminal)
                 ? TextTable.sanitized(value, keeping: ["\n"]) : value
@@ -78,7 +78,7 @@ struct WriteOut: Sendable {
         try flush()
     }
 
-    /// The text between the opening and the next closing brace; nil if there is none.
+    /// Returns the text between the opening brace and the next closing brace; nil if there is no closing brace.
     private static func name(after opening: String, in rest: inout Substring) -> String? {
         guard rest.hasPrefix(opening), let end = rest.firstIndex(of: "}") else { return nil }
         let name = rest[rest.index(rest.startIndex, offsetBy: opening.count)..<end]

@@ -33,7 +33,7 @@ struct StartTLS {
 
     init(_ task: URLSessionStreamTask) { self.task = task }
 
-    /// Asks for TLS; when this returns, the server has agreed and waits for the handshake.
+    /// Asks for TLS; when this method returns, the server has agreed and is waiting for the handshake.
     func ask(in dialogue: Dialogue) async throws {
         switch dialogue {
         case .smtp:
@@ -64,7 +64,7 @@ struct StartTLS {
 
     /// Reads a line without its line ending.
     ///
-    /// Reads byte by byte, so that no data after the line is read: it must not arrive in clear text.
+    /// Reads byte by byte, so that no data after the line is read, because later data must not arrive in clear text.
     private func line() async throws -> String {
         var line = Data()
         while line.count < Self.longestLine {
@@ -84,7 +84,7 @@ struct StartTLS {
         guard isExpected(line) else { throw refused(line) }
     }
 
-    /// Reads an IMAP command's tagged response, and skips untagged ones.
+    /// Reads the tagged response to an IMAP command, and skips untagged responses.
     private func expectTagged(_ tag: String) async throws {
         for _ in 0..<Self.maximumLines {
             let line = try await line()
@@ -95,8 +95,8 @@ struct StartTLS {
         throw refused("it sends more than \(Self.maximumLines) lines")
     }
 
-    /// Reads a reply of one or more lines: the first begins with "250-", the last with "250 "; those between may be any text for
-    /// FTP (RFC 959, section 4.2).
+    /// Reads a reply of one or more lines: the first line begins with "250-", the last with "250 "; for FTP, the lines between may
+    /// be any text (RFC 959, section 4.2).
     @discardableResult
     private func expectReply(_ code: String, marksEachLine: Bool = true) async throws -> [String] {
         var lines: [String] = []

@@ -71,7 +71,8 @@ struct StreamCommand: AsyncParsableCommand {
         guard tls || starttls != nil else { return }
         if let starttls { try await StartTLS(task).ask(in: starttls) }
         task.startSecureConnection()
-        // The handshake is complete when an empty write is: read no standard input for a server that is not authenticated.
+        // The handshake is complete when an empty write is complete; standard input is not read for a server that is not
+        // authenticated.
         try await task.write(Data(), timeout: 0)
     }
 
@@ -92,7 +93,7 @@ struct StreamCommand: AsyncParsableCommand {
             if let data { try StandardOutput.write(data, advice: nil) }
             if isAtEnd { break }
         }
-        // A server that has closed its side usually reads nothing more.
+        // A server that has closed its side usually does not read any more.
         task.closeWrite()
         if let failure = input.failure { throw failure }
     }

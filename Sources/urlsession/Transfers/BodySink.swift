@@ -12,17 +12,17 @@ import Synchronization
 
 /// Writes a response to its destination as it arrives.
 ///
-/// A file is created with the first byte, or at the end of an empty body.
+/// A file is created when the first byte arrives, or at the end of an empty body.
 final class BodySink: Sendable {
     struct Failure: Error {
         let message: String
-        /// The reader has closed the pipe.
+        /// Whether the reader has closed the pipe.
         var isClosedPipe = false
     }
 
     private struct Target {
         var path: String?
-        /// The file must not exist yet.
+        /// Whether the file must not exist yet.
         var isNew = false
         /// The number of alternative names tried, if existing files are not replaced.
         var tries: Int?
@@ -73,7 +73,7 @@ final class BodySink: Sendable {
     /// - Parameters:
     ///   - path: The file.
     ///   - replaces: Whether the file may exist.
-    /// - Throws: If it cannot be created.
+    /// - Throws: If the file cannot be created.
     func take(_ path: String, replaces: Bool) throws(Failure) {
         target.withLock { $0 = Target(path: path, isNew: !replaces) }
         try begin()
@@ -82,7 +82,7 @@ final class BodySink: Sendable {
     /// Whether the output goes to a terminal.
     var isTerminal: Bool { path == nil && StandardOutput.isTerminal }
 
-    /// Writes data, and blocks until it is written: this slows down a fast server.
+    /// Writes data, and blocks until the data is written, which slows down a fast server.
     ///
     /// - Parameters:
     ///   - data: A piece of the body, or a head.
@@ -133,7 +133,7 @@ final class BodySink: Sendable {
                     : appends ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | (target.isNew ? O_EXCL | O_NOFOLLOW : O_TRUNC)
                 repeat { descriptor = openFile(path, flags) } while descriptor < 0 && errno == EINTR
                 guard descriptor >= 0 else {
-                    // The same number as curl's.
+                    // The same number of attempts as curl's.
                     if let tries = target.tries, errno == EEXIST, tries < 100 {
                         let name = tries == 0 ? path : String(path.dropLast(".\(tries)".count))
                         target.path = "\(name).\(tries + 1)"

@@ -10,11 +10,12 @@
 import Foundation
 import URLLoading
 
-/// The files of a download: data is kept beside the destination until it is complete, and then renamed to it in one step.
+/// The files of a download: data is kept beside the destination until the download is complete, and then renamed to the destination
+/// in one step.
 ///
 /// `NAME.part` is a folder that holds the received data; `NAME.resume` is the resume data for a later run.
 struct DownloadFiles: Sendable {
-    /// The path given with `--output`, or the URL's last path component: both are known without asking the server.
+    /// The path given with `--output`, or the URL's last path component: both are known before the server responds.
     let path: String
     /// Whether the server may suggest another name.
     let takesSuggestion: Bool
@@ -26,12 +27,12 @@ struct DownloadFiles: Sendable {
         takesSuggestion = output == nil
         let name = output ?? Self.safe(url.lastPathComponent) ?? "download"
         path = try place?.path(name) ?? name
-        // By scalars: a combining mark at the start of a name forms one character with the slash before it.
+        // Counted in scalars: a combining mark at the start of a name forms one character with the slash before it.
         folder = String(path.unicodeScalars.dropLast(name.unicodeScalars.count))
         isUnnamed = output == nil && name == "download"
     }
 
-    /// Whether neither the user nor the URL gives a name.
+    /// Whether neither the user nor the URL specifies a name.
     private let isUnnamed: Bool
 
     var partFolder: String { path + ".part" }
@@ -54,7 +55,7 @@ struct DownloadFiles: Sendable {
 
     /// Moves the complete file to its place, and returns the path.
     ///
-    /// An existing file of that name is replaced, as by curl, but not by a name that only the server chose.
+    /// An existing file of that name is replaced, as by curl, unless only the server chose the name.
     func take(_ location: URL, _ response: URLResponse?) throws -> String {
         var target = path
         if takesSuggestion, isUnnamed || Self.isNamed(response),
@@ -117,7 +118,7 @@ struct DownloadFiles: Sendable {
             removeRemains()
             throw ToolFailure(23, "the received data cannot be kept for --resume: the session's resume data is not valid")
         }
-        // Never readable by others, not even between its creation and the next call.
+        // The file must never be readable by others, not even between its creation and the next call.
         let new = "\(resumeFile).\(getpid())"
         unlink(new)
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -167,7 +168,7 @@ struct DownloadFiles: Sendable {
 
     /// Returns the name if it is a single visible path component.
     private static func safe(_ name: String) -> String? {
-        // By scalars: as a character, a dot or a slash with a combining mark would be neither.
+        // Checked by scalars: as a character, a dot or a slash with a combining mark would not match.
         let scalars = name.unicodeScalars
         guard let first = scalars.first, first != ".",
             !scalars.contains(where: { $0 == "/" || $0.properties.generalCategory == .control })

@@ -10,9 +10,9 @@
 import Foundation
 import URLLoading
 
-/// What differs for FTP URLs.
+/// The differences between FTP URLs and HTTP URLs.
 enum FTPAddress {
-    /// The protection space of the URL's server; nil if the scheme is not FTP's.
+    /// Returns the protection space of the URL's server; nil if the scheme is not an FTP scheme.
     static func space(_ url: URL) -> URLProtectionSpace? {
         guard let scheme = url.scheme?.lowercased(), ["ftp", "ftps"].contains(scheme), let host = url.host() else { return nil }
         return URLProtectionSpace(

@@ -59,7 +59,7 @@ struct FileDownload {
 
     private enum Ending {
         case done
-        /// The download cannot be resumed, with the reason.
+        /// The download cannot be resumed, for this reason.
         case refused(String)
     }
 
@@ -121,7 +121,7 @@ struct FileDownload {
         let observer = TransferObserver(
             plan: plan(attempts), answers: prepared.answers, sink: BodySink(path: nil),
             meter: options.silent ? nil : ProgressMeter(),
-            // Ignore errors: the data is needed only if the tool is killed.
+            // Errors are ignored, because the data is needed only if the tool is killed.
             saveResumeData: { data in try? place.keep(data) },
             moveDownloadedFile: { location, response in
                 // A server may have ignored the field.
@@ -186,7 +186,7 @@ struct FileDownload {
                 guard response.statusCode < 400 || response.statusCode == 416 else {
                     return nil
                 }
-                // Starting over would replace the file with the redirect's own body.
+                // Starting over would replace the file with the body of the redirect itself.
                 if response.statusCode >= 300, response.statusCode < 400 {
                     return ToolFailure(33, "cannot continue \(partial.path): the server answered \(response.statusCode)")
                 }
@@ -206,7 +206,7 @@ struct FileDownload {
         switch judgement.withLock({ $0 }) {
         case .refused(let reason): return .refused(reason)
         case .isComplete:
-            // The file was complete before, and is kept.
+            // The file was already complete, and is kept.
             try result.checksum?.check(partial.path)
             options.say("\(partial.path) is complete")
             return .done
@@ -246,8 +246,8 @@ struct FileDownload {
         return ToolFailure(130, "interrupted; resume with: \(continuation(place.path))")
     }
 
-    /// Keeps the data of a lost connection if the server allows the download to be resumed, and earlier data if the server failed
-    /// temporarily.
+    /// Keeps the data of a lost connection if the server allows the download to be resumed, and keeps earlier data if the server
+    /// failed temporarily.
     private func clean(_ place: DownloadFiles, after outcome: TransferObserver.State, wasResumed: Bool) throws {
         if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
             status >= 400, ![404, 410, 416].contains(status)

@@ -70,11 +70,12 @@ struct FormBody: Sendable {
         pieces.append(.bytes(Data("\r\n".utf8)))
     }
 
-    /// A regular file is sent with its length; a file without a length, such as standard input, is read now.
+    /// Returns a regular file with its length, to be read while it is sent; reads a file without a length, such as standard input,
+    /// now.
     private static func file(_ path: String) throws(ToolFailure) -> Piece {
         guard path != "-" else { return .bytes(try InputFile.read(path)) }
         guard access(path, R_OK) == 0 else { throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))") }
-        // Follow symbolic links; one in /proc may lead to a pipe, which has no other name.
+        // Symbolic links are followed, because a link in /proc may lead to a pipe, which has no other name.
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         let facts = (try? FileManager.default.attributesOfItem(atPath: target)) ?? [:]
         switch facts[.type] as? FileAttributeType {
@@ -211,7 +212,7 @@ private final class FormStream: InputStream {
         }
     }
 
-    /// Returns the next bytes of the piece; empty at its end.
+    /// Returns the next bytes of the piece, or no bytes at its end.
     private func next(upTo count: Int) throws -> Data {
         switch pieces[index] {
         case .bytes(let data):

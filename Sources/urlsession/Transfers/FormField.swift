@@ -118,8 +118,8 @@ struct FormField: Sendable {
         return start[..<rest.startIndex].trimmingCharacters(in: .whitespaces)
     }
 
-    /// Reads up to a semicolon or the end of the part, without surrounding spaces; a quoted word up to the closing quote, in which
-    /// a backslash escapes a quote or a backslash.
+    /// Reads up to a semicolon or the end of the part, without surrounding spaces; reads a quoted word up to the closing quote, in
+    /// which a backslash escapes a quote or a backslash.
     private static func word(_ rest: inout Substring, until end: Character?) -> String {
         rest = rest.drop(while: \.isWhitespace)
         if rest.first == "\"", let quoted = quotedWord(&rest, until: end) { return quoted }
@@ -128,7 +128,7 @@ struct FormField: Sendable {
         return word.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Nil if the closing quote is missing.
+    /// Returns a quoted word; nil if the closing quote is missing.
     private static func quotedWord(_ rest: inout Substring, until end: Character?) -> String? {
         var word = ""
         var quoted = rest.dropFirst()

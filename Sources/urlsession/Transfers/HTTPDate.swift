@@ -26,7 +26,7 @@ enum HTTPDate {
 
     /// Parses a user's date, in GMT unless it has a zone: `2024-05-01 12:00:00`, `1 May 2024`, `Wed, 01 May 2024 12:00:00 GMT`.
     ///
-    /// As with curl, its words may be in any order.
+    /// As in curl, the words of the date may be in any order.
     static func userDate(_ text: String) -> Date? { UserDate(text)?.date }
 }
 
@@ -40,7 +40,7 @@ private struct UserDate {
 
     private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
     private static let days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-    /// Offsets in hours.
+    /// Offsets of the time zones in hours.
     private static let zones = [
         "gmt": 0, "utc": 0, "z": 0, "wet": 0, "cet": 1, "cest": 2, "eet": 2, "est": -5, "edt": -4, "cst": -6, "cdt": -5,
         "mst": -7,

@@ -12,13 +12,14 @@ import URLLoading
 
 /// The first part of a file under its final name, as curl and wget leave it.
 ///
-/// Its version is unknown. It matches the server's current version if that was last modified before the file was created.
+/// The version of that part is unknown. It matches the server's current version if the server's file was last modified before the
+/// partial file was created.
 struct PartialFile {
     enum Judgement {
         /// The body is the rest of the file.
         case isRemainder
         case isComplete
-        /// The body is not the rest of the file, with the reason.
+        /// The body is not the rest of the file, for this reason.
         case refused(String)
     }
 
@@ -50,7 +51,7 @@ struct PartialFile {
         guard let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date) else {
             return .refused("the server does not say when the file was modified, so \(path) may be of another version")
         }
-        // Compare by the server's clock.
+        // Times are compared by the server's clock.
         let lead = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date).map { $0.timeIntervalSince(now) } ?? 0
         guard changed < birth + lead else { return .refused("the file was modified after \(path) was created") }
         let words = response.value(forHTTPHeaderField: "Content-Range")?.split(whereSeparator: { " -/".contains($0) }) ?? []

@@ -14,7 +14,7 @@ import URLLoading
 
 /// Limits one direction of a transfer to `--limit-rate`.
 ///
-/// Each transferred byte costs time: the caller is told how long to wait before the next bytes.
+/// Each transferred byte costs time: callers learn how long to wait before the next bytes.
 final class RateLimiter: Sendable {
     private struct State {
         var next = ContinuousClock.now
@@ -82,7 +82,7 @@ final class RateLimitedStream: InputStream {
     override func open() { source.open() }
     override func close() { source.close() }
 
-    /// Blocks, like reading a file.
+    /// Blocks, like a read from a file.
     override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
         let count = source.read(buffer, maxLength: min(maxLength, pace.piece))
         if count > 0 { Thread.sleep(forTimeInterval: min(pace.wait(after: count), 3600)) }

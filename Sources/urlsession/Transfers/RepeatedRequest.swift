@@ -46,7 +46,7 @@ final class RepeatedRequest: Sendable {
     private final class Observer: NSObject, ChallengeAnswering {
         let answers: ChallengeAnswers
         private let redirects: RedirectRule
-        /// By task: the number of redirects, and why it was stopped.
+        /// For each task, the number of redirects, and the reason why the tool stopped the task.
         private let loads = Mutex<[Int: (redirects: Int, failure: ToolFailure?)]>([:])
 
         init(_ answers: ChallengeAnswers, _ redirects: RedirectRule) {
@@ -71,7 +71,7 @@ final class RepeatedRequest: Sendable {
             }
         }
 
-        /// Why the tool stopped a completed task; nil if it did not.
+        /// Returns the reason why the tool stopped a completed task; nil if it did not.
         func failure(of task: Int) -> ToolFailure? { loads.withLock { $0.removeValue(forKey: task) }?.failure }
     }
 
@@ -85,7 +85,7 @@ final class RepeatedRequest: Sendable {
         session = URLSession(configuration: configuration, delegate: observer, delegateQueue: nil)
     }
 
-    /// Sends all requests and prints the summary; the failures only if `isSilent` is false.
+    /// Sends all requests and prints the summary; prints the failures only if `isSilent` is false.
     func run(isSilent: Bool) async throws {
         let begin = ContinuousClock.now
         await withTaskGroup(of: Void.self) { group in

@@ -49,7 +49,7 @@ enum ResumePosition: Sendable {
     /// - Parameters:
     ///   - path: The file.
     ///   - continues: Whether the load continues the existing file.
-    /// - Throws: If it would continue a file of another load of the command.
+    /// - Throws: If the load would continue a file of another load of the command.
     static func claim(_ path: String, continues: Bool) throws(ToolFailure) {
         let isNew = claimed.withLock { $0.insert(URL(fileURLWithPath: path).standardizedFileURL.path).inserted }
         if continues, !isNew, !path.hasPrefix("/dev/") { throw ToolFailure(2, "two URLs have the same file \(path)") }

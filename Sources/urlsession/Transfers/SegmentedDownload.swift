@@ -19,7 +19,7 @@ import URLLoading
 final class SegmentedDownload: Sendable {
     enum Ending {
         case done(TransferObserver.State)
-        /// The file must be loaded over one connection, with the reason.
+        /// The file must be loaded over one connection, for this reason.
         case refused(String)
     }
 
@@ -55,7 +55,7 @@ final class SegmentedDownload: Sendable {
         var request = request
         request.cachePolicy = .reloadIgnoringLocalCacheData
         self.request = request
-        // Ranges are of the file without content coding.
+        // Ranges apply to the file without content coding.
         prepared.configuration.omittedHeaders.insert("accept-encoding")
     }
 
@@ -105,7 +105,7 @@ final class SegmentedDownload: Sendable {
             unlink(path)
             return .refused(change.message ?? "")
         }
-        // The failure because of which the other parts were cancelled.
+        // The failure that caused the other parts to be cancelled.
         let cause =
             outcomes.first { $0.outcome.failure != nil } ?? outcomes.first { ($0.outcome.error as? URLError)?.code != .cancelled }
         for (_, outcome) in [cause].compactMap({ $0 }) + outcomes { try judge(outcome) }
@@ -120,7 +120,7 @@ final class SegmentedDownload: Sendable {
 
     // MARK: The parts
 
-    /// Not one of curl's codes: a part of another version.
+    /// The code for a part of another version, which is not one of curl's codes.
     private static let changed: Int32 = -1
 
     private struct Refusal: Error {
@@ -135,7 +135,7 @@ final class SegmentedDownload: Sendable {
         request.setValue("bytes=0-0", forHTTPHeaderField: "Range")
         let answer = Mutex<Result<File, Refusal>?>(nil)
         let outcome = await run(request, sink: BodySink(path: "/dev/null"), rate: plan.rate, most: 1) { response in
-            // An empty file has no first byte, hence 416.
+            // An empty file has no first byte, so the server responds with 416.
             guard let response = response as? HTTPURLResponse, response.statusCode < 400 || response.statusCode == 416 else {
                 return nil
             }
@@ -166,7 +166,7 @@ final class SegmentedDownload: Sendable {
         (response.value(forHTTPHeaderField: "Content-Encoding") ?? "identity").lowercased() == "identity"
     }
 
-    /// The complete length, if the response has exactly this part.
+    /// Returns the complete length, if the response contains exactly this part.
     private static func length(of response: HTTPURLResponse, part: Range<Int64>) -> Int64? {
         let text = response.value(forHTTPHeaderField: "Content-Range") ?? ""
         let start = "bytes \(part.lowerBound)-\(part.upperBound - 1)/"

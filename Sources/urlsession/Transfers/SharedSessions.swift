@@ -11,14 +11,14 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// The sessions of a run of the tool; as in curl, loads whose options let them share connections use one session.
+/// The sessions of a run of the tool; as in curl, loads whose options allow them to share connections use one session.
 ///
-/// A session remembers logins and trust decisions, so loads with different ones have separate sessions. Each task has its own
-/// delegate. Only the sessions that were used last are kept, because a run may visit any number of hosts.
+/// A session remembers logins and trust decisions, so loads with different logins or trust options have separate sessions. Each
+/// task has its own delegate. Only the most recently used sessions are kept, because a run may visit any number of hosts.
 final class SharedSessions: Sendable {
     private struct Kept {
         let session: URLSession
-        /// The number of callers that are creating a task in it.
+        /// The number of callers that are creating a task in the session.
         var users = 0
         var lastUse = 0
     }
@@ -59,7 +59,7 @@ final class SharedSessions: Sendable {
         return URLSession(configuration: configuration, delegate: nil, delegateQueue: nil)
     }
 
-    /// The task was created: invalidates the session that was not used for the longest time, if there are too many.
+    /// Ends a caller's use of a session; if there are too many sessions, invalidates the least recently used one.
     private func release(_ key: [String]) {
         let surplus = state.withLock { state -> URLSession? in
             state.sessions[key]?.users -= 1
@@ -83,8 +83,8 @@ final class SharedSessions: Sendable {
 }
 
 extension RequestOptions {
-    /// The values that two loads must have in common to share connections, as text: all options that affect a session, and the
-    /// logins by server.
+    /// Returns the values that two loads must have in common to share connections, as text: all options that affect a session, and
+    /// the logins by server.
     func sessionKey(_ plan: ChallengeAnswers.Plan, at url: URL) -> [String] {
         var options = ""
         dump(connections, to: &options)

@@ -10,7 +10,7 @@
 import Foundation
 import Synchronization
 
-/// Temporary actions for signals instead of ending the program.
+/// Sets temporary actions for signals that would otherwise end the program.
 ///
 /// A signal keeps its source for the lifetime of the process: libdispatch installs its handler once per signal, and a later
 /// `signal(2)` removes it permanently.
@@ -22,7 +22,7 @@ enum SignalActions {
 
     private static let entries = Mutex<[Int32: Entry]>([:])
 
-    /// Sets a signal's action, which is in effect when this returns.
+    /// Sets a signal's action, which is in effect when this method returns.
     static func set(_ number: Int32, _ action: @escaping @Sendable () -> Void) {
         let registered = entries.withLock { entries -> DispatchSemaphore? in
             guard entries[number] == nil else {

@@ -40,9 +40,9 @@ extension TransferObserver {
         var continuation: CheckedContinuation<Void, Never>?
         var response: URLResponse?
         var error: (any Error)?
-        /// Why the tool itself stopped the load; it explains the cancellation that follows.
+        /// The reason why the tool itself stopped the load, which explains the cancellation that follows.
         var failure: ToolFailure?
-        /// The failure of a load that is nevertheless completed.
+        /// The failure of a load that nevertheless runs to completion.
         var verdict: ToolFailure?
         var metrics: URLSessionTaskMetrics?
         var redirects = 0
@@ -52,7 +52,7 @@ extension TransferObserver {
         var isSegmented = false
         /// Whether a request was sent since the last response.
         var isSent = false
-        /// Stops the load if it still waits for a connection when the time is over.
+        /// Stops the load if it is still waiting for a connection when the time is over.
         var connectTimer: Task<Void, Never>?
         /// The response heads that `--verbose` has shown.
         var shownHeads: [String] = []

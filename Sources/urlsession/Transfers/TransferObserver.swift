@@ -52,7 +52,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     /// Runs the task to completion, and returns its outcome.
     func load(_ task: URLSessionTask) async -> State {
-        // The session is shared with other loads.
+        // The task needs its own delegate, because the session is shared with other loads.
         task.delegate = self
         await withCheckedContinuation { continuation in
             state.withLock { $0.continuation = continuation }
@@ -73,7 +73,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         task.cancel()
     }
 
-    /// Starts the timer of `--connect-timeout`: by then a request must be sent or a response received.
+    /// Starts the timer of `--connect-timeout`: when the timer fires, a request must have been sent or a response received.
     ///
     /// - Parameters:
     ///   - task: The task that connects.
@@ -97,7 +97,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     /// Returns when other networks become reachable, or when the timer is cancelled.
     ///
-    /// A network without a route to other networks does not count: a load from a remote host keeps waiting.
+    /// A network without a route to other networks does not count: a load from a remote host would still have to wait.
     private static func networkReturns() async {
         let before = await NetworkPath.current()
         var path = before
@@ -280,7 +280,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     }
 
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
-        // Waiting for a network is not connecting. Its time is limited by --max-time.
+        // Waiting for a network is not connecting. The time of waiting is limited by --max-time.
         awaitConnection(task, isOffline: true)
         if !plan.isSilent { StandardError.print("urlsession: waiting for a network") }
     }
@@ -293,8 +293,8 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         if plan.isVerbose { showUnreportedResponses(metrics) }
     }
 
-    /// Shows the responses that the session handled without telling the delegate: a 304 to its own revalidation, or a 401 or 407
-    /// for which it had the password.
+    /// Shows the responses that the session handled without telling the delegate: a 304 to the session's own revalidation, or a 401
+    /// or 407 for which the session had the password.
     private func showUnreportedResponses(_ metrics: URLSessionTaskMetrics) {
         var shown = state.withLock { $0.shownHeads }
         let last = metrics.transactionMetrics.last
@@ -348,7 +348,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         }
         if plan.isVerbose {
             if !wasSent, let response = response as? HTTPURLResponse {
-                // A CONNECT request to a proxy is not reported as sent.
+                // The session does not report that it sends a CONNECT request to a proxy.
                 let isOfProxy = response.statusCode == 407
                 StandardError.print(isOfProxy ? "* the proxy's response to CONNECT" : "* from the cache; nothing was sent")
             }

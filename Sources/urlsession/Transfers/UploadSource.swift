@@ -14,9 +14,9 @@ import URLLoading
 /// The content for `upload` and `--upload-file`: a file, or standard input.
 final class UploadSource: Sendable {
     let path: String
-    /// Whether the path is `-`, or curl's `.` (standard input without blocking), which means the same here.
+    /// Whether the path is `-`, or curl's `.` (standard input without blocking), which has the same meaning here.
     let isStandardInput: Bool
-    /// Whether the file has no length, and is thus sent as it is read, and only once.
+    /// Whether the file has no length, and is therefore sent as it is read, and only once.
     let isPipe: Bool
     private let wasOpened = Mutex(false)
     private let pace: RateLimiter?
@@ -47,7 +47,7 @@ final class UploadSource: Sendable {
         return parts.url ?? url
     }
 
-    /// Returns the content; nil if standard input or a pipe was already read.
+    /// Returns the content; nil if standard input or a pipe has already been read.
     func stream() -> InputStream? {
         if isStandardInput || isPipe {
             let isFirst = wasOpened.withLock { wasOpened in

@@ -9,7 +9,7 @@
 
 /// Finds the public key of a certificate (X.690, RFC 5280).
 enum CertificateKey {
-    /// Returns the SubjectPublicKeyInfo of a DER certificate; nil if it is malformed.
+    /// Returns the SubjectPublicKeyInfo of a DER certificate; nil if the certificate is malformed.
     static func information(of certificate: [UInt8]) -> [UInt8]? {
         guard let whole = element(certificate[...], tag: 0x30), let body = element(whole.content, tag: 0x30) else { return nil }
         var rest = body.content

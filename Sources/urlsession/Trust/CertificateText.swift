@@ -12,7 +12,7 @@ import URLLoading
 
 /// The output of `--verbose` and `--write-out` about a server's certificates.
 struct CertificateText: Sendable {
-    /// The server's own certificate comes first.
+    /// The certificates, the server's own first.
     let chain: [SecCertificate]
 
     init(_ trust: SecTrust) {
@@ -50,7 +50,7 @@ struct CertificateText: Sendable {
         }.joined()
     }
 
-    /// Parses both names from the description, because the public API provides the issuer nowhere else.
+    /// Parses both names from the description, because the public API provides the issuer only there.
     private static func names(of certificate: SecCertificate) -> (subject: String, issuer: String) {
         let text = certificate.description
         guard let start = text.range(of: "subject: "), let end = text.range(of: " issuer: ", options: .backwards),

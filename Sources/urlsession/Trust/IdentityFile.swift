@@ -54,7 +54,7 @@ struct IdentityFile {
         }
     }
 
-    /// Reads the identity, and asks for a missing password if there is a terminal.
+    /// Reads the identity, and asks the user for a missing password if there is a terminal.
     private func identity(asking question: String, _ read: (String?) throws -> SecIdentity) throws(ToolFailure) -> SecIdentity {
         do {
             return try read(password)

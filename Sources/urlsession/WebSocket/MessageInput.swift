@@ -14,7 +14,7 @@ import URLLoading
 
 /// Reads messages from standard input: lines, or with `--binary` bytes as they arrive.
 ///
-/// Reads only when a message is requested.
+/// Standard input is read only when a message is requested.
 final class MessageInput: Sendable {
     private static let pieceSize = 65_536
     private static let longestLine = 67_108_864
@@ -32,7 +32,7 @@ final class MessageInput: Sendable {
 
     init(isBinary: Bool) { self.isBinary = isBinary }
 
-    /// Why the input could not be read; nil if there was no error.
+    /// The reason why the input could not be read; nil if there was no error.
     var failure: ToolFailure? { state.withLock { $0.failure } }
 
     /// Returns the next message; nil at the end of the input.

@@ -68,7 +68,7 @@ struct WebSocketCommand: AsyncParsableCommand {
         let sending = Task {
             do {
                 while let message = try await input.next() { try await task.send(message) }
-                // Before the handshake, this would cancel it.
+                // Before the handshake is complete, this call would cancel it.
                 await observer.opening()
                 task.cancel(with: .normalClosure, reason: nil)
                 return nil as ToolFailure?

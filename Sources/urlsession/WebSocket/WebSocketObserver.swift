@@ -33,7 +33,7 @@ final class WebSocketObserver: NSObject, ChallengeAnswering, URLSessionWebSocket
         self.redirects = redirects
     }
 
-    /// Waits until the handshake succeeded, or the task is complete.
+    /// Waits until the handshake has succeeded, or the task is complete.
     func opening() async { await wait { $0.isOpen || $0.isOver } }
 
     /// Waits until the task is complete.
