@@ -10,13 +10,13 @@
 import Foundation
 import URLLoading
 
-/// Makes the entry of one transaction.
+/// Creates the entry of one transaction.
 struct EntryMaker {
     let transaction: URLSessionTaskTransactionMetrics
     let begin: Date
-    /// The latest possible end of the transaction.
+    /// The latest possible time at which the transaction ended.
     let end: Date
-    /// The request head as sent, if known.
+    /// The request head as it was sent, if it is known.
     let head: [String]?
     let particulars: HTTPArchive.Particulars
     /// Whether this is the task's last transaction, whose response was delivered.
@@ -25,7 +25,7 @@ struct EntryMaker {
 
     private var answer: HTTPURLResponse? { transaction.response as? HTTPURLResponse }
     private var isFromCache: Bool { transaction.resourceFetchType == .localCache }
-    /// Whether the library itself made the response, such as an HSTS redirect, so that it does not come from a cache.
+    /// Whether the library itself created the response, such as an HSTS redirect, so that the response does not come from a cache.
     private var isSynthesized: Bool { isFromCache && answer?.value(forHTTPHeaderField: "Non-Authoritative-Reason") != nil }
 
     func entry() -> HTTPArchive.Entry {
@@ -102,7 +102,7 @@ struct EntryMaker {
         return response
     }
 
-    /// The archived response if there is no response, or one without a status, such as a file's.
+    /// Returns the archived response if there is no response, or if the response has no status, such as a file's.
     private func responseWithoutStatus(_ error: String?) -> HTTPArchive.Response {
         var response = HTTPArchive.Response(
             status: 0, httpVersion: version, content: content(transaction.response?.mimeType))
@@ -145,7 +145,7 @@ struct EntryMaker {
         return timings
     }
 
-    /// The duration of a phase in milliseconds, rounded to microseconds; nil if the phase did not begin.
+    /// Returns the duration of a phase in milliseconds, rounded to microseconds; nil if the phase did not begin.
     private func milliseconds(_ start: Date?, _ end: Date) -> Double? {
         start.map { (max(0, end.timeIntervalSince($0)) * 1_000_000).rounded() / 1000 }
     }

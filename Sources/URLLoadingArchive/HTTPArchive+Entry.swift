@@ -20,7 +20,7 @@ extension HTTPArchive {
         public var request: Request
         /// The response.
         public var response: Response
-        /// The use of the cache.
+        /// The state of the cache.
         public var cache: CacheUse
         /// The duration of each phase.
         public var timings: Timings
@@ -54,21 +54,21 @@ extension HTTPArchive {
         }
     }
 
-    /// The duration of each phase of an exchange, in milliseconds; -1 if it is unknown, or if the phase did not occur.
+    /// The duration of each phase of an exchange, in milliseconds; -1 if the duration is unknown, or if the phase did not occur.
     public struct Timings: Sendable, Equatable {
-        /// From the start of the load until a connection was available or being established.
+        /// The time from the start of the load until a connection was available or being established.
         public var blocked: Double = -1
-        /// The host name lookup.
+        /// The time of the host name lookup.
         public var dns: Double = -1
-        /// Establishing the connection, including TLS.
+        /// The time of establishing the connection, including TLS.
         public var connect: Double = -1
-        /// Sending the request.
+        /// The time of sending the request.
         public var send: Double = 0
-        /// From the end of the request to the start of the response.
+        /// The time from the end of the request to the start of the response.
         public var wait: Double = 0
-        /// Receiving the response.
+        /// The time of receiving the response.
         public var receive: Double = 0
-        /// The TLS handshake, which is a part of ``connect``.
+        /// The time of the TLS handshake, which is a part of ``connect``.
         public var ssl: Double = -1
 
         /// Creates timings without any known phase.
@@ -109,7 +109,7 @@ extension HTTPArchive {
             }
         }
 
-        /// The stored response before the request; nil if there was none or it is unknown.
+        /// The stored response before the request; nil if there was none or its state is unknown.
         public var beforeRequest: State?
 
         /// Creates a value.
@@ -128,7 +128,7 @@ extension HTTPArchive.Entry: Codable {
     /// Decodes an entry leniently: missing timings are unknown.
     ///
     /// - Parameter decoder: A JSON decoder.
-    /// - Throws: `DecodingError` if there is no request with a URL, or the start is not a date.
+    /// - Throws: `DecodingError` if the entry has no request with a URL, or if the start is not a date.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<Member>(decoder)
         startedDateTime = try members.date(.startedDateTime)

@@ -12,7 +12,7 @@ public import Foundation
 extension HTTPArchive {
     /// The reason why data could not be read as an archive.
     public struct ReadingError: LocalizedError, Sendable, Equatable, CustomStringConvertible {
-        /// One sentence without a full stop, such as "it is not a HAR archive: log.entries[3].request.url is missing".
+        /// One sentence without a period, such as "it is not a HAR archive: log.entries[3].request.url is missing".
         public let description: String
 
         init(_ description: String) { self.description = description }
@@ -21,17 +21,17 @@ extension HTTPArchive {
         public var errorDescription: String? { description }
     }
 
-    /// Reads an archive file, written by this or another program.
+    /// Reads an archive file, written by this program or another one.
     ///
     /// - Parameters:
     ///   - url: The file.
     ///   - maximumSize: The maximum size in bytes, by default 256 MiB.
-    /// - Throws: ``ReadingError`` if the file is not a HAR archive or is too large; Foundation's error if it cannot be read.
+    /// - Throws: ``ReadingError`` if the file is not a HAR archive or is too large; Foundation's error if the file cannot be read.
     public init(contentsOf url: URL, maximumSize: Int = 256 << 20) throws {
         let file = try FileHandle(forReadingFrom: url)
         defer { try? file.close() }
         var data = Data()
-        // Read in pieces, because the size of a device or a pipe is unknown.
+        // The file is read in pieces, because the size of a device or a pipe is unknown.
         while data.count <= maximumSize, let piece = try file.read(upToCount: min(1 << 20, maximumSize - data.count + 1)),
             !piece.isEmpty
         {
@@ -41,7 +41,7 @@ extension HTTPArchive {
         try self.init(data: data)
     }
 
-    /// Reads an archive from data, written by this or another program.
+    /// Reads an archive from data, written by this program or another one.
     ///
     /// - Parameter data: JSON in UTF-8, with or without a byte order mark.
     /// - Throws: ``ReadingError`` if the data is not a HAR archive.
@@ -66,10 +66,10 @@ extension HTTPArchive {
         return try encoder.encode(self) + Data("\n".utf8)
     }
 
-    /// Writes the archive atomically, with mode 0600, because even its URLs may be private.
+    /// Writes the archive atomically, with mode 0600, because even the URLs may be private.
     ///
     /// An existing file is replaced. If the URL names a symbolic link, the link's target is replaced. A special file, such as a
-    /// pipe, is written to.
+    /// pipe, is written to directly.
     ///
     /// - Parameter url: The file.
     /// - Throws: `POSIXError` if the file cannot be written.

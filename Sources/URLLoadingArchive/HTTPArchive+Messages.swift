@@ -10,7 +10,7 @@
 public import Foundation
 
 extension HTTPArchive {
-    /// A name and a value, of a header field or a query parameter.
+    /// The name and value of a header field or a query parameter.
     public struct Field: Sendable, Equatable {
         /// The name.
         public var name: String
@@ -28,7 +28,7 @@ extension HTTPArchive {
         }
     }
 
-    /// A cookie that was sent or set.
+    /// A cookie that was sent by the client or set by the server.
     public struct Cookie: Sendable, Equatable {
         /// The name.
         public var name: String
@@ -81,7 +81,7 @@ extension HTTPArchive {
             self.comment = comment
         }
 
-        /// The bytes of the body; nil if it was not kept, or its base64 is malformed.
+        /// The bytes of the body; nil if the body was not kept, or if its base64 is malformed.
         public var data: Data? { comment != nil && text.isEmpty ? nil : ArchiveBody.data(text, encoding) }
     }
 
@@ -93,7 +93,7 @@ extension HTTPArchive {
         public var compression: Int64?
         /// The media type with its parameters; "x-unknown" if the response has none.
         public var mimeType: String
-        /// The body, in base64 if ``encoding`` says so; nil if it was not kept.
+        /// The body, in base64 if ``encoding`` says so; nil if the body was not kept.
         public var text: String?
         /// "base64" for a binary body, otherwise nil.
         public var encoding: String?
@@ -114,7 +114,7 @@ extension HTTPArchive {
             self.encoding = encoding
         }
 
-        /// The bytes of the body; nil if it was not kept, or its base64 is malformed.
+        /// The bytes of the body; nil if the body was not kept, or if its base64 is malformed.
         public var data: Data? { text.flatMap { ArchiveBody.data($0, encoding) } }
     }
 
@@ -139,7 +139,7 @@ extension HTTPArchive {
         /// The length of the body as sent, in bytes, or -1.
         public var bodySize: Int64 = -1
 
-        /// Creates a request, with the cookies and query parameters of the header fields and the URL.
+        /// Creates a request, and derives its cookies and query parameters from the header fields and the URL.
         ///
         /// - Parameters:
         ///   - method: The method.
@@ -178,12 +178,12 @@ extension HTTPArchive {
         public var redirectURL: String
         /// The length of the head as received, in bytes, or -1.
         public var headersSize: Int64 = -1
-        /// The length of the body as received, in bytes; 0 if it came from a cache, -1 if it is unknown.
+        /// The length of the body as received, in bytes; 0 if the body came from a cache, -1 if the length is unknown.
         public var bodySize: Int64 = -1
-        /// The reason why there was no response, or only a part of it; nil if the load succeeded.
+        /// The reason why there was no response, or only a part of a response; nil if the load succeeded.
         public var error: String?
 
-        /// Creates a response, with the cookies and the redirect URL of the header fields.
+        /// Creates a response, and derives its cookies and redirect URL from the header fields.
         ///
         /// - Parameters:
         ///   - status: The status; 0 if there was no response.
@@ -207,7 +207,7 @@ extension HTTPArchive {
 }
 
 extension [HTTPArchive.Field] {
-    /// The first value of a field; names are case-insensitive.
+    /// Returns the first value of a header field; names are case-insensitive.
     ///
     /// - Parameter name: The field's name.
     /// - Returns: The value, or nil.
@@ -216,7 +216,7 @@ extension [HTTPArchive.Field] {
     }
 }
 
-// Other programs omit members, or write numbers as strings. Decoding accepts everything whose meaning is unambiguous.
+// Other programs omit members, or write numbers as strings. Decoding accepts every value whose meaning is unambiguous.
 
 extension HTTPArchive.Field: Codable {
     private enum CodingKeys: String, CodingKey { case name, value }
@@ -273,7 +273,7 @@ extension HTTPArchive.PostData: Codable {
     }
     private enum ForeignMember: String, CodingKey { case params }
 
-    /// Decodes a body; if it has parameters but no text, the text is their form encoding.
+    /// Decodes a body; if the body has parameters but no text, the text is the form encoding of the parameters.
     ///
     /// - Parameter decoder: A JSON decoder.
     /// - Throws: `DecodingError` if the value is not an object.
@@ -313,7 +313,7 @@ extension HTTPArchive.Request: Codable {
     /// Decodes a request.
     ///
     /// - Parameter decoder: A JSON decoder.
-    /// - Throws: `DecodingError` if there is no URL.
+    /// - Throws: `DecodingError` if the request has no URL.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<CodingKeys>(decoder)
         url = try members.container.decode(String.self, forKey: .url)

@@ -13,9 +13,9 @@ public import URLLoading
 extension HTTPArchive {
     /// The options for entries made from a task's metrics.
     public struct Detail: Sendable, Equatable {
-        /// The secrets to remove; nil keeps all.
+        /// The secrets to remove; nil keeps all secrets.
         public var redaction: Redaction? = Redaction()
-        /// Whether bodies that are available are kept; default false.
+        /// Whether available bodies are kept; default false.
         public var keepsBodies = false
         /// The maximum size of a body to keep, in bytes; default 1 MiB.
         public var maximumBodySize = 1 << 20
@@ -28,7 +28,7 @@ extension HTTPArchive {
     public struct Particulars: Sendable {
         /// The heads of the task's requests as reported by `urlSession(_:task:didSendRequestHead:)`, in order.
         ///
-        /// Without them, entries have the header fields that the app set.
+        /// Without these heads, entries have the header fields that the app set.
         public var sentHeads: [[String]] = []
         /// The request body, or nil.
         public var requestBody: Data?
@@ -63,9 +63,9 @@ extension HTTPArchive {
         }
     }
 
-    /// Returns the head that a transaction was sent with.
+    /// Returns the head with which a transaction was sent.
     ///
-    /// Heads before it belong to no transaction and are dropped.
+    /// Earlier heads belong to no transaction and are dropped.
     private static func head(
         of transaction: URLSessionTaskTransactionMetrics, in heads: inout ArraySlice<[String]>
     ) -> [String]? {

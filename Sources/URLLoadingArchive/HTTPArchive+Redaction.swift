@@ -97,7 +97,7 @@ extension HTTPArchive.Redaction {
         return cookie
     }
 
-    /// Keeps the name before `=`; text without `=` is replaced as a whole, because it may be a value.
+    /// Keeps the name before `=`; text without `=` is replaced as a whole, because the text may itself be a value.
     private func pair(_ text: Substring) -> String {
         guard !text.allSatisfy(\.isWhitespace) else { return String(text) }
         let blanks = text.prefix { $0.isWhitespace }
@@ -109,7 +109,7 @@ extension HTTPArchive.Redaction {
         "basic", "bearer", "digest", "ntlm", "negotiate", "token", "hoba", "mutual", "dpop", "scram-sha-256", "aws4-hmac-sha256",
     ]
 
-    /// Keeps the name of a known scheme; any other word may itself be the secret.
+    /// Keeps the name of a known scheme; any other word may itself be a secret.
     private func credential(_ value: String) -> String {
         let words = value.split(separator: " ", maxSplits: 1)
         guard words.count == 2, Self.schemes.contains(words[0].lowercased()) else { return Self.marker }
@@ -144,7 +144,7 @@ extension HTTPArchive.Redaction {
         return content
     }
 
-    /// A form or JSON body without its secrets; nil if it is unchanged.
+    /// Returns a form or JSON body without its secrets; nil if there is nothing to remove.
     private func body(_ text: String, _ encoding: String?, _ type: String) -> String? {
         let type = type.lowercased()
         guard let data = ArchiveBody.data(text, encoding) else { return nil }

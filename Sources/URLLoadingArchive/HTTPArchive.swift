@@ -20,8 +20,8 @@ import URLLoading
 ///
 /// Appended entries have no secrets and no bodies, unless ``Detail`` says otherwise.
 ///
-/// The format is [HAR 1.2](http://www.softwareishard.com/blog/har-12-spec/). Of other programs' extensions, only `_fromCache` and
-/// `_error` are supported.
+/// The format is [HAR 1.2](http://www.softwareishard.com/blog/har-12-spec/). Of the extensions by other programs, only `_fromCache`
+/// and `_error` are supported.
 public struct HTTPArchive: Sendable, Equatable {
     /// The program that wrote an archive.
     public struct Creator: Sendable, Equatable, Codable {
@@ -76,7 +76,7 @@ extension HTTPArchive: Codable {
     /// Decodes an archive.
     ///
     /// - Parameter decoder: A JSON decoder.
-    /// - Throws: `DecodingError` if there is no list of entries, or an entry has no request with a URL.
+    /// - Throws: `DecodingError` if there is no list of entries, or if an entry has no request with a URL.
     public init(from decoder: any Decoder) throws {
         let log = try decoder.container(keyedBy: Member.self).nestedContainer(keyedBy: LogMember.self, forKey: .log)
         version = (try? log.decode(String.self, forKey: .version)) ?? "1.1"

@@ -15,20 +15,20 @@ struct LooseMembers<Key: CodingKey> {
 
     init(_ decoder: any Decoder) throws { container = try decoder.container(keyedBy: Key.self) }
 
-    /// A string, or a number as a string; nil for anything else.
+    /// Returns a string, or a number as a string; nil for any other value.
     func text(_ key: Key) -> String? {
         if let text = try? container.decodeIfPresent(String.self, forKey: key) { return text }
         return number(key).map { $0 == $0.rounded() && abs($0) < 1e15 ? "\(Int64($0))" : "\($0)" }
     }
 
-    /// A number, or a string that contains one; nil for anything else.
+    /// Returns a number, or the number in a string; nil for any other value.
     func number(_ key: Key) -> Double? {
         if let number = try? container.decodeIfPresent(Double.self, forKey: key) { return number.isFinite ? number : nil }
         let text = try? container.decodeIfPresent(String.self, forKey: key)
         return text.flatMap { Double($0) }.flatMap { $0.isFinite ? $0 : nil }
     }
 
-    /// A number without its fraction; nil if it is out of range.
+    /// Returns a number without its fraction; nil if the number is out of range.
     func count(_ key: Key) -> Int64? { number(key).flatMap { Int64(exactly: $0.rounded(.towardZero)) } }
 
     func value<Value: Decodable>(_ key: Key) throws -> Value? { try container.decodeIfPresent(Value.self, forKey: key) }
@@ -57,13 +57,13 @@ enum ArchiveDate {
     }
 }
 
-/// Conversion between bodies and text.
+/// Converts between bodies and text.
 enum ArchiveBody {
     static func data(_ text: String, _ encoding: String?) -> Data? {
         encoding?.lowercased() == "base64" ? Data(base64Encoded: text, options: .ignoreUnknownCharacters) : Data(text.utf8)
     }
 
-    /// The body itself if it is UTF-8 without NUL, otherwise its base64 encoding.
+    /// Returns the body itself if it is UTF-8 without NUL, and otherwise its base64 encoding.
     static func text(_ data: Data) -> (text: String, encoding: String?) {
         if !data.contains(0), let text = String(validating: data, as: UTF8.self) { return (text, nil) }
         return (data.base64EncodedString(), "base64")

@@ -70,7 +70,7 @@ enum CookieParts {
         }
     }
 
-    /// The expiration time, computed by the library's cookie parser for a host that may set the cookie.
+    /// Returns the expiration time, computed by the library's cookie parser for a host that may set the cookie.
     private static func expiry(_ value: String) -> Date? {
         let host = value.split(separator: ";").lazy.map(parts).first { $0.name.lowercased() == "domain" }?.value ?? "localhost"
         guard let url = URL(string: "https://\(host.drop { $0 == "." })/") else { return nil }

@@ -10,7 +10,7 @@
 import Foundation
 
 extension HTTPArchive.Redaction {
-    /// The characters that end a URL in a text.
+    /// The characters that end a URL in text.
     private static let delimiters = " <>\"\t\r\n"
 
     /// Returns a URL without user names, passwords and secret query parameters.
@@ -23,7 +23,7 @@ extension HTTPArchive.Redaction {
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
         var at = 0
-        // The end of a query value that was already searched. It has no `&`, `#` or percent sign.
+        // The end of a query value that has already been searched. The value has no `&`, `#` or percent sign.
         var plainEnd = 0
         func end(from start: Int, of more: String) -> Int {
             let ends = Array((delimiters + more).utf8)
@@ -36,7 +36,7 @@ extension HTTPArchive.Redaction {
             if byte == UInt8(ascii: "/"), at < bytes.count, bytes[at] == byte {
                 result.append(byte)
                 at += 1
-                // The last `@`, because a password may contain one.
+                // The last `@` is used, because a password may contain an `@`.
                 if let sign = bytes[at..<end(from: at, of: "/?#\\")].lastIndex(of: UInt8(ascii: "@")) {
                     result += Self.marker.utf8
                     at = sign
@@ -76,13 +76,13 @@ extension HTTPArchive.Redaction {
         let (quote, blanks) = (UInt8(ascii: "\""), Set(" \t\r\n".utf8))
         var result: [UInt8] = []
         var at = 0
-        /// The offset after the string that begins at `start`.
+        /// Returns the offset after the string that begins at `start`.
         func stringEnd(_ start: Int) -> Int {
             var at = start + 1
             while at < bytes.count, bytes[at] != quote { at += bytes[at] == UInt8(ascii: "\\") ? 2 : 1 }
             return min(at + 1, bytes.count)
         }
-        /// The offset after the array or object that begins at `start`.
+        /// Returns the offset after the array or object that begins at `start`.
         func groupEnd(_ start: Int) -> Int {
             var (at, depth) = (start, 0)
             while at < bytes.count {
@@ -132,7 +132,7 @@ extension HTTPArchive.Redaction {
         return Array(encoded)
     }
 
-    /// The decoded value of a JSON string.
+    /// Returns the decoded value of a JSON string.
     private func name(_ string: ArraySlice<UInt8>) -> String {
         let plain = String(decoding: string.dropFirst().dropLast(), as: UTF8.self)
         guard string.contains(UInt8(ascii: "\\")) else { return plain }
