@@ -14,7 +14,7 @@ import NIOCore
 
 /// The state of one load while it runs.
 ///
-/// Only the stages and deliveries of the load use it. Confined to the session's event loop.
+/// Used only by the stages and deliveries of the load. Confined to the session's event loop.
 final class Load: LoopCallee {
     /// The maximum number of delivered bytes that the client has not processed yet: two pieces of a fast body.
     static let creditWindow = 1_572_864
@@ -42,7 +42,7 @@ final class Load: LoopCallee {
     ///
     /// Retained, as a task would retain it.
     private var engine: SessionEngine?
-    /// The number of bytes that were delivered to the client and that it has not processed yet.
+    /// The number of bytes that were delivered to the client and have not been processed yet.
     private var outstandingBytes = 0
 
     // Each part is declared beside the code that changes it.

@@ -129,7 +129,7 @@ struct FTPLogin {
         ChallengeDesk.store(current, for: space, in: load)
     }
 
-    /// The user name that the load sent to the server.
+    /// The credential with which the load is logged in.
     var sentCredential: SentFields.Credential {
         guard let current else { return .field }
         return .text("\(current.user ?? "") \(current.password ?? "")")

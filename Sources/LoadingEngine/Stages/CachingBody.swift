@@ -29,7 +29,7 @@ final class CachingBody: ResponseBody {
     private let joint: PartJoint?
     private var window: PartWindow?
     private var writer: EntryWriter?
-    /// The collected body, if the app needs the whole body: because it has its own cache, or is asked whether to store the
+    /// The collected body, if the app needs the whole body: because the app has its own cache, or is asked whether to store the
     /// response.
     private var collected: Data?
     /// Whether the cache may have a response that this one replaces.

@@ -40,7 +40,7 @@ final class CustomProtocolStage: LoadStage {
 
 /// The events that the app's protocol has reported and the load has not processed yet.
 ///
-/// The app's protocol has no backpressure, so their number is not limited.
+/// The app's protocol has no backpressure, so the number of events is not limited.
 final class CustomBody: ResponseBody {
     private let loader: any CustomLoader
     private let load: Load

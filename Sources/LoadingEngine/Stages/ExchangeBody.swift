@@ -183,7 +183,7 @@ final class ExchangeBody: ResponseBody {
 
     /// Lets other work on the loop run.
     ///
-    /// Then waits until the load is not suspended; throws if the load was canceled.
+    /// Then waits while the load is suspended; throws if the load was canceled.
     private func takeTurn() async throws(LoadError) {
         decodedInTurn = 0
         timeInTurn = .zero

@@ -78,7 +78,7 @@ final class Hop {
 
     /// Whether the URL has one of two schemes, which must start with d or f.
     ///
-    /// Called for every network request: it compares text, and remembers if the scheme starts with another letter.
+    /// Called for every network request: compares text, and remembers if the scheme starts with another letter.
     func hasScheme(_ one: String, or other: String) -> Bool {
         guard !hasOtherScheme, let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
         switch first | 0x20 {

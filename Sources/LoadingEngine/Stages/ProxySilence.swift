@@ -13,7 +13,7 @@ import NIOCore
 
 /// Watches the forwarding proxy of a request, if there is another way to the server and the request may be sent twice.
 ///
-/// As for the request timeout, the proxy is silent while no bytes are transferred. The kernel may still be sending a buffered body,
+/// The proxy is silent while no bytes are transferred, as for the request timeout. The kernel may still be sending a buffered body,
 /// so unacknowledged bytes are checked, too.
 final class ProxySilence {
     /// How long the proxy may take to acknowledge some of the remaining bytes.

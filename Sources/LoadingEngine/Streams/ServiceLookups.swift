@@ -41,7 +41,7 @@ package final class ServiceLookups: @unchecked Sendable {
         case left(Int)
     }
 
-    /// The daemon allows a client 1,024 objects, and each query for a service is an object.
+    /// The daemon allows a client 1,024 objects, and each query for a service counts as an object.
     private static let limit = 256
     private static func seconds(_ timer: Machine.Timer) -> Double {
         switch timer {

@@ -60,7 +60,7 @@ final class WebSocketConnection {
     /// Limits the time until the app's close frame is sent.
     private var patience: Scheduled<Void>?
     private var pingTimer: RepeatedTask?
-    /// Whether the peer has not been read since the last ping was due, because the app did not receive.
+    /// Whether the peer has not been read since the last ping was due, because the app was not receiving.
     private var wasHeldBack = false
     /// Whether data have arrived or a part of a message has been sent since the last ping was due.
     private var wasActive = false
