@@ -87,7 +87,7 @@ package final class Exchange {
     package var head: ResponseHead? { hasReceivedHead ? finalHead : nil }
     /// The head; valid if ``hasHead`` is true.
     package var receivedHead: ResponseHead { finalHead }
-    /// Whether the head has arrived; does not copy it.
+    /// Whether the head has arrived; does not copy the head.
     package var hasHead: Bool { hasReceivedHead }
     @exclusivity(unchecked) private var finalFraming = ResponseParser.Framing.none
     package var framing: ResponseParser.Framing { finalFraming }

@@ -57,7 +57,7 @@ extension HTTP2Connection {
 
     // MARK: Content
 
-    /// Whether content may be written: false while much of it is waiting for the socket.
+    /// Whether content may be written: false while much content is waiting for the socket.
     var maySendContent: Bool {
         guard isOpen, let context else { return false }
         return context.channel.isWritable && outgoing.takeContent

@@ -29,7 +29,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     /// The initial window of a stream, until its task shows that it reads faster.
     package static let streamWindow = 1_048_576
-    /// Large enough for every stream's window, so that only the streams' own windows limit them.
+    /// Large enough for every stream's window, so that only the streams' own windows limit the server.
     private static let connectionWindow = PeerSettings.largestCapacity * streamWindow
     static let frameSize = HTTP2Settings.frameSizes.lowerBound
 

@@ -21,7 +21,7 @@ package protocol HTTPConnection: AnyObject {
     var facts: ConnectionFacts { get }
     /// The pool, which is notified when an exchange or the connection ends; released when the connection ends.
     var pool: ConnectionPool? { get set }
-    /// The number of exchanges that the connection may carry until the server announces a limit; nil if it is always one.
+    /// The number of exchanges that the connection may carry until the server announces a limit; nil for one at a time.
     var initialCapacity: Int? { get }
     var channelIsActive: Bool { get }
     /// Whether the connection carries no exchange.

@@ -24,7 +24,7 @@ package final class FileSource: Sendable {
     package let place: FilePlace
     let identity: Identity
     private let descriptor: CInt
-    /// The handle that NIO sends from; it has the same descriptor, and owns it.
+    /// The handle from which NIO sends, and which owns the descriptor.
     private let handle: NIOFileHandle
     private let clear: Atomic<Bool>
     /// The reservation, which is released when the file is closed; nil if the file is open only briefly.

@@ -10,7 +10,7 @@
 package import LoadingModel
 package import NIOCore
 
-/// Controls one load: the only object that a load waits on, and the only one that cancels the load.
+/// Controls one load, which waits only through this object, and is canceled only through this object.
 ///
 /// A load waits in a loop: it checks whether what it needs is available, and calls ``wait()`` if not. A producer (the pool, the
 /// exchange, a completion handler of the app, a timer) stores its result where the load looks for it and calls ``wake()``. Waking a

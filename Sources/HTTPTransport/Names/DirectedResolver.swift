@@ -12,7 +12,7 @@ import NIOCore
 
 /// Resolves the addresses that the session's configuration overrides, and asks another resolver for the rest.
 ///
-/// A Unix-domain socket is the only address of every host. It is reported as an IPv4 address, which the race requests last. With a
+/// A Unix-domain socket is the only address of every host. It is reported for IPv4, the family that the race requests last. With a
 /// local address, hosts have only addresses of its family, because a socket has one family.
 struct DirectedResolver: Resolver {
     private let options: ConnectionOptions

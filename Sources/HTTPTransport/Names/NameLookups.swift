@@ -20,7 +20,7 @@ import TransportMachines
 package final class NameLookups: Sendable {
     package typealias Answer = Result<[SocketAddress], LoadError>
     typealias Machine = LookupMachine<Answer>
-    /// Looks up a name's addresses of a family, or of both families if it is nil, with any port; blocks until there is a result.
+    /// Looks up a name's addresses of a family, or of both families for nil, with any port; blocks until there is a result.
     package typealias Ask = @Sendable (_ host: String, NIOBSDSocket.ProtocolFamily?) -> Finding
 
     /// The result of a lookup.

@@ -17,7 +17,7 @@ extension ConnectionPool {
     /// How long no second connection is made to a server that sent ENHANCE_YOUR_CALM.
     static let calmPeriod = TimeAmount.seconds(10)
 
-    /// Allows new requests another connection, because the server of this one may be gone.
+    /// Lets new requests use another connection, because the server of this connection may be gone.
     func isDoubtful(_ connection: any HTTPConnection) {
         guard !isInCalmPeriod(entries[ConnectionID(connection.id)]?.origin) else { return }
         perform(machine.handle(.isDoubtful(ConnectionID(connection.id))))
