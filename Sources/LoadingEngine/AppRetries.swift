@@ -22,7 +22,7 @@ struct AppRetries {
     /// After that, ``HTTPRules/RetryPolicy`` does not retry the load, so that the two kinds of retries do not multiply.
     var hasBegun: Bool { count > 0 }
 
-    /// The pause before another attempt in seconds, or nil if the failure is the result.
+    /// Returns the seconds to wait before another attempt, or nil if the failure is the load's result.
     mutating func pause(after error: LoadError, _ hop: Hop, in load: Load) -> Double? {
         guard load.control.failure == nil, let rules = rules(for: hop, in: load), rules.failures.contains(error.kind) else {
             return nil
@@ -32,7 +32,7 @@ struct AppRetries {
         return pause(rules, retryAfter: nil, isOfHost: isOfHost, hop, in: load)
     }
 
-    /// The pause before another attempt in seconds, or nil if the response is the result.
+    /// Returns the seconds to wait before another attempt, or nil if the response is the load's result.
     mutating func pause(after answer: Answer, _ hop: Hop, in load: Load) -> Double? {
         // A cached response says nothing about the server.
         guard let rules = rules(for: hop, in: load), let head = answer.response.head, answer.transaction.exchange != nil else {
@@ -74,7 +74,7 @@ struct AppRetries {
         return max(own, retryAfter ?? 0)
     }
 
-    /// The origin that has a retry budget; nil for schemes other than http and https.
+    /// Returns the origin that has a retry budget; nil for schemes other than http and https.
     private static func host(of hop: Hop) -> String? {
         guard let url = hop.request.url, let origin = Origin(url) else { return nil }
         return "\(origin.host):\(origin.port)"

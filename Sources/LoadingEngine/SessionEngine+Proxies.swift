@@ -12,7 +12,7 @@ import HTTPRules
 package import LoadingModel
 
 extension SessionEngine {
-    /// The proxies that a load of `url` would try, in order; nil stands for a direct connection.
+    /// Returns the proxies that a load of `url` would try, in order; nil stands for a direct connection.
     package func proxies(for url: URL) async throws(LoadError) -> [URL?] {
         let id = BackgroundLoads.next()
         let result: Result<[URL?], LoadError> = await withTaskCancellationHandler {

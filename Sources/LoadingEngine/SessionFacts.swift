@@ -85,7 +85,7 @@ final class SessionFacts {
         http1Origins.insert(origin)
     }
 
-    /// The time of day of an instant, in seconds since the reference date.
+    /// Returns the time of day of an instant, in seconds since the reference date.
     func seconds(_ instant: NIODeadline) -> Double { stores.clock?.seconds ?? WallClock.seconds(instant) }
 
     /// Waits a number of seconds by the session's clock.
@@ -112,7 +112,7 @@ final class SessionFacts {
         }
     }
 
-    /// The HSTS store of this session only; created if needed.
+    /// Returns the HSTS store of this session only, and creates it if needed.
     func makeOwnSecurityIfNeeded() -> HSTSStore {
         if let ownSecurity { return ownSecurity }
         let made = HSTSStore(path: nil)
@@ -151,7 +151,7 @@ final class ParsedTarget {
         self.refusal = refusal
     }
 
-    /// The header fields of a GET request that sets no fields of its own (``OutgoingHeaders/plain(for:)``).
+    /// Returns the header fields of a GET request that sets no fields of its own (``OutgoingHeaders/plain(for:)``).
     func plainFields(by headers: OutgoingHeaders) -> HeaderBlock? {
         if let plainFields { return plainFields }
         let fields = headers.plain(for: target)

@@ -186,7 +186,7 @@ final class Authenticator {
     /// Whether the request has to be prepared off the loop.
     var mustBeginNegotiate: Bool { proof?.scheme == .negotiate && token == nil }
 
-    /// The value of `Authorization` or `Proxy-Authorization`; nil if the connection is already authenticated.
+    /// Returns the value of `Authorization` or `Proxy-Authorization`; nil if the connection is already authenticated.
     func field(method: String, uri: String) -> String? {
         guard let proof else { return nil }
         let value = value(of: proof, method: method, uri: uri)
@@ -225,7 +225,7 @@ final class Authenticator {
         if negotiate.hasFailed { throw missingProofError }
     }
 
-    /// The part of ``accepted(_:in:)`` that does not wait; returns the Negotiate token that remains to be checked.
+    /// Performs the part of ``accepted(_:in:)`` that does not wait; returns the Negotiate token that remains to be checked.
     func accepted(_ headers: HeaderBlock) throws(LoadError) -> [UInt8]? {
         isOnTrial = false
         flow.accepted()
@@ -290,7 +290,7 @@ final class Authenticator {
         return .tlsServerEndPoint(hash: certificate.tlsServerEndPointHash)
     }
 
-    /// The current time in units of 100 ns since 1601.
+    /// Returns the current time in units of 100 ns since 1601.
     private static func fileTime() -> UInt64 { UInt64(max(0, Date().timeIntervalSince1970 + 11_644_473_600) * 10_000_000) }
 }
 

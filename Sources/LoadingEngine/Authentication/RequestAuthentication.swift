@@ -160,7 +160,7 @@ enum RequestAuthentication {
         }
     }
 
-    /// The user of a request, in the form that a cache stores.
+    /// Returns the user of a request, in the form that a cache stores.
     @inline(__always)
     static func credential(of hop: Hop) -> SentFields.Credential {
         hop.authentication.server == nil ? .field : answered(hop)

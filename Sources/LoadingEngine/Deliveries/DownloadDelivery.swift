@@ -148,7 +148,7 @@ enum DownloadDelivery {
         return point
     }
 
-    /// The time of the response, in seconds since 1970.
+    /// Returns the time of the response, in seconds since 1970.
     private static func received(_ answer: Answer, in load: Load) -> Double {
         answer.transaction.times(in: load.session).response + Date.timeIntervalBetween1970AndReferenceDate
     }

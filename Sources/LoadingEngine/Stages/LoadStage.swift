@@ -154,7 +154,7 @@ final class PreparedMessage {
         return outgoing.head.headers
     }
 
-    /// The message with these fields, which replace those of the same name.
+    /// Returns the message with these fields, which replace those of the same name.
     func setting(_ fields: [(String, String)]) -> PreparedMessage {
         var outgoing = outgoing
         for (name, value) in fields { outgoing.head.headers.set(name, value) }
@@ -165,7 +165,7 @@ final class PreparedMessage {
     /// Trace fields: they differ in each request, so no response is selected by them.
     private static let traceFieldNames: Set<String> = ["traceparent", "tracestate"]
 
-    /// The message with an observer's fields.
+    /// Returns the message with an observer's fields.
     func carrying(_ fields: [(String, String)]) -> PreparedMessage {
         let message = setting(fields)
         var unobserved = head.headers

@@ -47,7 +47,7 @@ enum ResponseTrust {
         return session.own?.part(for: circle(of: exchange.facts), making: stores).map { .store($0) }
     }
 
-    /// The session's cache, which other sessions may read.
+    /// Returns the session's cache, which other sessions may read.
     static func sharedKeeper(in load: Load) -> ResponseKeeper? {
         load.wants(.cache) ? .app : load.session.stores.cache.map { .store($0) }
     }

@@ -75,7 +75,7 @@ enum StoredAnswer {
         hop.request.headers.contains(.range) ? hop.request.headers : nil
     }
 
-    /// A status of 0 marks a response from the app that is not an HTTP response.
+    /// Returns the kind of the response; a status of 0 marks a response from the app that is not an HTTP response.
     private static func kind(status: Int, _ reason: String, _ headers: HeaderBlock) -> LoadResponse.Kind {
         guard status == 0 else {
             return .http(ResponseHead(status: status, reason: status == 206 ? "" : reason, headers: headers))

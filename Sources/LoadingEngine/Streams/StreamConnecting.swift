@@ -17,7 +17,7 @@ import NIOCore
 struct StreamConnecting {
     /// How the pool treats the connection once it is established.
     enum Use {
-        /// The pool no longer manages it.
+        /// The pool no longer manages the connection.
         case own
         /// The connection counts as one of its host's connections.
         case counted

@@ -66,7 +66,7 @@ final class StreamLoad {
         load.control.wake()
     }
 
-    /// The timeout starts when the app makes the call.
+    /// Starts the timeout of a read or write, which begins when the app makes the call.
     private func limit(_ command: StreamCommand, of load: Load) {
         switch command {
         case .read(let number, _, _, let timeout?), .write(let number, _, let timeout?): startTimer(number, timeout, of: load)

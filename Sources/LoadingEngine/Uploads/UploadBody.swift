@@ -15,7 +15,7 @@ import NIOCore
 
 /// Opens a request's body, each time it is sent.
 enum UploadBody {
-    /// The body of a hop, or the part of it that the hop sends.
+    /// Opens the body of a hop, or the part of the body that the hop sends.
     static func open(_ body: RequestBody, of hop: Hop, in load: Load) async throws(LoadError) -> OutgoingBody {
         switch body {
         case .none:
@@ -99,7 +99,7 @@ enum UploadBody {
         return part
     }
 
-    /// The app's `Content-Length` announces the length of its stream; without it, the body is chunked.
+    /// Returns the length of the app's stream, from the app's `Content-Length`; without that field, the body is chunked.
     private static func declaredLength(_ headers: HeaderBlock) -> Int64? {
         guard let value = headers.first("Content-Length"), let length = Int64(value), length >= 0 else { return nil }
         return length

@@ -22,7 +22,7 @@ enum UploadProblem {
         head.headers.first("Content-Type")?.lowercased().hasPrefix("application/problem+json") == true
     }
 
-    /// The problem's type; nil if there is none.
+    /// Returns the problem's type; nil if the problem has no type.
     static func type(_ head: ResponseHead, _ bytes: ByteBuffer) -> String? {
         guard isStated(by: head) else { return nil }
         return (try? JSONDecoder().decode(Content.self, from: Data(bytes.readableBytesView)))?.type

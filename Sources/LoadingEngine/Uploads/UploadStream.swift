@@ -51,7 +51,7 @@ struct UploadStream {
         return content
     }
 
-    /// The number of bytes to read before a part is sent.
+    /// Returns the number of bytes to read before a part is sent.
     ///
     /// If the stream ends within these bytes, the part is the last one, which may be smaller than the minimum.
     static func ahead(_ limits: UploadLimits?) -> Int64 { max(1, min(limits?.minimumAppendSize ?? 1, maximumReadAhead)) }
