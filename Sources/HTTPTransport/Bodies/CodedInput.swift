@@ -29,6 +29,6 @@ struct CodedInput {
         }
     }
 
-    /// The output space for the next piece: small bodies get small buffers.
+    /// Returns the output space for the next piece: small bodies get small buffers.
     func room(upTo limit: Int) -> Int { hasMore ? limit : min(limit, max(1_024, bytes.readableBytes * 6)) }
 }

@@ -81,7 +81,7 @@ package final class Dialer {
     /// Address overrides do not apply to proxies, and a proxy resolves the server's name itself.
     func resolver(for route: Route) -> any Resolver { route.proxy == nil ? serverResolver(for: route) : resolver }
 
-    /// The resolver for the server's own name; a SOCKS proxy may have to be sent the address.
+    /// Returns the resolver for the server's own name; a SOCKS proxy may have to be sent the address.
     func serverResolver(for route: Route) -> any Resolver {
         guard !(route.details?.needs ?? needs).requiresDNSSEC else { return validatingResolver }
         guard let known = route.details?.addresses, !known.isEmpty else { return resolver }
@@ -107,7 +107,7 @@ package final class Dialer {
         return SocketPreparation(options, own)
     }
 
-    /// The server or proxy to which connections of a route lead.
+    /// Returns the server or proxy to which connections of a route lead.
     func destination(of route: Route) -> ServerName {
         let destination = options?.destination(host: route.host, port: route.port)
         return ServerName(host: destination?.host ?? route.host, port: destination?.port ?? route.port)

@@ -23,7 +23,7 @@ package protocol HandshakeAdviser: AnyObject {
     ///
     /// The reply handler returns whether the answer was accepted.
     func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Bool)
-    /// The value of `Proxy-Authorization` to send to a proxy before the proxy asks for it.
+    /// Returns the value of `Proxy-Authorization` to send to a proxy before the proxy asks for it.
     func authorization(for tunnel: TunnelAttempt) -> String?
     /// Asks how to respond to a proxy that refuses a tunnel with 407; nil gives up.
     func answer(_ head: ResponseHead, for tunnel: TunnelAttempt, reply: @escaping (Result<String?, LoadError>) -> Void)

@@ -26,7 +26,7 @@ enum PrintableFailure {
         return reason(inBoringSSL: "\(error)")
     }
 
-    /// The name of BoringSSL's first error, without the source location: "wrong version number".
+    /// Returns the name of BoringSSL's first error, without the source location: "wrong version number".
     private static func reason(inBoringSSL text: String) -> String? {
         let mark = "OPENSSL_internal:"
         var rest = text[...]

@@ -97,7 +97,7 @@ struct SocketPreparation {
         return Refusal(reason: "this machine cannot connect from the address \(localAddress.ipAddress ?? "")")
     }
 
-    /// The name as the kernel expects it: 15 bytes and a zero.
+    /// Returns the name in the form that the kernel expects: 15 bytes and a zero.
     private static func name(_ text: String) -> SIMD16<UInt8>? {
         let bytes = Array(text.utf8)
         guard 1...15 ~= bytes.count, !bytes.contains(0) else { return nil }

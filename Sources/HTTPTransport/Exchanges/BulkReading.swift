@@ -160,7 +160,7 @@ package final class BulkReading {
 }
 
 extension BulkReading.Manner {
-    /// The data are copied out of the buffer before the next read, so NIO reuses its one buffer.
+    /// Returns the block allocator, or one of a fixed size for copied data, which have left NIO's one buffer before the next read.
     fileprivate func allocator(_ reads: BlockReads) -> any RecvByteBufferAllocator {
         readSize == BulkReading.blockSize ? reads : FixedSizeRecvByteBufferAllocator(capacity: readSize)
     }

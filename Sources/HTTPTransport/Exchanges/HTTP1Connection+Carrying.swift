@@ -82,7 +82,7 @@ extension HTTP1Connection {
         send(bytes, written: written)
     }
 
-    /// The stream starts with the bytes that were read ahead.
+    /// Hands the connection over as a byte stream, which starts with the bytes that were read ahead.
     package func handOver(_ exchange: Exchange) -> ByteStreamConnection? {
         // The rest of the request's body must not be sent in the other protocol.
         guard self.exchange === exchange, requestIsComplete, let context else { return nil }

@@ -160,7 +160,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         return exchange
     }
 
-    /// A request that exceeds the server's limit would fail there, or end the connection together with its other streams.
+    /// Throws if a request exceeds the server's limit: the request would fail there, or end the connection with its other streams.
     private func checkSize(of message: OutgoingMessage) throws(LoadError) {
         guard let limit = peer.listSize else { return }
         // An upper bound for the size, however it is counted, including split cookies: nearly all requests are far below the limit.

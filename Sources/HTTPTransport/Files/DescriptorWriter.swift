@@ -21,7 +21,7 @@ enum DescriptorWriter {
         return write(buffers[...], after: &pieces, to: descriptor)
     }
 
-    /// The closures are nested because each buffer's bytes are valid only within its closure.
+    /// Writes the buffers with nested closures, because each buffer's bytes are valid only within its closure.
     private static func write(
         _ buffers: ArraySlice<ByteBuffer>,
         after pieces: inout [cls_piece],

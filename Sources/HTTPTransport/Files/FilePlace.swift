@@ -19,13 +19,13 @@ package struct FilePlace: Hashable, Sendable {
     let group: Group
     let path: String
 
-    /// The place of a file that is to be opened.
+    /// Creates the place of a file that is about to be opened.
     package init(opening path: String) {
         group = .folder(Array(path.split(separator: "/", maxSplits: 2).prefix(2)))
         self.path = path
     }
 
-    /// The place of an open file.
+    /// Creates the place of an open file.
     init(device: UInt64, path: String) {
         group = .device(device)
         self.path = path

@@ -67,7 +67,7 @@ package final class WorkerThreads: @unchecked Sendable {
         return isTaken
     }
 
-    /// The body of a thread.
+    /// Runs work on a thread until the thread has been idle for too long.
     private func work() {
         while let work = next() { work() }
     }

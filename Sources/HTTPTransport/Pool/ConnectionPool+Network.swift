@@ -59,7 +59,7 @@ extension ConnectionPool {
     /// Whether the wait is over: the networks have changed, or the load must end.
     package func hasEnded(_ wait: NetworkView.Wait) -> Bool { dialer.network?.hasEnded(wait, now: .now()) ?? true }
 
-    /// The established connections in the order in which they were made, with the networks that they must not use.
+    /// Returns the established connections in the order in which they were made, with the networks that they must not use.
     private func establishedConnections() -> [(connection: any HTTPConnection, prohibited: ProhibitedNetworks)] {
         entries.sorted { $0.key.number < $1.key.number }.compactMap { _, entry in
             entry.connection.map { ($0, routes[entry.origin].map(dialer.prohibited) ?? []) }

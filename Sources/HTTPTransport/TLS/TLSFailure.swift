@@ -33,7 +33,7 @@ enum TLSFailure {
         return LoadError(kind, "securing the connection to \(terms.host): \(reason)", cause: error)
     }
 
-    /// The key to set in the `NSAppTransportSecurity` dictionary for one host.
+    /// Returns the key to set in the `NSAppTransportSecurity` dictionary for one host.
     static func key(_ name: String, of host: String) -> String { "NSExceptionDomains/\(host)/\(name) in NSAppTransportSecurity" }
 
     private static func explain(

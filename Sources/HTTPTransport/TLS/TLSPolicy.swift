@@ -21,7 +21,7 @@ package struct TLSPolicy: Sendable, Hashable {
     /// Whether the server may choose HTTP/2 (RFC 9113, section 3.2).
     package var offersHTTP2 = false
 
-    /// The default minimum is TLS 1.2, as in Apple's App Transport Security; RFC 8996 deprecated earlier versions.
+    /// Creates a policy; the default minimum is TLS 1.2, as in App Transport Security (RFC 8996 deprecated earlier versions).
     package init(minimumVersion: UInt16 = 0x0303, maximumVersion: UInt16? = nil, trustRoots: [Data] = []) {
         self.minimumVersion = minimumVersion
         self.maximumVersion = maximumVersion

@@ -42,10 +42,10 @@ package final class MessageInflater {
     private var isAfterFinalBlock = false
     private var failure: WebSocketFailure?
 
-    /// A peer that exceeds its window is not always detected, because zlib can look back over the window plus the output of the
-    /// current call.
+    /// Creates an inflater for a peer's window.
     ///
-    /// In that case, the result is still the message, or a failure.
+    /// A peer that exceeds its window is not always detected, because zlib can look back over the window plus the output of the
+    /// current call. The result is then still the message, or a failure.
     ///
     /// - Parameters:
     ///   - windowBits: The size of the peer's window as a power of two, from 8 to 15.
