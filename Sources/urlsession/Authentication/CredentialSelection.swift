@@ -41,7 +41,7 @@ struct CredentialSelection {
         )
     }
 
-    /// The stored credentials that match the selection.
+    /// Returns the stored credentials that match the selection.
     func credentials(of user: String?) -> [(space: URLProtectionSpace, credential: URLCredential)] {
         Self.all().filter { space, credential in
             !space.isProxy() && space.host.lowercased() == place.host && port(of: space) == place.port

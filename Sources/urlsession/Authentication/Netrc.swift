@@ -65,7 +65,7 @@ struct Netrc: Sendable {
         entries.append(last)
     }
 
-    /// The words of a line; nil if a closing quote is missing.
+    /// Returns the words of a line; nil if a closing quote is missing.
     private static func words(_ line: Substring) -> [String]? {
         var words: [String] = []
         var rest = line[...]

@@ -19,7 +19,7 @@ struct TransferTable {
         var report: BackgroundProtocol.TransferReport
         var samples: [(at: ContinuousClock.Instant, done: Int64)]
 
-        /// The rate in bytes per second.
+        /// Returns the rate in bytes per second.
         func rate(_ now: ContinuousClock.Instant) -> Double {
             guard let first = samples.first, let last = samples.last else { return 0 }
             let seconds = first.at.duration(to: now) / .seconds(1)

@@ -46,7 +46,7 @@ enum DoctorStores {
         return "the response does not state how long it is fresh"
     }
 
-    /// The freshness lifetime that a response declares, in seconds.
+    /// Returns the freshness lifetime that a response declares, in seconds.
     private static func lifetime(_ response: HTTPURLResponse) -> Int64? {
         let field = response.value(forHTTPHeaderField: "Cache-Control") ?? ""
         if field.lowercased().contains("no-cache") { return 0 }
@@ -66,7 +66,7 @@ enum DoctorStores {
     /// A limit that no sensible value exceeds.
     private static let most: Int64 = 10_000_000_000
 
-    /// A number that is too large counts as the largest (RFC 9111, section 1.2.2).
+    /// Parses a number of seconds; a number that is too large counts as the largest (RFC 9111, section 1.2.2).
     private static func deltaSeconds(_ text: String) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
         return min(Int64(text) ?? most, most)
@@ -76,7 +76,7 @@ enum DoctorStores {
         Int64(exactly: min(max(seconds, -1e10), 1e10).rounded(.towardZero)) ?? 0
     }
 
-    /// The value of a directive with a number, such as `max-age=600`.
+    /// Returns the value of a directive with a number, such as `max-age=600`.
     static func seconds(_ name: String, in field: String) -> Int64? {
         for part in field.lowercased().split(whereSeparator: { ",;".contains($0) }) {
             let words = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }

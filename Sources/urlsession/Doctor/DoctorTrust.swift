@@ -49,7 +49,7 @@ enum DoctorTrust {
         return .init(.tls, isBad ? .bad : isChecked ? .good : .note, lines, facts)
     }
 
-    /// The problems with the certificates, as far as they are visible from the certificates themselves.
+    /// Returns the problems that are visible from the certificates themselves.
     static func objections(_ outcome: DoctorLoad.Outcome, now: Date = Date()) -> [String] {
         let chain = outcome.certificates.prefix(10).map(CertificateFacts.init)
         guard let leaf = chain.first, let last = chain.last else { return [] }

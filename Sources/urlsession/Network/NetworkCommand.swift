@@ -84,7 +84,7 @@ struct NetworkCommand: AsyncParsableCommand {
         }
     }
 
-    /// The name servers of the system's resolver (resolv.conf(5)).
+    /// Returns the name servers of the system's resolver (resolv.conf(5)).
     private static func nameServers() -> [String] {
         let text = (try? String(contentsOfFile: "/etc/resolv.conf", encoding: .utf8)) ?? ""
         return text.split(whereSeparator: \.isNewline).compactMap { line in

@@ -26,7 +26,7 @@ struct SavedDataOptions: ParsableArguments {
         completion: .file())
     var cookieJar: String?
 
-    /// The destination of all response heads.
+    /// Returns the destination of all response heads.
     func headSink() throws(ToolFailure) -> BodySink? {
         guard let headFile else { return nil }
         let sink = BodySink(path: headFile)

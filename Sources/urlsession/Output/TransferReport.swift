@@ -46,7 +46,7 @@ struct TransferReport: Sendable {
         "url_effective", "urlnum",
     ]
 
-    /// The value of a curl variable; nil if there is no variable with this name.
+    /// Returns the value of a curl variable; nil if there is no variable with this name.
     func value(_ name: String) -> String? {
         switch name {
         case "json": json
@@ -194,7 +194,7 @@ struct TransferReport: Sendable {
         return start.timeIntervalSince(begin)
     }
 
-    /// The time from the beginning to an instant of the last request; 0 if the request did not reach or need it.
+    /// Returns the time from the beginning to an instant of the last request; 0 if the request did not reach or need it.
     private func time(_ instant: (URLSessionTaskTransactionMetrics) -> Date?) -> String {
         guard let last, let begin = outcome.metrics?.taskInterval.start, let end = instant(last) else { return seconds(0) }
         return seconds(end.timeIntervalSince(begin))

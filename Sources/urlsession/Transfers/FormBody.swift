@@ -148,7 +148,7 @@ struct FormBody: Sendable {
         return escaped
     }
 
-    /// The media type for a file name extension, as guessed by curl.
+    /// Returns the media type that curl guesses from a file name extension.
     private static func type(of name: String) -> String? {
         switch URL(fileURLWithPath: name).pathExtension.lowercased() {
         case "gif": "image/gif"

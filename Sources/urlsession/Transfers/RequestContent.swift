@@ -18,7 +18,7 @@ enum RequestContent: Sendable {
     /// A body whose rate is limited by `--limit-rate`.
     case slow(Data, rate: Int64)
 
-    /// The content from its beginning; nil if it cannot be sent again.
+    /// Returns the content from its beginning; nil if the content cannot be sent again.
     func stream(rate: Int64?) -> InputStream? {
         switch self {
         case .none: nil

@@ -30,7 +30,7 @@ enum CertificateKey {
         let after: ArraySlice<UInt8>
     }
 
-    /// The first element, if it has the tag.
+    /// Returns the first element, if it has the tag.
     private static func element(_ bytes: ArraySlice<UInt8>, tag: UInt8) -> Element? {
         var rest = bytes
         guard rest.popFirst() == tag, let first = rest.popFirst() else { return nil }

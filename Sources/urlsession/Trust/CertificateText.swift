@@ -79,7 +79,7 @@ enum SecurityText {
 
     static func suite(_ suite: tls_ciphersuite_t) -> String { "TLS_\(suite)" }
 
-    /// The output of `--verbose` about the connection of a request.
+    /// Returns the output of `--verbose` about the connection of a request.
     static func connection(_ transaction: URLSessionTaskTransactionMetrics) -> String? {
         guard let address = transaction.remoteAddress, let port = transaction.remotePort else { return nil }
         let host = TextTable.sanitized(transaction.request.url?.host() ?? address)
