@@ -9,7 +9,7 @@
 
 package import LoadingStores
 
-/// What a session remembers between requests.
+/// The stores for data that a session remembers between requests.
 ///
 /// Sessions may share each of the stores.
 package struct SessionStores: Sendable {

@@ -41,7 +41,7 @@ final class NegotiateContext {
         return found
     }
 
-    /// Returns the next token to send; nil if there is none, or if the handshake failed.
+    /// Returns the next token to send; nil if there is no further token, or if the handshake failed.
     func step(_ token: [UInt8]?, in control: LoadControl) async throws(LoadError) -> [UInt8]? {
         switch try await Self.run(in: control, { [context] in context.step(token) }) {
         case .success(let step): return step.token

@@ -12,7 +12,7 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// A challenge that waits for the app's answer, or whose answer is being tried.
+/// A challenge that is waiting for the app's answer, or whose answer is being tried.
 ///
 /// Other loads of the session with the same challenge wait for the answer and use the same credential, so that the app is asked
 /// only once for many concurrent loads.

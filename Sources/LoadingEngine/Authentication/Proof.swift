@@ -34,7 +34,7 @@ final class Proof {
         self.holder = holder
     }
 
-    /// Whether a challenge belongs to the space that this proof is for.
+    /// Whether a challenge belongs to the protection space of this proof.
     func isFor(_ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge) -> Bool {
         self.scheme == scheme && (scheme.isMultiStep || realm == challenge.realm)
     }

@@ -16,7 +16,7 @@ import LoadingStores
 /// The authentication of a message: the fields that it carries, and the connections that it may use.
 enum RequestAuthentication {
     struct HopPart {
-        /// The proxy that the request's own `Proxy-Authorization` is for.
+        /// The proxy to which the request's own `Proxy-Authorization` may be sent.
         private enum Addressee {
             /// The hop's first proxy.
             case first

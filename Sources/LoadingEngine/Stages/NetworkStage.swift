@@ -38,11 +38,11 @@ final class NetworkStage: LoadStage {
         mutating func requireNewConnection() { needsNewConnection = true }
     }
 
-    /// What the last attempt did on the wire, which decides whether to retry.
+    /// The traffic of the last attempt, which decides whether to retry.
     struct LoadPart {
         fileprivate(set) var connectionWasReused = false
         fileprivate(set) var receivedAnyBytes = false
-        /// What the server said about the attempt.
+        /// The server's statements about the attempt.
         fileprivate(set) var evidence = RetryEvidence.none
     }
 

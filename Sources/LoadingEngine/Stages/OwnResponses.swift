@@ -41,7 +41,7 @@ final class OwnResponses {
     /// Returns the part for a circle, and marks it as used.
     ///
     /// - Parameters:
-    ///   - circle: The loads that the part is for.
+    ///   - circle: The loads that may use the part.
     ///   - making: Whether to create a missing part.
     /// - Returns: The part; nil if it is missing and not created.
     func part(for circle: Circle, making: Bool) -> ResponseCache? {

@@ -29,7 +29,7 @@ enum ProxyChoice {
         script(for: target, hop, proxies) != nil
     }
 
-    /// Asks the proxy script, if there is one.
+    /// Asks the proxy script, if the session has one.
     ///
     /// Without a network to fetch the script, the load waits if its session waits for connectivity, just as it would wait for its
     /// server.
@@ -95,7 +95,7 @@ enum ProxyChoice {
         proxies.failed.noteResponse(of: server, now: Int64(now.uptimeNanoseconds))
     }
 
-    /// Switches the hop to its next way, after its proxy could not be reached or was silent; returns false if there is none.
+    /// Switches the hop to its next way, because its proxy was unreachable or silent; returns false if there is no other way.
     static func switchToNextWay(_ hop: Hop, after error: LoadError, _ proxies: SessionProxies) -> Bool {
         guard case .proxy(let server) = hop.proxies.ways.first else { return false }
         let now = Int64(NIODeadline.now().uptimeNanoseconds)

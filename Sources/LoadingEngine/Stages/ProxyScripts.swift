@@ -23,7 +23,7 @@ import SystemLibraries
 final class ProxyScripts {
     private enum State {
         case none
-        /// The loads that wait for the script.
+        /// The loads that are waiting for the script.
         case loading([LoopSlot<Result<ProxyScriptRunner, ProxyScriptFailure>>])
         case ready(ProxyScriptRunner, since: NIODeadline)
     }

@@ -54,7 +54,7 @@ enum ResponseTrust {
 
     /// Whether a response may change the content that the session reads from the shared stores.
     ///
-    /// True if every session accepts its server, even if the response itself is for this session only.
+    /// True if every session accepts the response's server, even if the response itself is for this session only.
     static func mayChangeSharedStores(_ exchange: Exchange, _ hop: Hop, in load: Load) -> Bool {
         if isForEveryone(exchange.facts, hop.request, in: load.session) { return true }
         guard exchange.facts.isVerified, let origin = hop.request.url.flatMap({ Origin($0) }) else { return false }

@@ -224,7 +224,7 @@ extension ServiceLookups.Location {
 }
 
 extension ServiceName {
-    /// Why the service cannot exist (RFC 6763, sections 4.1 and 7); nil if its name and type are valid.
+    /// The reason why the service cannot exist (RFC 6763, sections 4.1 and 7); nil if its name and type are valid.
     fileprivate var objection: String? {
         func isLabel(_ label: Substring) -> Bool { 1...63 ~= label.utf8.count }
         guard isLabel(name[...]) else { return "its name must have 1 to 63 bytes" }

@@ -71,12 +71,12 @@ final class WebSocketConnection {
     private var endsWhenWritten = false
     private var isOver = false
     private var failure: LoadError?
-    /// Why the connection was lost, if it did not close properly.
+    /// The reason why the connection was lost, if it did not close properly.
     private var lost: LoadError?
 
     private enum PingOwner { case app, ourselves }
 
-    /// What the connection reports once a piece of output is written.
+    /// The events to report once a piece of output is written.
     private struct Completion {
         /// The number of the app's messages.
         var messages = 0
