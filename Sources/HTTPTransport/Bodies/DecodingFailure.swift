@@ -9,7 +9,7 @@
 
 package import LoadingModel
 
-/// Why a body with a `Content-Encoding` (RFC 9110, section 8.4) could not be decoded.
+/// The reason why a body with a `Content-Encoding` (RFC 9110, section 8.4) could not be decoded.
 package enum DecodingFailure: Error, Sendable, Hashable {
     /// The body has more nested codings than any legitimate server applies.
     case tooManyCodings(Int)

@@ -332,7 +332,7 @@ extension Dialer.Dial {
     }
 
     private func bootstrap() -> ClientBootstrap {
-        // TLS reads records of at most 16 KiB, which it decrypts into memory of its own.
+        // TLS reads records of at most 16 KiB, which are decrypted into separate memory.
         let maximumRead = route.isSecure ? 65_536 : 524_288
         let bootstrap = ClientBootstrap(group: loop)
             // The load's own timeout normally applies; this timeout is for a dial that no load waits for anymore.

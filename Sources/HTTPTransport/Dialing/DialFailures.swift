@@ -19,7 +19,7 @@ import Musl
 struct DialFailures {
     var lookups: [LoadError] = []
     var attempts: [(address: SocketAddress, error: any Error)] = []
-    /// Why an address was not tried.
+    /// The reason why an address was not tried.
     var objection: LoadError?
 
     /// Whether a missing network may be the cause: no name server answered, or no address was reachable.

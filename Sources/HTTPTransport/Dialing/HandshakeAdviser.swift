@@ -112,7 +112,7 @@ final class HandshakeAdvice {
 
     /// - Parameters:
     ///   - question: Asks an adviser. The reply handler returns whether the answer was accepted.
-    ///   - otherwise: The default answer if no adviser waits; nil if there is none.
+    ///   - otherwise: The default answer if no adviser is waiting; nil if the question has no default.
     ///   - reply: Called once, unless there is no answer.
     func ask<Answer>(
         _ question: @escaping (any HandshakeAdviser, @escaping (Answer) -> Bool) -> Void,

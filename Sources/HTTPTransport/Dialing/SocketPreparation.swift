@@ -18,7 +18,7 @@ import Musl
 
 /// The options to set on a socket before it connects: its source, and how its packets are marked.
 struct SocketPreparation {
-    /// Why a socket cannot be used as the session demands.
+    /// The reason why a socket cannot be used as the session demands.
     struct Refusal: Error {
         let reason: String
     }

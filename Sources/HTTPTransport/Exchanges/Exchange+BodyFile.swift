@@ -47,7 +47,7 @@ extension Exchange {
         if isShared, !hasHead { bodyFile.waitForHead(source) } else { look(at: source) }
     }
 
-    /// Checks the file that waits for the head, which has arrived.
+    /// Checks a file whose check had to wait until the head arrived.
     func checkBodyFile() {
         if let source = bodyFile.waiting { look(at: source) }
     }

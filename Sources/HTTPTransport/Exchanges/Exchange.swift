@@ -100,7 +100,7 @@ package final class Exchange {
 
     /// The carrier of the exchange, until its end.
     private(set) var carrier: (any ExchangeCarrier)?
-    /// Why a retry is allowed, if known.
+    /// The evidence that a retry is allowed, if there is any.
     @exclusivity(unchecked) package private(set) var evidence = RetryEvidence.none
     @exclusivity(unchecked) private var end = End.open
     private var reportedSentBytes: Int64 = 0

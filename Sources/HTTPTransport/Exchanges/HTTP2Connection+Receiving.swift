@@ -70,7 +70,7 @@ extension HTTP2Connection {
 
     private var isWritable: Bool { context?.channel.isWritable != false }
 
-    /// Returns the stream that a frame is for; nil if the stream has ended.
+    /// Returns the stream of a frame; nil if the stream has ended.
     private func stream(_ id: UInt32, mayBeOver: Bool) throws(HTTP2Failure) -> HTTP2Stream? {
         if let stream = streams[id], !stream.hasWholeResponse || mayBeOver { return stream }
         try numbers.accept(id, mayBeOver: mayBeOver)

@@ -158,7 +158,7 @@ final class RequestBodyPump {
         }
     }
 
-    /// Opens the body's file once the budget allows it.
+    /// Opens the body's file once the budget permits another open file.
     ///
     /// The wait in the queue does not count as idle.
     private func open(_ file: BodyFile) {

@@ -57,7 +57,7 @@ package final class LoadControl {
     package var exchange: Exchange? { if case .exchanging(let exchange) = phase { exchange } else { nil } }
     package var queuePosition: (any QueuePosition)? { if case .queued(let queuePosition) = phase { queuePosition } else { nil } }
 
-    /// The waiter: the load's task, or, before there is one, the load itself.
+    /// The waiter: the load's task, or, before there is a task, the load itself.
     private enum Waiter {
         case none
         case task(UnsafeContinuation<Void, Never>)

@@ -10,7 +10,7 @@
 package import LoadingModel
 package import NIOCore
 
-/// A value from another thread that a load waits for.
+/// A value for which a load waits, and which another thread provides.
 package final class LoopSlot<Value: Sendable>: Sendable {
     private let value: NIOLoopBoundBox<Value?>
     private let control: NIOLoopBound<LoadControl>

@@ -22,7 +22,7 @@ package final class WorkerThreads: @unchecked Sendable {
 
     private struct State {
         var waiting = CircularBuffer<Work>()
-        /// Threads that wait for work; some may have been woken for items in `waiting`.
+        /// The number of threads that are waiting for work; some may have been woken for items in `waiting`.
         var idleCount = 0
         var count = 0
     }

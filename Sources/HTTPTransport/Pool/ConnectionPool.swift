@@ -159,7 +159,7 @@ package final class ConnectionPool {
         )
     }
 
-    /// Moves a route to another origin, or back to one of its own, together with its queued loads.
+    /// Moves a route to another origin, or back to its own origin, together with its queued loads.
     func rename(_ route: Route, _ other: OriginID?) {
         guard let former = origins[route] else { return }
         origins[route] = other

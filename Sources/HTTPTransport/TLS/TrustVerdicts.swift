@@ -40,7 +40,7 @@ enum TrustVerdicts {
     /// The lifetime of a verdict, short enough to notice expired certificates and changed roots.
     fileprivate static let lifetime = TimeAmount.minutes(5)
     fileprivate static let maximumCount = 256
-    /// The maximum number of connections of all sessions that wait for a verdict.
+    /// The maximum number of connections of all sessions that may wait for a verdict.
     fileprivate static let maximumWaiting = 16_384
 
     fileprivate struct State {
