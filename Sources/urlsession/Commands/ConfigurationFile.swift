@@ -15,7 +15,7 @@ enum ConfigurationFile {
 
     /// Returns the words of the file's options.
     ///
-    /// An unquoted value is cut at its first blank, and the value of an option that takes none is ignored, both with a warning.
+    /// An unquoted value is cut at its first blank, and a value for an option without a value is ignored, both with a warning.
     ///
     /// - Parameters:
     ///   - path: The file; `-` for standard input.

@@ -162,7 +162,7 @@ struct TrustOptions: ParsableArguments {
         configuration.appTransportSecurity = ats ? [:] : ["NSAllowsArbitraryLoads": true]
     }
 
-    /// Returns the client certificate with its key; nil if none is specified.
+    /// Returns the client certificate with its key; nil if no certificate is specified.
     func identity() throws -> SecIdentity? {
         if let p12 { return try IdentityFile(p12, password: pass).pkcs12() }
         guard let cert else { return nil }

@@ -90,7 +90,7 @@ struct ToolFailure: Error {
         systemError(error).map { String(cString: strerror($0)) } ?? cause(error).localizedDescription
     }
 
-    /// Returns the system's error number for a file error; nil if there is none.
+    /// Returns the system's error number for a file error; nil if the error has no number.
     static func systemError(_ error: any Error) -> Int32? {
         let cause = cause(error)
         return cause.domain == NSPOSIXErrorDomain ? Int32(exactly: cause.code) : nil

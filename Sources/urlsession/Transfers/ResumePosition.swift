@@ -64,7 +64,9 @@ enum ResumePosition: Sendable {
 
     var isFile: Bool { if case .file = self { true } else { false } }
 
-    /// Why a response's body is not wanted: code 0 if the file is complete, 33 if the body is not the rest; nil if it is wanted.
+    /// Returns the reason why a response's body is not wanted; nil if it is wanted.
+    ///
+    /// The code is 0 if the file is complete, and 33 if the body is not the rest of the file.
     func objection(to response: URLResponse) -> ToolFailure? {
         guard let response = response as? HTTPURLResponse else {
             return ToolFailure(33, "the server does not say which part it sends")

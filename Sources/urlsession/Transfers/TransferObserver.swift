@@ -77,7 +77,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     ///
     /// - Parameters:
     ///   - task: The task that connects.
-    ///   - isOffline: Whether it waits for a network first; that time does not count.
+    ///   - isOffline: Whether the task is waiting for a network first; the waiting time does not count.
     private func awaitConnection(_ task: URLSessionTask, isOffline: Bool = false) {
         guard let limit = plan.connectTimeout, task.originalRequest?.url?.scheme?.lowercased().hasPrefix("http") == true else {
             return
