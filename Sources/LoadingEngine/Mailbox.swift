@@ -51,8 +51,8 @@ final class Mailbox: Sendable {
 
     /// Queues the credit for data that the client has processed; returns whether the loop has to be woken.
     ///
-    /// A wakeup costs about as much as processing a piece of data. The loop is therefore woken only if a load is waiting for credit,
-    /// and not for small amounts; a load checks for queued credit before it waits.
+    /// A wakeup costs about as much as processing a piece of data. The loop is therefore woken only if a load is waiting for
+    /// credit, and not for small amounts; a load checks for queued credit before it waits.
     func post(credit bytes: Int, of task: TaskID) -> Bool {
         state.withLock { state in
             state.credit += bytes
