@@ -14,7 +14,7 @@ import URLLoadingArchive
 ///
 /// The archive's text is untrusted: it appears only as text, never as a link, a style or a name.
 struct ArchivePage {
-    /// Limits the number of entries on the page.
+    /// The limits on the content of the page.
     private static let maximumEntries = 5000
     private static let maximumTextLength = 2000
     private static let maximumFields = 200
