@@ -93,7 +93,7 @@ struct PropagationTests {
     @Test func `a response that varies by baggage is served only to requests with the app's own baggage`() async throws {
         try await withTracedScenario(
             reply: { .ok("\($0.order)", [("Cache-Control", "max-age=100"), ("Vary", "baggage")]) }
-        ) { server, session, _ in
+        ) { (server, session, _) async throws in
             func text(_ headers: [String: String] = [:]) async throws -> String {
                 String(decoding: try await session.data(for: URLRequest(server.url("/a"), headers: headers)).0, as: UTF8.self)
             }
