@@ -128,7 +128,8 @@ package struct SessionLink {
     var told: Set<TaskID> = []
     /// Orders that are not durable yet, by their sequence number.
     var waiting: [Int: TaskID] = [:]
-    /// Whether the daemon did not confirm a task's end in time; until it confirms an end, no thread waits for confirmations.
+    /// Set when the daemon fails to confirm a task's end in time, cleared by the next confirmation; while set, no thread waits for
+    /// one.
     var forgettingTimedOut = false
     /// Messages that arrived before the program took over the known tasks.
     var held: [(message: DaemonMessage, generation: Int)]? = []

@@ -16,7 +16,7 @@ import Glibc
 import Musl
 #endif
 
-/// The daemon's report of its start, until it listens or ends.
+/// Reads what a starting daemon reports, until the daemon listens or ends.
 ///
 /// The report is used by one thread.
 package final class StartReport {

@@ -109,7 +109,7 @@ int cls_route(const void *address, int length, int interface) {
         struct nlmsghdr header;
         uint8_t bytes[8192];
     } answer;
-    // The kernel has already answered when sending the request returns.
+    // The kernel answers before the call that sends the request returns.
     int64_t received = result < 0 ? result : cls_netlink_receive(fd, &answer, sizeof answer);
     close(fd);
     if (received < 0) return (int)received;

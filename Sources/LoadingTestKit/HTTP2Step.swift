@@ -205,7 +205,7 @@ package struct HTTP2Step: Sendable, Encodable {
     /// Records that this point was reached, and continues.
     package static func reach(_ name: String) -> HTTP2Step { make(.reach) { $0.name = name } }
 
-    /// Waits for a time, for tests of timeouts that data extends.
+    /// Waits for the given time, to test timeouts that restart when data arrives.
     package static func pause(milliseconds: Int) -> HTTP2Step { make(.pause) { $0.count = milliseconds } }
 
     // MARK: The connection

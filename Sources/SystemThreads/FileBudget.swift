@@ -152,8 +152,8 @@ extension FileBudget.State {
         part == .whole ? queues.whole.waiting.removeValue(forKey: number) : queues.half.waiting.removeValue(forKey: number)
     }
 
-    /// Hands free descriptors to the waiters: loads that have a connection come first, but after every seven such loads, another
-    /// load is served.
+    /// Hands free descriptors to the waiters: loads that have a connection come first, but after seven of them in a row, one of the
+    /// other waiters is served.
     fileprivate mutating func serve(_ limit: Int) -> [(FileBudget.Made, FileBudget.Part)] {
         var served: [(FileBudget.Made, FileBudget.Part)] = []
         while true {

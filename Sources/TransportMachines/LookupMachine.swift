@@ -82,7 +82,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
     private var known: [Question: (answer: Answer, until: Int64)] = [:]
     private var ticketCount = 0
     private var forgottenTicket = 0
-    /// Queue entries of lookups that were dropped, or were started by another owner's entry.
+    /// The number of queue entries whose lookup was dropped, or was started by another owner's entry.
     private var strayCount = 0
 
     /// - Parameters:

@@ -74,7 +74,7 @@ extension HTTPArchive {
         /// Creates timings without any known phase.
         public init() {}
 
-        /// The sum of the known phases; ``ssl`` is not added to ``connect``.
+        /// The sum of the known phases; ``ssl`` is not added, because ``connect`` includes it.
         public var sum: Double {
             let sum = [blocked, dns, connect, send, wait, receive].reduce(0) { $0 + max(0, $1) }
             return (sum * 1000).rounded() / 1000

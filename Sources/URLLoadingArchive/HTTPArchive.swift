@@ -53,7 +53,7 @@ public struct HTTPArchive: Sendable, Equatable {
     /// Creates an empty archive.
     public init() {}
 
-    /// Inserts an entry in the order of the entries' starts, after entries with the same start.
+    /// Inserts an entry so that the entries stay sorted by start time, after those with the same start time.
     ///
     /// - Parameter entry: The entry.
     public mutating func append(_ entry: Entry) {

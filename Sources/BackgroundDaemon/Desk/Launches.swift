@@ -159,7 +159,7 @@ final class Launches {
         }
     }
 
-    /// Restores one limit for all sessions of each program; the limit is stored with one of the sessions.
+    /// Gives all sessions of a program the latest launch limit that was stored with any of them.
     func restoreLimits(_ desk: isolated TransferDesk) {
         for known in Dictionary(grouping: desk.sessions.values, by: \.program).values {
             let limit = LaunchLimit.latest(known.map(\.record.launches))

@@ -158,7 +158,7 @@ struct TransferMachine: Hashable, Sendable {
 
         case (.waiting, .unreadable): return move(to: .ending, .end(hasFile: false), .keepEnd)
         case (.waiting, .start): return move(to: .preparing(nil, isSpoiled: false), .prepare)
-        // The scheduler must no longer manage the transfer.
+        // The scheduler does not know yet that the transfer is over.
         case (_, .start) where isOver: return [.remove]
         case (.keeping, .start): return [.remove]
 

@@ -36,8 +36,8 @@ enum StageStep {
     case answered(Answer)
     /// Nowhere until the load is woken; the step is then repeated.
     case waits
-    /// Nowhere until the stage has waited in ``LoadStage/answer(_:in:then:)``, for its own response or for the response of the
-    /// stages below.
+    /// Nowhere yet: ``LoadStage/answer(_:in:then:)`` must be called in a Swift task, where the stage waits for its own response or
+    /// for that of the stages below.
     case needsTask
 }
 

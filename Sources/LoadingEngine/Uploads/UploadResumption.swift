@@ -58,7 +58,7 @@ final class UploadResumption {
     ///
     /// False if the app sets its own upload fields, because it then implements the protocol itself.
     private let announces: Bool
-    /// The exchange that carries the last part, and the offset of that part.
+    /// The exchange that carries the most recent part, and the offset of that part.
     private var partInFlight: (exchange: Exchange, offset: Int64)?
     /// The response to deliver if the server has the whole upload.
     var bufferedResponse: Answer?

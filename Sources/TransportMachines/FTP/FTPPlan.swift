@@ -47,7 +47,7 @@ package struct FTPPlan: Hashable, Sendable {
     package var isText = false
     /// The number of bytes to store; nil if it is unknown until the end.
     package var length: Int64?
-    /// The version of a file that is resumed from `offset`, if it is unchanged.
+    /// The version of the partly downloaded file; the download resumes at `offset` only if the server still has that version.
     package var earlier: Version?
     package var offset: Int64 = 0
 

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession cookies list`: prints a line for each cookie, by domain, path and name.
+/// `urlsession cookies list`: prints a line for each cookie, sorted by domain, path and name.
 struct CookieListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
