@@ -156,6 +156,27 @@ struct TransferSchedulerTests {
         #expect(bench.set { $0.isWithinHours = false } == [.stop(1, .conditions)])
     }
 
+    @Test func `the speed of a transfer counts unless it waits for its response`() {
+        var bench = SchedulerBench(places: 1)
+        bench.add(1)
+        #expect(bench.send(.sentAll(1, true)) == [])
+        #expect(bench.add(2) == [] && bench.tick(at: 1_000) == [])
+        #expect(bench.send(.receivedResponse(1)) == [])
+        // The conditions do not stop it, even though the response has begun.
+        #expect(bench.set { $0.isWithinHours = false } == [])
+        #expect(bench.set { $0.isWithinHours = true } == [])
+        #expect(bench.tick(at: 1_059) == [])
+        #expect(bench.tick(at: 1_061) == [.stop(1, .tooSlow)])
+    }
+
+    @Test func `an upload that lost its connection and finds no network obeys the conditions`() {
+        var bench = SchedulerBench(places: 1)
+        bench.add(1)
+        #expect(bench.send(.sentAll(1, true)) == [])
+        #expect(bench.set { $0.isWithinHours = false } == [])
+        #expect(bench.send(.lacksNetwork(1)) == [.stop(1, .conditions)])
+    }
+
     @Test func `an upload that waits for its response yields its slot to no other transfer`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1) { $0.isDiscretionary = true }

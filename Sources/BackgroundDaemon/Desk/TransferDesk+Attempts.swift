@@ -118,10 +118,7 @@ extension TransferDesk {
                 .wrote(bytes: max(0, after.received - before.received), total: after.received, expected: after.expectedToReceive),
                 of: transfer)
         }
-        if after.hasSentAll || before.hasSentAll {
-            // A downloaded file may be large: once the file starts to arrive, its transfer is treated like the others.
-            schedule(.sentAll(number, after.hasSentAll && (transfer.record.isUpload || after.received == 0)))
-        }
+        if after.hasSentAll || before.hasSentAll { schedule(.sentAll(number, after.hasSentAll)) }
         // Moving bytes show that the server is responsive.
         if after.sent > before.sent || after.received > before.received { schedule(.answered(number)) }
         schedule(.progressed(number, bytes: transfer.movedBytes))
@@ -174,6 +171,7 @@ extension TransferDesk {
         case .response(let response):
             transfer.isWaitingForNetwork = false
             schedule(.answered(number))
+            schedule(.receivedResponse(number))
             // A response that asks the client to retry later is not shown to the program.
             guard !TransferMachine.Verdict.asksForRetry(response.head?.status, transfer.record.refusals) else { return }
             if let encoded = try? MessageCoding.encode(response) { keep([.setPart(number, .response, encoded)]) }

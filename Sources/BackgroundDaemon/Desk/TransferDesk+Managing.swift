@@ -75,6 +75,7 @@ extension TransferDesk {
             case .success, .failure(.missing): connection.send(.done(request: request))
             case .failure(let failure):
                 self.enter { $0.noteStorage(result) }
+                self.enter(number) { $0.save($1) }  // Retries.
                 let message = "transfer \(number) has changed, but that is not stored on the disk yet: \(failure.reason)"
                 connection.send(.failed(LoadError(.cannotWriteToFile, message), request: request))
             }

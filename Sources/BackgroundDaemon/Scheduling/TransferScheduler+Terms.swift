@@ -120,8 +120,10 @@ extension TransferScheduler {
         case answered(ID)
         /// Whether the whole content of a request was sent.
         ///
-        /// The transfer then keeps its slot until the response, because the server would process another attempt a second time.
+        /// The transfer is then not stopped because of the conditions, since the server would process another attempt a second time.
+        /// Until the response, its speed does not count either.
         case sentAll(ID, Bool)
+        case receivedResponse(ID)
         /// The transfer's total number of bytes so far.
         case progressed(ID, bytes: Int64)
         /// The transfer was told to stop, and is no longer running.

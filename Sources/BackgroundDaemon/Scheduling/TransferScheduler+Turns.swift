@@ -45,7 +45,7 @@ extension TransferScheduler {
         if runningDiscretionary > 0, stoppingCount == 0, !ordinary.isEmpty {
             let isAnyReady = !hasFreeSlot && next(of: ordinary) != nil
             let leaving = running.filter { id in
-                guard let entry = entries[id], entry.item.isDiscretionary, !entry.isExpired, !entry.awaitsResponse else {
+                guard let entry = entries[id], entry.item.isDiscretionary, !entry.isExpired, !entry.hasSentAll else {
                     return false
                 }
                 return isAnyReady || makesRoom(entry, for: ordinary)
@@ -63,6 +63,7 @@ extension TransferScheduler {
         entry.startTime = now
         entry.failure = nil
         entry.lacksNetwork = false
+        entry.hasSentAll = false
         entry.awaitsResponse = false
         entry.serverBound = nil
         entries[id] = entry
@@ -73,11 +74,18 @@ extension TransferScheduler {
 
     /// Records whether the whole content of a transfer has been sent.
     mutating func noteSent(_ id: ID, _ hasSentAll: Bool, _ actions: inout [Action]) {
-        guard let entry = entries[id], entry.place == .running, entry.awaitsResponse != hasSentAll else { return }
+        guard let entry = entries[id], entry.place == .running, entry.hasSentAll != hasSentAll else { return }
+        entries[id]?.hasSentAll = hasSentAll
         entries[id]?.awaitsResponse = hasSentAll
         entries[id]?.sampleTime = nil
         needsReassignment = true
         if !hasSentAll, !conditions.allow(entry.item) { stop(id, .conditions, &actions) }
+    }
+
+    mutating func noteResponseHead(_ id: ID) {
+        guard entries[id]?.awaitsResponse == true else { return }
+        entries[id]?.awaitsResponse = false
+        needsReassignment = true
     }
 
     private func next(of ready: ReadyTransfers) -> ID? {
@@ -109,6 +117,8 @@ extension TransferScheduler {
     mutating func lacksNetwork(_ id: ID, _ now: Double, _ actions: inout [Action]) {
         guard let entry = entries[id], entry.place == .running else { return }
         entries[id]?.lacksNetwork = true
+        // Content that was sent over a lost connection has to be sent again.
+        noteSent(id, false, &actions)
         guard !conditions.isConnected, !entry.item.isLocal else { return }
         stop(id, .network, &actions)
         // If the network has changed since the attempt began, the transfer is retried.

@@ -45,7 +45,8 @@ package struct TransferScheduler: Sendable {
         var lacksSpace = false
         /// Whether the transfer is running, and has found no route to its host.
         var lacksNetwork = false
-        /// Whether the transfer is running, and only waits for the response.
+        /// Whether the running attempt has sent its whole content, and whether it still waits for the response.
+        var hasSentAll = false
         var awaitsResponse = false
         /// The earliest time of the next attempt according to the server.
         var serverBound: Double?
@@ -117,6 +118,7 @@ package struct TransferScheduler: Sendable {
         case .progressed(let id, let bytes): progressed(id, bytes)
         case .answered(let id): noteResponse(id, now)
         case .sentAll(let id, let hasSentAll): noteSent(id, hasSentAll, &actions)
+        case .receivedResponse(let id): noteResponseHead(id)
         case .stopped(let id): stopped(id, now)
         case .failed(let id, let failure, let madeProgress, let retryAfter, let random):
             failed(id, failure, madeProgress, retryAfter, random, now)
@@ -248,7 +250,7 @@ package struct TransferScheduler: Sendable {
         let before = conditions
         guard before != next else { return }
         conditions = next
-        for id in running.sorted() where !next.allow(entries[id]?.item) && entries[id]?.awaitsResponse != true {
+        for id in running.sorted() where !next.allow(entries[id]?.item) && entries[id]?.hasSentAll != true {
             stop(id, .conditions, &actions)
         }
         let isBack = next.isConnected && !before.isConnected

@@ -97,7 +97,7 @@ extension UploadResumption {
         }
         let timer = stage.limitTime(of: answer, in: load.control)
         defer { timer.cancel() }
-        bufferedResponse = try? await keep(answer).answer
+        bufferedResponse = try? await keep(answer, acceptsPart: true).answer
     }
 
     func discardKept() {
@@ -107,8 +107,10 @@ extension UploadResumption {
 
     /// Reads a response's content into memory, to free the connection.
     ///
-    /// Content beyond the limit is discarded.
-    func keep(_ answer: Answer) async throws(LoadError) -> (answer: Answer, bytes: ByteBuffer) {
+    /// Content beyond the limit is discarded. With `acceptsPart`, so is content that does not arrive.
+    func keep(
+        _ answer: Answer, acceptsPart: Bool = false
+    ) async throws(LoadError) -> (answer: Answer, bytes: ByteBuffer) {
         var bytes = ByteBuffer()
         do {
             while bytes.readableBytes <= Self.bufferedBodyLimit, let piece = try await answer.body.next() {
@@ -116,7 +118,7 @@ extension UploadResumption {
             }
         } catch {
             answer.body.cancel()
-            throw error
+            if !acceptsPart { throw error }
         }
         answer.body.cancel()
         return (Answer(response: answer.response, body: BufferedBody(bytes), transaction: answer.transaction), bytes)

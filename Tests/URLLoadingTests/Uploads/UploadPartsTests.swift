@@ -146,6 +146,18 @@ struct UploadPartsTests {
         #expect(server.requests.map(\.method) == (isAsked ? ["POST", "OPTIONS"] : ["POST"]))
     }
 
+    @Test func `a 413 is the result even if its body does not arrive`() async throws {
+        let head = ScriptedReply.head(413, [("Upload-Limit", "max-append-size=1000"), ("Content-Length", "100")])
+        try await withScriptedServer(reply: { _ in [.write(head + "too much"), .gate("never")] }) { (server) async throws in
+            let provider = UploadStreamProvider(Self.content(5_000), count: 1)
+            let session = URLSession(configuration: .ephemeral, delegate: provider, delegateQueue: nil)
+            defer { session.invalidateAndCancel() }
+            session.uploadTask(withStreamedRequest: URLRequest(server.url(), method: "POST")).resume()
+            #expect(try await provider.status.value { $0 } == 413)
+            #expect(server.requests.count == 1)
+        }
+    }
+
     @Test func `the version in a response to OPTIONS is used from then on`() async throws {
         var plan = UploadServer.Plan(version: 6, faults: [Fault("POST", status: 413, refuses: true)])
         plan.options = [["Upload-Draft-Interop-Version", "6"], ["Upload-Limit", "max-append-size=2000000"]]
