@@ -287,7 +287,7 @@ import Testing
         #expect(Set(ResponseParser.Failure.allCases.map(\.message)).count == ResponseParser.Failure.allCases.count)
     }
 
-    @Test func `failures have the categories of the hostile input tables`() {
+    @Test func `each failure has its category`() {
         let closed: Set<ResponseParser.Failure> = [
             .closedBeforeResponse, .closedInHead, .closedInBody, .closedInChunkedBody, .brokenInBody,
         ]
