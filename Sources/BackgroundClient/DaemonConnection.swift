@@ -60,7 +60,7 @@ final class DaemonConnection: Sendable {
         let socket = cls_connect(path, CInt(patience))
         guard socket >= 0 else { return nil }
         var peer = cls_peer()
-        // In a folder that others could once write to, the listener may belong to another user.
+        // If other users could write to the folder earlier, the listener may belong to another user.
         guard cls_peer(socket, &peer) == 0, peer.user == geteuid() else {
             _ = cls_close(socket)
             return nil

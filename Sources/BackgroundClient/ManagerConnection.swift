@@ -101,7 +101,7 @@ package final class ManagerConnection: Sendable {
         monitor.locked { while monitor.wait(until: end) {} }
     }
 
-    /// Whether the daemon is not of an older version; waits for the daemon's first message.
+    /// Whether the daemon supports this program's protocol version; waits for the daemon's first message.
     private var isCompatible: Bool {
         greeting.locked {
             let end = Monitor.clock + Double(patience)
@@ -206,7 +206,7 @@ package final class ManagerConnection: Sendable {
         connection.send(payload)
     }
 
-    /// Returns whether to keep waiting for a silent daemon; false before its welcome, and once a response is overdue.
+    /// Returns whether to keep waiting for a silent daemon; false before its welcome, and if a response is overdue.
     private func endures() -> Bool {
         state.withLock { state in
             let now = Monitor.clock

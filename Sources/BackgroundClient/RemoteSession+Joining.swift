@@ -36,7 +36,7 @@ extension RemoteSession {
                 handle(.opened) { self.connection = connection }
                 connection.receive { self.receive($0) }
                 closed()
-                // A daemon that ends when a program joins it may do so on every attempt.
+                // Pauses, because a daemon that ends when a program joins it may do so on every attempt.
                 pause(0.02)
                 continue
             }

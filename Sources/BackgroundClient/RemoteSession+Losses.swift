@@ -29,7 +29,7 @@ extension RemoteSession {
 
     private var lossesFiles: [String] { DaemonStarter.executable().map { place.losses(of: identifier, in: $0) } ?? [] }
 
-    /// Runs without the lock, because the session is lost and no longer changes.
+    /// Adds to the stored losses; runs without the lock, because the session is lost and no longer changes.
     func addLosses(_ tasks: [TaskID: Double]) {
         guard !tasks.isEmpty else { return }
         writeLosses(readLosses().merging(tasks) { $1 })
@@ -48,7 +48,7 @@ extension RemoteSession {
         return losses
     }
 
-    /// Writes both files; one file is sufficient if the program is started with another place later.
+    /// Writes both files, so that the program finds one of them even if it is started with another place later.
     func writeLosses(_ losses: [TaskID: Double]) {
         let text = losses.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.bitPattern)\n" }.joined()
         for file in lossesFiles {

@@ -42,7 +42,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     ///
     /// Used only by the session's thread, like ``replacement``.
     var versionRefusal: (process: Int32, reason: String)?
-    /// The start of the daemon that replaces the daemon that refused this version.
+    /// The report of the daemon that is started to replace the one in ``versionRefusal``.
     var replacement: StartReport?
 
     /// - Parameters:
@@ -123,7 +123,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     // MARK: Joining
 
-    /// Joins the daemon, starting a daemon if none is running, and waits until it has reported its tasks of the session.
+    /// Joins the daemon, starting one if no daemon is running, and waits until the daemon has reported the session's tasks.
     ///
     /// - Returns: The session's tasks, and the highest task number used so far.
     package func join() throws(LoadError) -> (known: [KnownTask], lastTask: TaskID) {
@@ -238,7 +238,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     /// Reports that the program has been told of the task's end and has taken its file.
     ///
-    /// Returns once the daemon has stored the report durably, or once the daemon counts as unreachable. After a durable report, a
+    /// Returns when the daemon has stored the report durably, or when the daemon counts as unreachable. After a durable report, a
     /// program that ends immediately is not told of the task's end again.
     package func acknowledge(_ task: TaskID) {
         handle(.told(task)) { clients[task] = nil }

@@ -160,7 +160,7 @@ extension SessionLink {
         return events.map { .tell(task, $0) }
     }
 
-    /// Returns the events for a task's end; the delegate receives an upload's response, which the daemon collected, as data.
+    /// Returns the events for a task's end; the body of an upload's response, which the daemon collected, becomes a data event.
     private static func end(_ outcome: TaskOutcome) -> [TaskEvent] {
         var outcome = outcome
         var events: [TaskEvent] = outcome.response.map { [.response($0)] } ?? []

@@ -98,7 +98,7 @@ package struct SessionLink {
     }
 
     struct Entry {
-        /// The task's order; nil once the daemon has stored the order durably.
+        /// The task's order; nil after the daemon has stored the order durably.
         var order: BackgroundOrder?
         var sequence = 0
         var isSuspended = false
@@ -128,8 +128,8 @@ package struct SessionLink {
     var told: Set<TaskID> = []
     /// Orders that are not durable yet, by their sequence number.
     var waiting: [Int: TaskID] = [:]
-    /// Set when the daemon fails to confirm a task's end in time, cleared by the next confirmation; while set, no thread waits for
-    /// one.
+    /// Set when the daemon fails to confirm a task's end in time, cleared by the next confirmation; while it is set, no thread
+    /// waits for a confirmation.
     var forgettingTimedOut = false
     /// Messages that arrived before the program took over the known tasks.
     var held: [(message: DaemonMessage, generation: Int)]? = []
@@ -236,7 +236,7 @@ package struct SessionLink {
             return [.close]
         case .leave(let isInvalidating):
             let word = isInvalidating ? send(.invalidate) : []
-            // From now on, the session's tasks fail with the error of a lost session.
+            // A lost session stays lost, so that later tasks fail with the error of the loss.
             if loss == nil { state = .left }
             waiting = [:]
             return word + [.close]
