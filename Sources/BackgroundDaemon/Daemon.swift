@@ -155,7 +155,7 @@ package enum Daemon {
         let ownSocket = try start.retryingWhileDiskIsFull { () throws -> SocketFacts? in
             // Programs look for a socket at this path. Systemd's socket may be gone, if another daemon has replaced it.
             if let inherited = start.inherited, cls_listens_at(inherited, place.socket) != 0 { return nil }
-            // The lock is held, so an existing socket belongs to a dead daemon.
+            // This daemon holds the lock, so an existing socket belongs to a dead daemon.
             _ = try server.listen(at: place)
             return facts(of: place.socket)
         }

@@ -39,7 +39,7 @@ final class DaemonStart {
     private static let endPatience = 10.0
     /// How many consecutive checks must agree that a daemon is listening, or that none is: the state may be about to change.
     private static let requiredChecks = (listening: 4, notListening: 2)
-    /// The bytes that must fit on the disk before the startup is retried.
+    /// How many bytes must fit on the disk before the startup is retried.
     private static let probeSize = 64 << 10
     private static let longestPause = 60.0
 
@@ -123,7 +123,7 @@ final class DaemonStart {
                 isReplacing = !isPlace && silentChecks >= Self.requiredChecks.notListening
                 if isReplacing { end = Monitor.clock + Self.patience }
             }
-            // The reason is obsolete if the daemon that wrote it has ended, or is about to.
+            // The reason is obsolete if the daemon that wrote it has ended or is about to end.
             if !isReplacing, holder > 1, let reason = Self.reason(in: path) { throw StartFailure.unresponsive(reason) }
             // Polls, because no event is available for a daemon that starts to listen. If several daemons wait, the first to get
             // the lock replaces the earlier daemon.

@@ -42,7 +42,7 @@ final class Clients {
         largest?.refuse(.tooMany, "there are too many incomplete messages")
     }
 
-    /// Limits the unread bytes in the same way.
+    /// Limits the unread bytes of all connections: if the limit is exceeded, the connection with the most bytes is closed.
     func noteUnread(_ change: Int) {
         unreadBytes += change
         guard change > 0, unreadBytes > Self.unreadLimit else { return }
@@ -209,7 +209,7 @@ final class Clients {
     /// Removes a session that has no transfers left.
     func forget(_ session: Session, ifUnused isGivenUp: Bool, _ desk: isolated TransferDesk) {
         guard session.transfers.isEmpty else { return }
-        // The session is checked again once its pending removals are processed.
+        // The session is checked again after its pending removals are processed.
         guard session.pendingRemovals.isEmpty else { return }
         session.release()
         guard session.record.isInvalidated || isGivenUp || session.client == nil else { return }

@@ -30,15 +30,18 @@ package struct DaemonOptions: Sendable {
     var hoursInterval = 30.0
     /// Seconds between two checks of a full disk.
     var spaceInterval = 10.0
-    /// Whether the network counts as metered, whatever the system reports; nil to use what it reports.
+    /// Whether the network counts as metered, whatever the system reports; nil to use the system's report.
     var isMetered: Bool?
 
     /// Reads options from the environment, for tests and unusual machines.
     ///
-    /// `URLSESSIOND_SPOOL`: the folder in which another spool is created; `URLSESSIOND_LIMIT`: the number of concurrent transfers;
-    /// `URLSESSIOND_PAUSE`: seconds after a first failed attempt; `URLSESSIOND_PATIENCE`: seconds that a launched program has for
-    /// its events and for a question; `URLSESSIOND_METERED`: 1 or 0; `URLSESSIOND_SYSFS`: the mount point of sysfs;
-    /// `URLSESSIOND_INTERVAL`: seconds between two checks of the power supplies, of a full disk and of the clock.
+    /// - `URLSESSIOND_SPOOL`: the folder in which the spool is created;
+    /// - `URLSESSIOND_LIMIT`: the number of concurrent transfers;
+    /// - `URLSESSIOND_PAUSE`: the maximum number of seconds after a first failed attempt;
+    /// - `URLSESSIOND_PATIENCE`: the number of seconds that a launched program has for its events and for a question;
+    /// - `URLSESSIOND_METERED`: 1 or 0;
+    /// - `URLSESSIOND_SYSFS`: the mount point of sysfs;
+    /// - `URLSESSIOND_INTERVAL`: the number of seconds between two checks of the power supplies, of a full disk and of the clock.
     mutating func readEnvironment(_ environment: [String: String]) {
         if let spool = environment["URLSESSIOND_SPOOL"], spool.hasPrefix("/") { spoolDirectory = spool + "/urlloading-spool" }
         if let limit = environment["URLSESSIOND_LIMIT"].flatMap(Int.init), limit > 0 { limits.simultaneous = limit }

@@ -89,7 +89,7 @@ final class Launches {
         considerAll(of: program, desk)
     }
 
-    /// Returns the sessions whose last launch is in the list.
+    /// Returns the sessions whose last launch is in the list and is still under way.
     private static func underWay(_ launched: [(id: Int64, number: Int)], _ desk: isolated TransferDesk) -> [Session] {
         launched.compactMap { id, number in
             desk.sessionsByID[id].flatMap { $0.launch.isUnderWay && $0.launch.number == number ? $0 : nil }
@@ -159,7 +159,7 @@ final class Launches {
         }
     }
 
-    /// Gives all sessions of a program the latest launch limit that was stored with any of them.
+    /// For each program, gives all sessions the latest launch limit that was stored with any of them.
     func restoreLimits(_ desk: isolated TransferDesk) {
         for known in Dictionary(grouping: desk.sessions.values, by: \.program).values {
             let limit = LaunchLimit.latest(known.map(\.record.launches))

@@ -56,7 +56,7 @@ enum ProgramLauncher {
         }
     }
 
-    /// The maximum size of a list of sessions in bytes: identifiers have at most 1024.
+    /// The maximum size of a list of sessions in bytes: an identifier has at most 1,024.
     private static let eventsLimit = 2 << 20
 
     /// Runs a command; a command that takes longer than ``patience`` is assumed to succeed.

@@ -40,8 +40,8 @@ final class Questions {
 
     /// Limits the time that a question waits for a program; after that time, the question is answered as if there were no delegate.
     ///
-    /// The time is zero if the program has ended and cannot be launched. A running program reconnects soon after its daemon was
-    /// killed.
+    /// The time is zero if the program has ended and cannot be launched. A program that is still running gets some time to
+    /// reconnect.
     func limit(of transfer: Transfer, _ desk: isolated TransferDesk) {
         guard let question = transfer.question, !transfer.session.canAnswer else { return }
         let session = transfer.session
@@ -71,7 +71,7 @@ final class Questions {
 }
 
 extension Transfer.Question {
-    /// The answer if no delegate implements the method.
+    /// The answer that a task gets if no delegate method answers the question.
     fileprivate var defaultAnswer: TaskAnswer {
         if case .delayedRequest = question { .delayed(.proceed) } else { .credential(.performDefaultHandling) }
     }

@@ -20,7 +20,7 @@ final class Quits {
     /// Seconds after which storing a quit is retried.
     private static let pause = 0.5
 
-    /// The processes that are killed once their quit is durable.
+    /// The processes that are killed as soon as their quit is durable.
     private var undurable: Set<String> = []
 
     /// Quits a program as if the user had force-quit it.
@@ -28,7 +28,7 @@ final class Quits {
     /// - Parameters:
     ///   - program: The path of its executable, or its name.
     ///   - desk: The desk of the programs.
-    ///   - done: Called once the quit is durable; or earlier, with the failure that delays the quit, if storing takes long.
+    ///   - done: Called when the quit is durable; if storing takes long, called earlier, with the failure that delays the quit.
     /// - Returns: Whether there is such a program.
     func quit(
         program: String, _ desk: isolated TransferDesk, done: @escaping @Sendable (StorageFailure?) -> Void
@@ -61,9 +61,9 @@ final class Quits {
         return true
     }
 
-    /// Kills the processes once their quit is durable, with retries.
+    /// Stores the quit, with retries, and kills the processes when the quit is durable.
     ///
-    /// If a program is killed while its transfers continue, it has not been force-quit.
+    /// A program must not be killed before its transfers are given up durably: the next daemon might continue them.
     private func keep(
         _ ids: [Int64], _ doomed: Set<String>, until end: Double, _ desk: isolated TransferDesk,
         _ done: @escaping @Sendable (StorageFailure?) -> Void
@@ -125,8 +125,8 @@ final class Quits {
 extension Spool {
     /// Returns a text that distinguishes a process from others that have had the same ID.
     fileprivate func mark(of process: Int32) -> String? {
-        // The process's start time is the 22nd field. Its name, the second field, is truncated to 15 bytes, which need not be text
-        // (proc_pid_stat(5)).
+        // The process's start time is the 22nd field. Its name, the second field, is truncated to 15 bytes, which need not be
+        // valid UTF-8 (proc_pid_stat(5)).
         guard let facts = FileManager.default.contents(atPath: "/proc/\(process)/stat"),
             let end = facts.lastIndex(of: UInt8(ascii: ")"))
         else { return nil }

@@ -11,12 +11,12 @@ import BackgroundProtocol
 import LoadingModel
 import SystemThreads
 
-/// Removes transfers once their programs know their ends.
+/// Removes transfers whose programs know their ends.
 final class Removals {
     /// Seconds after which syncing a folder is retried.
     private static let pause = 5.0
 
-    /// Syncs the folders from which files were removed; a separate thread, because programs wait for the sync.
+    /// Syncs the folders from which files were removed; it is a separate thread, because programs wait for the sync.
     private let thread = WorkThread("bg-folders")
 
     func told(_ task: TaskID, _ session: Session, _ desk: isolated TransferDesk) {
@@ -37,7 +37,7 @@ final class Removals {
         desk.rest.updateIdleTimer(desk)
     }
 
-    /// Removes the rows of reported transfers, many at a time, once the removal of their files is synced.
+    /// Removes the rows of reported transfers, many at a time, after the removal of their files is synced.
     private func removeNextBatch(of session: Session, _ desk: isolated TransferDesk) {
         guard let batch = session.pendingRemovals.next() else { return }
         let (id, folder) = (session.id, session.folder)
@@ -69,7 +69,7 @@ final class Removals {
             guard let session = desk.sessionsByID[id] else { return }
             let folder = session.folder
             let files = batch.flatMap { [$0.file, Spool.handedName($0.number)].compactMap { $0 } }
-            // The file is not removed before the row: a row without its file would cause another download.
+            // A file is removed after its row, because a row without its file would cause another download.
             desk.ownFiles.run { [spool = desk.spool] in for file in files { spool.remove(file, in: folder) } }
             desk.space.noteRemoval(desk)
             session.pendingRemovals.removed()

@@ -19,8 +19,8 @@ final class SpaceWatch {
     private var line = SpaceQueue()
     private var timer: Scheduled<Void>?
 
-    /// Makes this download wait until there is space for its remaining bytes, and all downloads wait while the disk is completely
-    /// full.
+    /// Makes a download wait until its remaining bytes fit on the disk; while the disk is completely full, makes all downloads
+    /// wait.
     func wait(_ transfer: Transfer, after outcome: TaskOutcome, _ desk: isolated TransferDesk) {
         let actions = line.noteShortage(transfer.number, max(Spool.minimumSpace, Self.neededSpace(transfer, outcome)))
         // The download waits for space even if its pause ends earlier.

@@ -26,7 +26,7 @@ struct TermsFile: Sendable {
 
     init(in folder: String) { path = folder + "/terms.json" }
 
-    /// Reads the stored terms; nil if there are none.
+    /// Reads the stored terms; nil if no terms are stored.
     ///
     /// - Throws: If the file exists and cannot be read.
     func read() throws(MessageFailure) -> TransferTerms? {
@@ -60,7 +60,7 @@ final class TermsKeeper {
         }
     }
 
-    /// Changes the terms, and calls `done` once they are stored, with the error if storing failed.
+    /// Stores the terms and applies them, then calls `done`; if storing fails, calls `done` with the error instead.
     func set(_ terms: TransferTerms, _ desk: isolated TransferDesk, _ done: @escaping @Sendable (LoadError?) -> Void) {
         let file = TermsFile(in: desk.options.stateDirectory)
         desk.ownFiles.run {
@@ -94,8 +94,9 @@ final class TermsKeeper {
     /// Whether the local time is within the hours.
     var isOpen: Bool { terms.hours.isEmpty || terms.allow(second: Self.second()) }
 
-    /// Checks the clock, and schedules the next check for when the hours begin or end, or earlier, because the clock or the time
-    /// zone may be changed.
+    /// Checks the clock, and schedules the next check for when the hours begin or end.
+    ///
+    /// If that is much later, the next check is earlier, because the clock or the time zone may change.
     private func look(_ desk: isolated TransferDesk) {
         timer?.cancel()
         timer = nil

@@ -87,7 +87,7 @@ extension TransferDesk {
         transfer.changedOrder = order
         guard let encoded = try? MessageCoding.encode(order) else { return }
         let number = transfer.number
-        // The program is asked only once.
+        // The program is asked only once, so its answer must not be lost.
         keep([.setPart(number, .order, encoded)]) { $0.transfers[number]?.changedOrder = nil }
     }
 
@@ -158,7 +158,7 @@ extension TransferDesk {
         }
         switch event {
         case .requestChanged:
-            // A redirect is a response.
+            // A redirect counts as a response of the server.
             schedule(.answered(number))
             tell(event, of: transfer)
         case .waitingForConnectivity:
@@ -190,7 +190,7 @@ extension TransferDesk {
                 .setPart(number, .resume, point == nil ? nil : data.map { Array($0) }),
                 .setState(number, transfer.record.encoded),
             ])
-        // The program does not need to know that the daemon resumes one of its own attempts.
+        // The program does not need to know that the daemon resumes one of the daemon's own attempts.
         case .resumed: if transfer.attempt?.preparation?.resumesForProgram == true { tell(event, of: transfer) }
         case .finished(let outcome): finished(transfer, outcome)
         case .sent, .wrote, .data, .sentHead, .informational, .becameDownload, .becameStream, .webSocket,

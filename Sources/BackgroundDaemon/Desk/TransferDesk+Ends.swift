@@ -168,13 +168,14 @@ extension TransferDesk {
         space.noteRemoval(self)
     }
 
-    /// Returns the resume data with which the program may continue in another task of the session.
+    /// Returns the resume data with which the program can continue in another task of the session.
     private static func resumeData(
         _ bytes: [UInt8], _ number: Int64, _ record: TransferRecord, _ partial: String, _ folder: String, _ spool: Spool
     ) -> Data? {
         guard var point = try? ResumePoint(decoding: Data(bytes)) else { return nil }
         let usable = spool.usableBytes(of: partial, in: folder, synced: record.syncedBytes, bootID: record.bootID)
-        // The file is synced, because the program may use the data after a power failure, which the data do not reveal.
+        // The file is synced, because the program may use the resume data after a power failure; the data cannot show that the
+        // file then lost bytes.
         guard usable > 0, case .success? = spool.sync(partial, in: folder), spool.keep(partial, number: number, in: folder)
         else { return nil }
         point.receivedByteCount = usable

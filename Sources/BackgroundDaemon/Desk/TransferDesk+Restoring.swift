@@ -74,7 +74,7 @@ extension TransferDesk {
         rest.updateIdleTimer(self)
     }
 
-    /// Stops everything so that another daemon can take over; calls back once everything is on disk.
+    /// Stops everything so that another daemon can take over; calls back when everything is on disk.
     func shutDown(_ done: @escaping @Sendable () -> Void) {
         close()
         for connection in clients.connections.values { connection.close() }

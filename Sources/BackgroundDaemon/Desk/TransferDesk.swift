@@ -270,7 +270,7 @@ package actor TransferDesk {
         schedule(.added(item))
     }
 
-    /// The transfers, and as negative numbers the sessions, whose last save failed; the save is retried soon.
+    /// The numbers of the transfers, and the negated IDs of the sessions, whose last save failed and is retried soon.
     private var unsaved: Set<Int64> = []
     private var programNumbers: [String: Int64] = [:]
 
@@ -297,7 +297,8 @@ package actor TransferDesk {
         }
     }
 
-    /// Stores changes, with retries, and calls `then` once they are durable; for transfers' ends, which must not be lost.
+    /// Stores changes, with retries, and calls `then` when they are durable; for example for transfers' ends, which must not be
+    /// lost.
     func keep(_ changes: [TransferStore.Change], then: @escaping @Sendable (isolated TransferDesk) -> Void) {
         store.apply(changes) { result in
             self.enter { desk in
@@ -326,7 +327,7 @@ package actor TransferDesk {
     /// Stores the state of a transfer or, if the number is negative, of a session.
     private func save(_ number: Int64) {
         let transfer = transfers[number].map { TransferStore.Change.setState(number, $0.record.encoded) }
-        // After a failed save, the state is stored again with its latest content.
+        // After a failed save, a retry is already planned, which stores the latest state.
         guard !unsaved.contains(number), let change = transfer ?? sessionsByID[-number].map({ .saveSession($0.row) }) else {
             return
         }

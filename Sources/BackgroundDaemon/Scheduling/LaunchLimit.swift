@@ -12,14 +12,14 @@ import BackgroundProtocol
 /// Limits how often a program may be launched for its session.
 ///
 /// Each launch doubles the delay before the next launch, so that a program that crashes at each launch is not launched endlessly.
-/// The delay starts over after a period of twice its length without a reason to launch the program. The delay also starts over when
-/// the user starts the program, which creates a new limit. A program that has processed everything it was launched for can soon be
+/// The delay starts over if the program is not launched for a period of twice the delay. It also starts over when the user starts
+/// the program, because that creates a new limit. A program that has processed everything it was launched for can soon be
 /// launched again.
 package struct LaunchLimit: Codable, Hashable, Sendable {
     /// The delay after a first launch, in seconds.
     package static let firstDelay = 10.0
     package static let longestDelay = 86_400.0
-    /// The delay after a launch whose program processed everything it was launched for, in seconds.
+    /// The delay, in seconds, after a launch whose program processed everything it was launched for.
     package static let settledDelay = 1.0
 
     /// The time of the last launch, in seconds since the reference date.
@@ -53,7 +53,7 @@ package struct LaunchLimit: Codable, Hashable, Sendable {
     }
 }
 
-/// A session, as far as it matters for launching its program.
+/// The properties of a session that decide whether its program is launched.
 struct LaunchCandidate: Hashable, Sendable {
     var session: Int64
     /// How the program is launched; nil if the program must not be launched.
@@ -67,7 +67,8 @@ struct LaunchCandidate: Hashable, Sendable {
     var asking = 0
     var ended = 0
 
-    /// Whether all transfers have ended, or a transfer needs the program's decision.
+    /// Whether to launch the program: it can be launched, has no connection, and all transfers have ended or one needs its
+    /// decision.
     var isDue: Bool {
         way != nil && !isConnected && !isLaunched && transfers > 0 && (asking > 0 || ended == transfers)
     }

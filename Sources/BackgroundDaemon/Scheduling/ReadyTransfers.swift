@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Transfers that could run at once if slots were free.
+/// Transfers that could run immediately if slots were free.
 ///
 /// Each session has a queue per host; each program orders its queues by their first elements, and the programs are ordered by their
 /// turns. A search from the front is short: a host blocks its queues only while transfers to the host are running, so few queues
@@ -86,7 +86,7 @@ struct ReadyTransfers: Sendable {
 
     /// Returns the next transfer from the queues whose limits allow another transfer.
     func next(full: Set<String>, hasCapacity: (QueueKey) -> Bool) -> ID? {
-        // Every queue may belong to a host that has reached its limit.
+        // If every queue belongs to a host that has reached its limit, no search is needed.
         if queues.count == full.reduce(0, { $0 + (hosts[$1]?.count ?? 0) }) { return nil }
         var found: QueueKey?
         _ = turns.first { program in

@@ -43,11 +43,11 @@ struct SpaceQueue: Sendable {
     private var needs: [ID: Int64] = [:]
     /// The downloads for which a check of the disk has found too little space.
     private var confirmed: Set<ID> = []
-    /// The admitted downloads, with the size of their files once they have used the space that they needed.
+    /// The admitted downloads, each with the size that its file has when the download has used the space that it needed.
     private var goals: [ID: Int64] = [:]
     /// Whether the disk is completely full.
     private var isFull = false
-    /// The number of free bytes; nil if it has not been needed yet.
+    /// The number of free bytes; nil before the first check.
     private(set) var free: Int64?
     private var check = Check.none
     /// The number of checks since something changed.
@@ -59,7 +59,7 @@ struct SpaceQueue: Sendable {
 
     var waiting: [ID] { Array(needs.keys) }
 
-    /// Returns the bytes that a download needs, if they are known not to be free.
+    /// Returns how many bytes a download needs and how many are free; nil if enough are free, or if either number is unknown.
     func missing(for id: ID) -> (needed: Int64, free: Int64)? {
         guard let needed = needs[id], let free, needed > free else { return nil }
         return (needed, free)

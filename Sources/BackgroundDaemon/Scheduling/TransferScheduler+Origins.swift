@@ -56,7 +56,7 @@ extension TransferScheduler {
         scheduleProbe(of: origin)
     }
 
-    /// Makes a transfer that could run wait if its origin does not respond; returns whether the transfer waits.
+    /// If the origin of a runnable transfer does not respond, makes the transfer wait; returns whether the transfer waits.
     mutating func queueAtOrigin(_ entry: Entry, at rank: Double, _ now: Double) -> Bool {
         let (id, origin) = (entry.item.id, entry.item.origin)
         guard origins[origin]?.pause?.isProbe(id, now) == false else { return false }

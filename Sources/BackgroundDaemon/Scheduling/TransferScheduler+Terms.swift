@@ -13,14 +13,14 @@ extension TransferScheduler {
 
     /// Limits on concurrent transfers and on times.
     package struct Limits: Sendable, Hashable {
-        /// The maximum for all programs together.
+        /// The maximum number of running transfers, for all programs together.
         package var simultaneous = 16
-        /// The maximum per host, for all programs together.
+        /// The maximum number of running transfers per host, for all programs together.
         package var perHost = 6
         /// The maximum pause after the first failed attempt, in seconds; doubles after each further failed attempt.
         package var firstPause = 2.0
         package var longestPause = 900.0
-        /// The longest pause that a server may request.
+        /// The longest pause, in seconds, that a server may request.
         package var longestRetryAfter = 86_400.0
         /// The rate in bytes per second, measured over ``floorWindow``, below which a transfer gives its slot to a waiting
         /// transfer.
@@ -56,7 +56,7 @@ extension TransferScheduler {
         }
     }
 
-    /// A transfer, as far as scheduling is concerned.
+    /// The properties of a transfer that matter for scheduling.
     package struct Item: Sendable, Hashable {
         package var id: ID
         package var program: Int64
@@ -120,8 +120,8 @@ extension TransferScheduler {
         case answered(ID)
         /// Whether the whole content of a request was sent.
         ///
-        /// The transfer is then not stopped because of the conditions, since the server would process another attempt a second time.
-        /// Until the response, its speed does not count either.
+        /// If so, the conditions do not stop the transfer, because another attempt would make the server process the request
+        /// twice. Until the response arrives, the transfer's speed does not count either.
         case sentAll(ID, Bool)
         case receivedResponse(ID)
         /// The transfer's total number of bytes so far.

@@ -11,7 +11,8 @@
 extension TransferScheduler {
     /// Processes the transfers whose time has come.
     mutating func processDue(_ now: Double, _ actions: inout [Action]) {
-        // Due probes start first, because transfers that wait for an origin have waited longer than its last probe.
+        // Due probes start first, because transfers that wait for an origin have waited longer than the transfer that probed it
+        // last.
         startDueProbes(now)
         while let (id, rank) = instants.first, rank.at <= now { reconsider(id, now) }
         while let (id, rank) = deadlines.first, rank.at <= now {
@@ -41,7 +42,7 @@ extension TransferScheduler {
     /// Assigns free slots to the next transfers.
     private mutating func fill(_ now: Double, _ actions: inout [Action]) {
         while hasFreeSlot, let id = next(of: ordinary) { start(id, now, &actions) }
-        // A discretionary transfer gives way to an ordinary transfer: one at a time, because one slot may be enough.
+        // Discretionary transfers give way to ordinary transfers, one at a time, because one slot may be enough.
         if runningDiscretionary > 0, stoppingCount == 0, !ordinary.isEmpty {
             let isAnyReady = !hasFreeSlot && next(of: ordinary) != nil
             let leaving = running.filter { id in
@@ -112,8 +113,8 @@ extension TransferScheduler {
         !conditions.isConnected && !entry.item.isLocal && offline.contains(entry.line)
     }
 
-    /// Handles a transfer that found no route, and so tested the network for its queue: the whole queue waits for a network change,
-    /// and occupies no slot.
+    /// Handles a transfer that found no route: without a network, its whole queue waits for a network change and occupies no
+    /// slot.
     mutating func lacksNetwork(_ id: ID, _ now: Double, _ actions: inout [Action]) {
         guard let entry = entries[id], entry.place == .running else { return }
         entries[id]?.lacksNetwork = true
@@ -137,8 +138,9 @@ extension TransferScheduler {
 
     // MARK: Speed
 
-    /// Withdraws the slot of the slowest transfer if another transfer waits for the slot: one at a time, because one slot may be
-    /// enough.
+    /// Withdraws the slot of the slowest transfer if another transfer waits for that slot.
+    ///
+    /// Only one slot is withdrawn at a time, because one slot may be enough.
     ///
     /// Speed is measured only while transfers wait, and not while a rate limit slows all of them. A discretionary transfer does not
     /// get the slot of an ordinary transfer, because the discretionary transfer would lose the slot again.

@@ -7,15 +7,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Decides which background transfer runs when.
+/// Decides which background transfers run, and when.
 ///
 /// There are few slots, and programs have equal shares of them: the program with the fewest running transfers is next; among
 /// equals, the program that was served longest ago. Within a program the highest priority comes first, then the oldest transfer;
 /// waiting compensates for a low priority over time. Discretionary transfers run on unmetered networks and external power, in at
 /// most half of the slots, and give way to others.
 ///
-/// Transfers that could run at once are queued per session and host, so that a queue whose host is busy costs one check; transfers
-/// that wait for a time are in one ordered queue. The cost of other events does not grow with the number of waiting transfers.
+/// Transfers that could run immediately are queued per session and host, so that a queue whose host is busy costs one check;
+/// transfers that wait for a time are in one ordered queue. Only changes of the conditions, the network or the clock affect all
+/// transfers.
 package struct TransferScheduler: Sendable {
     enum Queue: Hashable, Sendable {
         /// The transfer is queued, ready to run.
@@ -86,7 +87,7 @@ package struct TransferScheduler: Sendable {
     /// The hosts that have reached their limit.
     var fullHosts: Set<String> = []
     var sessionHostCounts: [QueueKey: Int] = [:]
-    /// While the machine is not connected: the queues in which a transfer has found no route since the last network change.
+    /// The queues in which a transfer has found no route since the last network change, while the machine is not connected.
     var offline: Set<QueueKey> = []
     var networkChange = -Double.infinity
     var served = 0
@@ -235,7 +236,7 @@ package struct TransferScheduler: Sendable {
         entries[id]?.item.notBefore = notBefore
         entries[id]?.failure = failure
         entries[id]?.serverBound = bound
-        // Transfers without progress lose their age; otherwise they would occupy all slots in turn.
+        // A transfer without progress counts as newly queued; otherwise such transfers would occupy all slots in turn.
         if !madeProgress { entries[id]?.since = notBefore }
         reconsider(id, now)
     }
@@ -268,7 +269,7 @@ package struct TransferScheduler: Sendable {
             if isBack, entry.failure == .network {
                 random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
                 let soon = max(now + limits.spread * Self.share(random), entry.serverBound ?? now)
-                // A pause that has ended must not make the transfer start together with all others.
+                // Transfers whose pause has already ended must not all start together.
                 let notBefore = entry.item.notBefore.map { $0 > now ? min($0, soon) : soon } ?? soon
                 entries[id]?.item.notBefore = notBefore
                 entries[id]?.since = min(entry.since, notBefore)

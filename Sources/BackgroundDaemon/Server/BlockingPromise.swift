@@ -17,8 +17,8 @@ import Musl
 
 /// A text that a thread waits for; the first text that is set counts.
 ///
-/// A thread waits instead of a task: once Swift's task threads are in use, they wake once a second, and an idle daemon should never
-/// wake.
+/// A thread waits instead of a task: Swift's task threads wake every second after their first use, and an idle daemon should
+/// never wake.
 ///
 /// Sendable because the text is only accessed inside `monitor.locked`.
 final class BlockingPromise: @unchecked Sendable {

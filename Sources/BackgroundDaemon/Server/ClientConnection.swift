@@ -22,8 +22,8 @@ import Musl
 /// A program at the other end of the socket.
 ///
 /// A program's messages are processed on the desk's loop, which all connections share: a connection that sends much takes turns
-/// with the others, and a connection that does not read is closed. Closing loses nothing, because everything is sent again when the
-/// program reconnects.
+/// with the others, and a connection whose program does not read is closed. Closing loses nothing, because everything is sent
+/// again when the program reconnects.
 ///
 /// Sendable because all mutable state is confined to the desk's event loop, except for the version, which is atomic; `send` and
 /// `close` switch to that loop.

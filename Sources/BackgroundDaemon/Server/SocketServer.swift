@@ -20,7 +20,7 @@ import Glibc
 import Musl
 #endif
 
-/// Listens for the programs of this user only.
+/// Listens for connections, and accepts only those of this user's programs.
 struct SocketServer: Sendable {
     /// The engine leaves a quarter of the descriptors: half of this quarter is for connections, the other half for the database and
     /// short-lived descriptors.
@@ -36,7 +36,7 @@ struct SocketServer: Sendable {
         try bootstrap.withBoundSocket(descriptor).wait()
     }
 
-    /// Listens at the daemon's path, where the socket appears only once it is listening.
+    /// Listens at the daemon's path; the socket appears there only when it already accepts connections.
     func listen(at place: DaemonPlace) throws -> any Channel {
         let temporary = "\(place.socket).\(getpid())"
         unlink(temporary)
@@ -105,7 +105,7 @@ struct SocketServer: Sendable {
     /// The folders that may contain the user's tool: the daemon's folder, `PREFIX/bin` for a daemon in `PREFIX/libexec`, and the
     /// folders where administrators install programs.
     ///
-    /// A daemon that was installed with another program belongs to the user nevertheless.
+    /// Even if the daemon was installed with another program, the user's tool in these folders may manage it.
     private static let managerFolders: [String] = {
         guard let own = target(of: "/proc/self/exe") else { return [] }
         let folder = own.split(separator: "/", omittingEmptySubsequences: false).dropLast()

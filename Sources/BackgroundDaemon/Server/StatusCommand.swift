@@ -12,7 +12,7 @@ import BackgroundProtocol
 import FoundationEssentials
 import LoadingModel
 
-/// `urlsessiond status`.
+/// The command `urlsessiond status`, which prints the status of the running daemon.
 enum StatusCommand {
     static func run(asJSON: Bool) -> Int32 {
         guard let manager = ManagerConnection.open() else {

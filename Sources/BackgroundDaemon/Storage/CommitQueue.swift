@@ -77,7 +77,7 @@ final class CommitQueue: @unchecked Sendable {
         }
     }
 
-    /// Commits the queued calls, and accepts no more; returns once the thread has ended, unless called on that thread.
+    /// Commits the queued calls, and accepts no more; with `mustWait`, waits for the thread's end, unless called on that thread.
     func close(andWait mustWait: Bool) {
         monitor.locked {
             state.isClosing = true

@@ -22,7 +22,7 @@ import Musl
 enum StorageKey {
     static let name = "transfers.key"
 
-    /// Reads the key; creates it durably if there is none.
+    /// Reads the key; if there is no key, creates one durably.
     ///
     /// - Parameter folder: The folder of the key.
     /// - Returns: The key.

@@ -52,7 +52,7 @@ struct StorageSeal: Sendable {
         return Data(HMAC<SHA256>.authenticationCode(for: Data(credential.utf8), using: own)).base64EncodedString()
     }
 
-    /// Returns the authenticated data, so that nothing sealed with the key for another purpose or place is accepted here.
+    /// Returns the additional authenticated data: nothing that was sealed with the key for another purpose or place is accepted.
     private static func place(_ column: String, _ row: Int64) -> [UInt8] {
         Array("URLLoading transfers 1 \(column) \(row)".utf8)
     }

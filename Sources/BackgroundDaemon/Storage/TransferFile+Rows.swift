@@ -46,7 +46,8 @@ extension TransferFile {
         return contents
     }
 
-    /// Throws if no row can be decrypted: then the data are not damaged, but the key is wrong, and the right key may be restored.
+    /// Throws if no row can be decrypted: the key is then wrong, the data need not be damaged, and the user can restore the right
+    /// key.
     private func requireOwnKey(_ transfers: [TransferStore.TransferRow], _ database: Database) throws {
         let sample = transfers.prefix(16)
         guard !sample.isEmpty else { return }

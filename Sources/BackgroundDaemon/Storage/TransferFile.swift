@@ -36,7 +36,7 @@ struct TransferFile: Sendable {
     private let directory: String
     var keyPath: String { directory + "/" + StorageKey.name }
 
-    /// Opens the database; creates a new database if there is none, or if the existing one is damaged and has been set aside.
+    /// Opens the database; creates a new one if no database exists, or if the existing one is damaged and has been set aside.
     ///
     /// - Parameter directory: The folder of the files.
     /// - Returns: The database, and a message if a damaged database was set aside.
@@ -77,7 +77,7 @@ struct TransferFile: Sendable {
         }
     }
 
-    /// If damage was found, makes the next process that opens the database check it completely.
+    /// If the failure shows damage, marks the database, so that the next process that opens it checks it completely.
     func note(_ failure: StorageFailure, of error: any Error) {
         guard case .damaged = failure, error is DatabaseError, let folder = try? StoreDirectory(directory, creating: false) else {
             return
@@ -117,8 +117,10 @@ extension TransferFile {
         return migrator
     }
 
-    /// The connections that checked a database, retained for the lifetime of the process: if a connection were released, Dispatch
-    /// would dispose of its queue on a separate thread, which from then on would wake once a second.
+    /// The connections that checked a database, retained for the lifetime of the process.
+    ///
+    /// If a connection were released, Dispatch would dispose of its queue on a separate thread, which would wake every second
+    /// from then on.
     private static let checkingQueues = Mutex<[DatabaseQueue]>([])
 
     private static func open(in folder: borrowing StoreDirectory, _ directory: String) throws(StorageFailure) -> DatabasePool {

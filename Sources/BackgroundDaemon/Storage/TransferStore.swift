@@ -148,7 +148,7 @@ package final class TransferStore: Sendable {
         }
     }
 
-    /// Makes the changes durable: all changes of one call or none of them, and in the order of the calls.
+    /// Makes the changes durable, atomically for each call, and in the order of the calls.
     ///
     /// Does not wait. `done` is called on a thread that it must not block, when the changes are durable or could not be stored; if
     /// too many changes are already waiting, it is called at once with ``StorageFailure/busy``.

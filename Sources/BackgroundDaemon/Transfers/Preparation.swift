@@ -12,7 +12,7 @@ import FoundationEssentials
 import HTTPRules
 import LoadingModel
 
-/// What an attempt needs from the disk.
+/// The data that an attempt needs from the disk.
 struct Preparation: Sendable {
     var order: BackgroundOrder
     private var resuming: Data?

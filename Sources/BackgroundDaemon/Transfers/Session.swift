@@ -37,7 +37,7 @@ final class Session {
     private(set) var endedCount = 0
     /// The connection of the process that has joined the session, if any.
     var client: ClientConnection?
-    /// Whether the session's state is being sent to the program, which receives no events until then.
+    /// Whether the session's state is being sent to the program; the program receives no events before all of it was sent.
     var isAttaching = false
     var takesEvents = false
     var launch: SessionLaunch
@@ -75,7 +75,7 @@ final class Session {
     /// Whether the last process that joined the session has ended; false until a process has connected to this daemon.
     var hasProgramEnded = false
 
-    /// Whether the program can answer questions, now or once it has received the session's state.
+    /// Whether the program can answer questions, now or after it has received the session's state.
     var canAnswer: Bool { client != nil && takesEvents }
 
     /// Returns the session's engine, which is created when it is first needed, and again after the session's settings have changed.
@@ -100,7 +100,7 @@ final class Session {
         return made
     }
 
-    /// Releases the engine with its connections and threads, once no transfer is running.
+    /// Releases the engine with its connections and threads; called when no transfer is running.
     func release() {
         engine?.invalidate()
         engine = nil

@@ -27,7 +27,7 @@ import Musl
 struct Spool: Sendable {
     /// An absolute path.
     let directory: String
-    /// The ID of the machine's current boot: of the data written during an earlier boot, only the synced part certainly exists.
+    /// The ID of the machine's current boot; data from an earlier boot certainly exist only as far as they were synced.
     let bootID: String
 
     init(_ directory: String) throws(StorageFailure) {
@@ -84,7 +84,7 @@ struct Spool: Sendable {
 
     // MARK: Disk space
 
-    /// The minimum of free space.
+    /// The minimum of free space, in bytes.
     static let minimumSpace: Int64 = 1 << 20
 
     /// Whether the minimum of free space can be written.

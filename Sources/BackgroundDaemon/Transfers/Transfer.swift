@@ -51,7 +51,7 @@ final class Transfer {
     var uploadRestarts = false
     /// Whether the last attempt increased the number of bytes that the server has.
     var hasUploadMoved = false
-    /// The version of the transfer's complete file, once that file is synced.
+    /// The version of the transfer's complete file; nil until that file is synced.
     var finishedFile: TransferRecord.FileVersion?
 
     init(number: Int64, session: Session, task: TaskID, record: TransferRecord, machine: TransferMachine) {

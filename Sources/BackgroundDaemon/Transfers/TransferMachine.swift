@@ -11,9 +11,9 @@ import LoadingModel
 
 /// The state machine of a transfer, from its order until its program has been told of its end.
 ///
-/// The state machine decides what to do next; the desk does it and reports the result. The program is told of an end only once the
-/// end is durable, nothing is removed before the program was told, and there is at most one attempt at a time. An event that does
-/// not apply to a state has no effect.
+/// The state machine decides what to do next; the desk does it and reports the result. The program is told of an end only after
+/// the end is durable, nothing is removed before the program was told, and there is at most one attempt at a time. An event that
+/// does not apply to a state has no effect.
 struct TransferMachine: Hashable, Sendable {
     /// Why a transfer is given up.
     enum GiveUpReason: String, Codable, Hashable, Sendable, CaseIterable {
@@ -134,7 +134,7 @@ struct TransferMachine: Hashable, Sendable {
         }
     }
 
-    /// Whether the transfer is running only until it is stopped, and none of its data is kept.
+    /// Whether the running attempt is being stopped, and its data are not kept.
     var isBeingDiscarded: Bool {
         guard case .running(.givenUp(let why)?, _) = state else { return false }
         return why == .cancelled && !wantsData

@@ -59,7 +59,7 @@ struct TransferRecord: Codable, Sendable {
     var syncedBytes: Int64 = 0
     var bootID = ""
     var end: End?
-    /// The transfer was given up, and has not ended yet.
+    /// Why the transfer was given up; nil if it was not given up.
     var givenUp: TransferMachine.GiveUpReason?
 
     struct Notes: Codable, Sendable {
