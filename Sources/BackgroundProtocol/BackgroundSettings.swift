@@ -54,7 +54,7 @@ package struct BackgroundSettings: Sendable {
     package var cookies = Store.none
     package var credentials = Store.none
     package var strictTransportSecurity = Store.none
-    /// The credentials that are only in memory, not in a file.
+    /// The credentials that the program has only in memory, not in a file.
     package var knownCredentials: [KnownCredential] = []
     package var isDiscretionary = false
     package var sendsLaunchEvents = true

@@ -21,7 +21,7 @@ package enum ClientMessage: Sendable {
         case manager
     }
 
-    /// A program attaches its session.
+    /// The content of the message with which a program attaches its session.
     package struct Attachment: Sendable {
         package var identifier: String
         package var settings: BackgroundSettings
@@ -29,7 +29,7 @@ package enum ClientMessage: Sendable {
         package var takesEvents: Bool
         /// Whether the program was started by the daemon rather than by the user.
         package var wasLaunched: Bool
-        /// Tasks whose end was reported to the program, which the daemon may not know.
+        /// The tasks whose end was reported to the program; the daemon may not know of these reports.
         package var told: [TaskID] = []
 
         package init(identifier: String, settings: BackgroundSettings, takesEvents: Bool, wasLaunched: Bool) {
@@ -42,7 +42,7 @@ package enum ClientMessage: Sendable {
 
     case hello(version: Int, role: Role)
     case attach(Attachment)
-    /// Sent again after a lost connection; the same task is only accepted once.
+    /// The program sends the order again after a lost connection; a task is accepted only once.
     case submit(BackgroundOrder)
     /// `suspend`, `resume`, `cancel`, `cancelProducingResumeData` or `setPriority`.
     case command(TaskCommand, TaskID)
@@ -58,7 +58,7 @@ package enum ClientMessage: Sendable {
     case invalidate
     case renew(Renewal, request: Int)
     case proxies(URL, request: Int)
-    /// Only from a manager.
+    /// Accepted only from a manager.
     case manage(ManagerRequest, request: Int)
 }
 
@@ -70,8 +70,8 @@ package enum ManagerRequest: Sendable, Hashable {
     case pause(Int64)
     case resume(Int64)
     case cancel(Int64)
-    /// Like a forced quit by the user: the program's transfers are cancelled, and the daemon does not start it before the user
-    /// does.
+    /// Like a forced quit by the user: the program's transfers are cancelled, and the daemon does not launch the program before
+    /// the user has started it again.
     case quit(program: String)
     /// The last lines of the log.
     case log

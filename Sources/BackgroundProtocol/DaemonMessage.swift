@@ -62,7 +62,7 @@ package struct TransferReport: Sendable, Hashable {
     package var program: String
     package var session: String
     package var task: Int
-    /// Without user, password and query.
+    /// The URL without user, password and query.
     package var url: String
     package var isUpload: Bool
     package var state: State
@@ -106,14 +106,14 @@ package struct DaemonStatus: Sendable, Hashable {
     package var paused = 0
     package var ended = 0
     package var residentBytes: Int64 = 0
-    /// Descriptions of the problems that impair the daemon; empty if there are none.
+    /// Descriptions of the problems that impair the daemon; empty if there is no problem.
     package var trouble: [String] = []
     package var isConnected = true
     package var isMetered = false
     package var hasExternalPower = true
     /// When transfers may run and how fast; nil from a daemon that does not support terms.
     package var terms: TransferTerms?
-    /// The current time is within the hours of the terms.
+    /// Whether the current time is within the hours of the terms.
     package var isWithinHours = true
 
     package init() {}

@@ -18,13 +18,13 @@ import Musl
 
 /// Where a user's daemon listens.
 ///
-/// The folder `urlloading` in `XDG_RUNTIME_DIR`; without that variable, in `/run/user/UID`; if that does not exist,
+/// The place is the folder `urlloading` in `XDG_RUNTIME_DIR`; without that variable, in `/run/user/UID`; if that does not exist,
 /// `/tmp/urlloading-UID`. A folder is only used if it belongs to the user.
 ///
-/// Programs of one user may have different places, for instance in a login session and in cron, but only one daemon: the one that
-/// holds the state (``stateDirectory``), where it notes its socket.
+/// Programs of one user may have different places, for instance in a login session and in cron, but the user has only one daemon,
+/// which locks the state (``stateDirectory``) and notes its socket there.
 package struct DaemonPlace: Sendable, Hashable {
-    /// Only the user can write to it.
+    /// The folder of the socket; only the user can write to it.
     package let directory: String
     /// The daemon's persistent state; nil if the user has no home directory.
     package let stateDirectory: String?
@@ -75,8 +75,10 @@ package struct DaemonPlace: Sendable, Hashable {
 
     // MARK: Files exchanged between programs and the daemon
 
-    /// The files that name the sessions a program was started for: beside the socket and with the state, since the program may use
-    /// a different socket folder or state folder than the daemon.
+    /// The files that name the sessions for which a program was started.
+    ///
+    /// There is one beside the socket and one in the state's folder, because the daemon may use another socket folder or state
+    /// folder than the program.
     package func events(for program: String) -> [String] { folders.map { "\($0)/events-\(Self.hash(program))" } }
 
     /// The files that list a session's tasks that failed for the program although the daemon still has them.

@@ -30,7 +30,7 @@ package struct FrameReader: Sendable {
 
     private let limit: Int
     private var buffer: [UInt8] = []
-    /// A long frame of which a part has arrived, without its length; it precedes the bytes in `buffer`.
+    /// A long frame, without its length, of which a part has arrived; the frame precedes the bytes in `buffer`.
     private var partial: PartialFrame?
     /// The offset of the first frame that has not been returned yet.
     private var start = 0
@@ -117,7 +117,7 @@ package struct FrameReader: Sendable {
     }
 }
 
-/// A long frame while it arrives, in pieces: it uses no more memory than has arrived, and all pieces have the same size.
+/// A long frame that is arriving, stored in pieces of equal size: the memory grows with the bytes that have arrived.
 private struct PartialFrame: Sendable {
     private static let pieceSize = 64 << 10
 

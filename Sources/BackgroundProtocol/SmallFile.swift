@@ -17,7 +17,7 @@ import Musl
 
 /// Small files that the daemon and programs of one user exchange; most need not survive a power failure.
 package enum SmallFile {
-    /// The content of a regular file of this user; nil if there is none, or if it is too long, a link, or writable by others.
+    /// The content of a regular file of this user; nil if the file is missing, too long, a link, or writable by others.
     package static func contents(of path: String, limit: Int) -> [UInt8]? {
         guard let file = try? Descriptor(path, O_RDONLY, doing: "opening it"),
             let facts = try? file.status(doing: "looking at it"), facts.st_mode & S_IFMT == S_IFREG,

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A line that a starting daemon writes to its standard output, for the program that started it, until it listens or ends.
+/// A line that a daemon writes to its standard output during its startup, for the program that started the daemon.
 package enum StartupMessage: Hashable, Sendable {
     /// The environment variable that enables these lines.
     package static let variable = "URLSESSIOND_REPORT"

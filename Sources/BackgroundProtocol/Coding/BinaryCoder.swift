@@ -12,14 +12,14 @@ import FoundationEssentials
 /// The encoding of versions 2 and later: a field is its number, the length of its content, and the content.
 ///
 /// A number takes one byte. A length takes up to five bytes of seven bits each, the lowest first; all but the last have the
-/// highest bit set. An integer takes the bytes it needs, big-endian, in two's complement; a floating-point number eight bytes, as
-/// IEEE 754. A list element is its length and its content. Fields are in ascending order of their numbers, so that unknown ones
-/// can be skipped.
+/// highest bit set. An integer takes the bytes it needs, big-endian, in two's complement; a floating-point number takes eight
+/// bytes, as IEEE 754. A list element is its length and its content. Fields are in ascending order of their numbers, so that
+/// unknown ones can be skipped.
 enum BinaryFormat {
     /// Precedes the length of the message; no JSON text begins with it.
     static let mark: UInt8 = 2
     static let lengthBytes = 5
-    /// More fields and elements than any message has.
+    /// The maximum number of fields and elements in a message, far more than messages have.
     static let valueLimit = 1 << 20
 
     static func write<Value: Coded>(_ value: Value) throws -> [UInt8] {
@@ -47,7 +47,7 @@ final class BinaryWriter: Coder {
     override func integer(_ value: Int64?) throws -> Int64 {
         try written(value) { value in
             let unused = (value < 0 ? ~value : value).leadingZeroBitCount
-            // One bit for the sign.
+            // The sign takes one more bit.
             for byte in (0...(64 - unused) / 8).reversed() where byte < 8 {
                 bytes.append(UInt8(truncatingIfNeeded: value >> Int64(byte * 8)))
             }

@@ -29,7 +29,7 @@ enum JSONFormat {
 final class JSONWriter: Coder {
     private(set) var bytes: [UInt8] = []
     private var fields: [(name: StaticString, value: [UInt8])] = []
-    /// The bytes before the open fields.
+    /// The bytes that precede each open field.
     private var outerBytes: [[UInt8]] = []
 
     init() { super.init(isReading: false) }

@@ -13,7 +13,7 @@ import HTTPWire
 /// A constraint that a value is checked against when it is encoded and decoded: a value that the receiver would reject is not
 /// sent.
 struct Rule<Value> {
-    /// Returns the value, or the nearest valid one; throws if there is none.
+    /// Returns the value, or the nearest valid one; throws if no valid value is near.
     let validate: (Value) throws -> Value
 
     static var any: Rule { Rule { $0 } }
@@ -39,13 +39,13 @@ enum Limits {
     /// The maximum length of a body in a message, and of a string.
     static let body = 1 << 20
     static let fields = 1_000
-    /// The total length of all names and values.
+    /// The maximum total length of all names and values.
     static let fieldBytes = 256 << 10
     static let identifier = 1_024
     static let credentials = 1_000
     static let certificates = 100
     static let list = 10_000
-    /// For the text of an error's cause, which is informational.
+    /// The maximum length of the text of an error's cause, which is informational.
     static let cause = 4_096
 
     static func check(_ isValid: Bool, _ fault: @autoclosure () -> String) throws {
