@@ -68,7 +68,8 @@ int cls_run_command(const char *path, char *const arguments[], char *const envir
     // Output beyond the buffer is read and discarded, so that the command does not block while writing it.
     while ((ended = waitpid(child, &status, WNOHANG)) == 0 && milliseconds() < end) {
         struct pollfd wait = { .fd = is_open ? ends[0] : -1, .events = POLLIN };
-        // A closed standard error does not mean that the process has ended: the command may have closed its standard error.
+        // The end of standard error does not mean that the process has ended, because the command may have closed its standard
+        // error.
         if (poll(&wait, 1, 20) <= 0) continue;
         char rest[512];
         int is_full = count + 1 >= size;

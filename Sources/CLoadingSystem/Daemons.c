@@ -48,7 +48,7 @@ static void forget_limits(void) {
     }
 }
 
-// Runs between fork and exec of a process that had threads, so it may only make system calls.
+// Runs between fork and exec in a copy of a process with threads, so it may only make system calls.
 static void become_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
                           int trouble, int output) {
     sigset_t none;
@@ -60,7 +60,7 @@ static void become_daemon(const char *path, char *const arguments[], char *const
     int null = open("/dev/null", O_RDWR);
     int errors = log == NULL ? null : open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     if (errors < 0) errors = null;
-    // Duplicated above the descriptors that are replaced below: a lower duplicate would be overwritten.
+    // The duplicates have numbers of at least 10, because the calls of dup2 would overwrite lower ones.
     int kept = fcntl(trouble, F_DUPFD_CLOEXEC, 10);
     int spoken = output < 0 ? null : fcntl(output, F_DUPFD_CLOEXEC, 10);
     dup2(null, 0);
@@ -93,7 +93,7 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
         return -error;
     }
     if (child == 0) {
-        // Once this child exits, the grandchild is no longer a child of the app.
+        // When this child has exited, the grandchild is no longer a descendant of the app.
         pid_t grandchild = fork();
         if (grandchild == 0) become_daemon(path, arguments, environment, directory, log, ends[1], spoken[1]);
         if (grandchild < 0) {

@@ -112,7 +112,7 @@ int64_t cls_seek_to(int fd, int64_t offset) {
 }
 
 int cls_close(int fd) {
-    // Not retried: Linux has closed the descriptor even after EINTR.
+    // close() is not retried, because Linux has closed the descriptor even after EINTR.
     return close(fd) < 0 && errno != EINTR ? -errno : 0;
 }
 

@@ -26,7 +26,7 @@ int cls_open_for_reading(const char *path);
 struct cls_file_facts {
     int64_t size;
     int64_t link_count;
-    // The inode, and the device of the file system.
+    // The numbers of the inode, and of the device of the file system.
     uint64_t inode;
     uint64_t device;
     uint32_t owner;
@@ -38,7 +38,7 @@ struct cls_file_facts {
     int64_t changed;
 };
 int cls_file_facts(int fd, struct cls_file_facts *facts);
-// Sets the facts of the file at a path. Does not follow a link at the last component.
+// Reads the facts of the file at a path. Does not follow a link at the last component.
 int cls_path_facts(const char *path, struct cls_file_facts *facts);
 
 // Reserves blocks for the file, without changing its length, and without glibc's fallback of writing zeros.
@@ -118,9 +118,9 @@ int cls_route(const void *address, int length, int interface);
 void cls_name_thread(const char *name);
 
 // Links the user's persistent keyring (persistent-keyring(7)) to the calling thread's keyring. Returns the keyring's number. Fails
-// if the kernel has no such keyrings.
+// if the kernel does not support persistent keyrings.
 int32_t cls_persistent_keyring(void);
-// Finds the key with a name (of type "user"), without linking the key to another keyring. Returns the key's number, or -ENOKEY.
+// Finds the key of type "user" with a name, without linking the key to another keyring. Returns the key's number, or -ENOKEY.
 int32_t cls_keyring_find(int32_t keyring, const char *name);
 // Reads at most count bytes of the key. Returns the key's full length.
 int64_t cls_key_read(int32_t key, void *target, size_t count);
@@ -128,9 +128,10 @@ int64_t cls_key_read(int32_t key, void *target, size_t count);
 int32_t cls_key_add(int32_t keyring, const char *name, const void *value, size_t count);
 int32_t cls_key_remove(int32_t key, int32_t keyring);
 
-// Starts a program that is not a child of this process, in a new session. The program's descriptors are /dev/null and its standard
-// error, which is appended to a file (0600; discarded if log is NULL). arguments and environment end with NULL. Returns when the
-// program has started. If report is not NULL, it receives the non-blocking read end of a pipe from the program's standard output.
+// Starts a program that is not a child of this process, in a new session. The program's standard input and output are /dev/null.
+// Its standard error is appended to the file log (mode 0600), or discarded if log is NULL. arguments and environment end with NULL.
+// Returns when the program has started. If report is not NULL, the program's standard output is a pipe instead, and report receives
+// the non-blocking read end of the pipe.
 int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
                      int *report);
 // Reads without blocking. Returns the number of bytes, 0 at the end, -EAGAIN if no bytes are available yet.
@@ -160,7 +161,7 @@ int cls_peer(int socket_fd, struct cls_peer *peer);
 // Locks a file; creates the file (0600) if it does not exist. The lock lasts until the descriptor is closed. Returns the
 // descriptor, or -EWOULDBLOCK if another process holds the lock and wait is 0.
 int cls_lock_file(const char *path, int wait);
-// Writes into a locked file which process holds the lock, and a line that says what that process waits for.
+// Records in a locked file that this process holds the lock, and in a second line what the process waits for.
 void cls_lock_sign(int fd, const char *reason);
 // Returns the process that signed a lock, if its executable has the same name as this process's executable; otherwise 0.
 int32_t cls_lock_holder(const char *path);
@@ -178,8 +179,8 @@ int cls_sync(int fd);
 int cls_open_directory(const char *path);
 // Seconds since the machine booted, including the time during which the machine was suspended.
 double cls_boot_seconds(void);
-// Calls `found` for each mapping of a process whose content equals that of its file and cannot change: the mapping is not writable
-// and has no modified pages, not even swapped out. map is in the format of /proc/self/smaps.
+// Calls `found` for each memory mapping that has the same content as its file and cannot change: it is not writable and has no
+// modified pages, not even swapped-out ones. map is the path of a list of mappings in the format of /proc/self/smaps.
 void cls_clean_mappings(const char *map, void (*found)(void *context, uintptr_t start, uintptr_t end), void *context);
 // Releases memory that the process can get back: unmodified pages of its program, and free memory of its heap.
 void cls_rest(void);
