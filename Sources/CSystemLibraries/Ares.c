@@ -154,18 +154,18 @@ void csl_ares_look_up(
         return;
     }
     struct search search = {ares, type, 0, answer};
-    // A name with a dot is complete: with a search domain, c-ares could resolve a different name if this one merely has no
+    // A name with a dot is queried as it is: with a search domain, c-ares could resolve another name if this name merely has no
     // addresses of the family.
     const char *dot = strchr(name, '.');
     if (dot && dot[1]) ares->ares_query(channel, name, 1, type, found, &search);
     else ares->ares_search(channel, name, 1, type, found, &search);
-    // A single clock reading decides both whether to wait and for how long. With two, a thread that is preempted between them would
-    // wait forever.
+    // A single clock reading decides both whether to wait and for how long. With two readings, a thread that is preempted between
+    // them could wait forever.
     long long now = milliseconds();
     for (long long end = now + limit; !search.is_over && now < end; now = milliseconds()) wait(ares, channel, (int)(end - now));
     int was_late = !search.is_over;
-    // Calls back if there is no answer yet.
+    // This calls `found` if no answer has arrived yet.
     ares->ares_destroy(channel);
-    // The callback has then only reported that the channel was destroyed.
+    // In that case, `found` has only reported that the channel was destroyed.
     if (was_late) snprintf(answer->text, sizeof answer->text, "%s", nobody);
 }

@@ -59,8 +59,8 @@ struct csl_avahi {
     const char *(*avahi_strerror)(int);
 };
 
-// A resolver uses one family to query for addresses of one family. Hosts usually also announce their IPv6 addresses over IPv4, but
-// not the reverse.
+// A resolver sends its query over one family, and asks for addresses of one family. Hosts usually announce their IPv6 addresses
+// over IPv4 as well, but not their IPv4 addresses over IPv6.
 static const struct {
     int query, address;
 } ways[CSL_AVAHI_WAYS] = {{V4, V4}, {V6, V6}, {V4, V6}};
@@ -113,7 +113,7 @@ const struct csl_avahi *csl_avahi_load(void *handle, const char **missing) {
 int csl_bell_open(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void csl_bell_ring(int bell) {
-    // Fails only if the event is already signaled.
+    // The write fails only if the event is already signaled.
     uint64_t one = 1;
     if (write(bell, &one, sizeof one) < 0) return;
 }

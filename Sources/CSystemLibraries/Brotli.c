@@ -16,7 +16,7 @@
 // libbrotlidec.so.1: brotli 1.0 or newer.
 
 // libbrotlidec decodes ahead of the output space, by up to a whole window, and a few input bytes can be headers that take long to
-// process. Hence these limits: the bytes of input per step, and the microseconds after which no further step starts.
+// process. These limits keep each step short: the bytes of input per step, and the microseconds after which no further step starts.
 enum { MAXIMUM_READ = 2048, MAXIMUM_TIME = 1000 };
 
 // BrotliDecoderResult

@@ -57,7 +57,7 @@ const struct csl_settings *csl_settings_load(void *handle, const char **missing)
     return settings;
 }
 
-// GLib aborts the process if a schema or a key is missing.
+// Looks up the schema and the key first, because GLib aborts the process if one of them is missing.
 static void *open_schema(const struct csl_settings *settings, const char *schema, const char *key) {
     void *source = settings->g_settings_schema_source_get_default();
     void *found = source ? settings->g_settings_schema_source_lookup(source, schema, 1) : NULL;

@@ -70,7 +70,7 @@ struct csl_gss {
         uint32_t *
     );
     uint32_t (*release_cred)(uint32_t *, gss_credential *);
-    // In MIT and newer Heimdal only; otherwise NULL.
+    // Only MIT's library and newer versions of Heimdal have this function; otherwise NULL.
     uint32_t (*set_neg_mechs)(uint32_t *, gss_credential, const gss_oid_set *);
     uint32_t (*init_sec_context)(
         uint32_t *, gss_credential, gss_security_context *, gss_name, const gss_oid *, uint32_t, uint32_t,

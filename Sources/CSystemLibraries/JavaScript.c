@@ -89,8 +89,8 @@ const struct csl_js *csl_js_load(void *handle, const char **missing) {
         }
         memcpy(functions[index].place, &function, sizeof function);
     }
-    // An interpreter that polls for its time limit. Compiled code would have to be interrupted by signals (SIGSEGV), whose handlers
-    // belong to the program.
+    // These options select an interpreter that polls for its time limit. Compiled code would have to be interrupted by signals
+    // (SIGSEGV), whose handlers belong to the program.
     js->jsc_options_set_boolean("useJIT", 0);
     js->jsc_options_set_boolean("usePollingTraps", 1);
     return js;
@@ -158,8 +158,9 @@ static void *perform_pending(
     const struct csl_js_context *context = work->context;
     context->js->JSContextGroupSetExecutionTimeLimit(context->group, context->limit, NULL, NULL);
     work->perform(work);
-    // A script's deferred work (promises, async functions) runs when this entry returns. Each piece has its own time limit, so it
-    // could run forever. It does not affect the result, so it gets no time: terminating the first piece drops the rest.
+    // A script's deferred work (promises, async functions) runs when this entry returns. Each piece of this work would have a time
+    // limit of its own, so a script could run forever. Deferred work does not affect the result and therefore gets no time:
+    // terminating the first piece drops the rest.
     context->js->JSContextGroupSetExecutionTimeLimit(context->group, 0, NULL, NULL);
     return context->js->JSValueMakeNull(context_reference);
 }
@@ -175,7 +176,7 @@ static int enter(struct work *work) {
     current = context;
     pending = work;
     js->JSObjectCallAsFunction(context->context, context->entry, NULL, 0, NULL, NULL);
-    // A termination leaves a flag that would terminate the next run. Entering without work clears it.
+    // A termination leaves a flag that would terminate the next run. Entering without work clears this flag.
     pending = NULL;
     js->JSObjectCallAsFunction(context->context, context->entry, NULL, 0, NULL, NULL);
     js->JSContextGroupSetExecutionTimeLimit(context->group, context->limit, NULL, NULL);

@@ -133,7 +133,7 @@ static int is_owned(struct csl_network_watch *watch) {
     const struct csl_bus *functions = watch->functions;
     void *reply = NULL;
     int owned = 0;
-    // Checked first, because calling the service would start it.
+    // The owner of the name is checked first, because a call to the service would start the service.
     int result = functions->sd_bus_call_method(
         watch->bus, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "NameHasOwner", NULL, &reply, "s", name
     );

@@ -144,7 +144,7 @@ static int failed(
 
 // MARK: The bus
 
-// Returns NULL if there is no bus. Release with g_object_unref.
+// Returns the session bus, which the caller releases with g_object_unref; NULL if there is no bus.
 static void *bus(const struct csl_secret *secret, struct csl_secret_failure *failure) {
     memset(failure, 0, sizeof *failure);
     struct error *error = NULL;
@@ -156,7 +156,7 @@ static void *bus(const struct csl_secret *secret, struct csl_secret_failure *fai
     // By default, GIO ends the process when the bus connection closes.
     secret->g_dbus_connection_set_exit_on_close(connection, 0);
     if (!secret->g_dbus_connection_is_closed(connection)) return connection;
-    // The next attempt then connects to the current bus.
+    // This makes the next attempt connect to the current bus.
     secret->secret_service_disconnect();
     secret->g_object_unref(connection);
     failure->is_absent = 1;
@@ -219,7 +219,7 @@ int csl_secret_store(
     struct query query;
     if (!begin(secret, schema, attributes, count, &query, failure)) return 0;
     struct error *error = NULL;
-    // NULL: the default collection.
+    // NULL means the default collection.
     int stored = secret->secret_password_storev_sync(&query.schema, query.attributes, NULL, label, value, NULL, &error);
     end(secret, &query);
     return stored ? 1 : failed(secret, error, 0, failure);
@@ -238,7 +238,7 @@ int csl_secret_look_up(
     return error ? failed(secret, error, 0, failure) : 1;
 }
 
-// Zeroes it first.
+// Frees a value, after zeroing it.
 void csl_secret_forget(const struct csl_secret *secret, char *value) {
     secret->secret_password_free(value);
 }

@@ -48,10 +48,10 @@ struct zstd {
 
 struct decoder {
     void *stream;
-    // The input size that libzstd requests at the beginning of a frame, and next.
+    // The input size that libzstd requests at the beginning of a frame, and for the next call.
     size_t wanted_first;
     size_t wanted;
-    // Whether the last block may have more output than fit.
+    // Whether the last block may have more output than fit into the output space.
     int has_more;
 };
 
@@ -74,8 +74,8 @@ static void *create(const struct csl_codec *codec) {
     return NULL;
 }
 
-// One block per call, and a separate call for the rest of the previous block. Otherwise, a call that finds damage would lose the
-// output before the damage, and a small complete frame would be decoded past the window limit.
+// Passes one block per call, and uses a separate call for the rest of the previous block. Otherwise, a call that finds damage would
+// lose the output before the damage, and a small complete frame would be decoded past the window limit.
 static size_t span_of(const struct decoder *decoder, size_t count) {
     if (decoder->has_more) return 0;
     size_t wanted = decoder->wanted > BLOCK_HEADER ? decoder->wanted - BLOCK_HEADER : decoder->wanted;

@@ -57,7 +57,7 @@ struct csl_gss_context *csl_gss_context_create(
     const struct csl_gss *gss, const char *service, const char *user, const char *password, const uint8_t *binding,
     size_t binding_length
 );
-// Performs one step. token is NULL on the first. May block until a KDC responds. Returns 1 on success, 0 on failure.
+// Performs one step. token is NULL on the first step. May block until a KDC responds. Returns 1 on success, 0 on failure.
 int csl_gss_context_step(struct csl_gss_context *context, const uint8_t *token, size_t length, struct csl_gss_leg *leg);
 void csl_gss_context_free(struct csl_gss_context *context);
 
@@ -99,8 +99,8 @@ int csl_secret_remove(
     int *removed, struct csl_secret_failure *failure
 );
 
-// Calls `item` with every item that has these attributes, and with all attributes of the item. value is NULL if it cannot be read.
-// All strings are valid only during the call.
+// csl_secret_list calls its visitor for every item that has the given attributes, with all attributes of the item. value is NULL if
+// the secret cannot be read. All strings are valid only during the call.
 typedef void (*csl_secret_visitor)(
     void *context, const char *label, const struct csl_secret_attribute *attributes, int count, const char *value
 );
@@ -200,7 +200,7 @@ const struct csl_js *csl_js_load(void *handle, const char **missing);
 typedef char *(*csl_js_helper)(void *data, const char *what, const char *name);
 
 struct csl_js_result {
-    // Freed by the caller; NULL for null.
+    // The result, which the caller frees; NULL if the result is null.
     char *text;
     // The exception that the script threw, or what is wrong with its result.
     char failure[512];
@@ -210,7 +210,7 @@ struct csl_js_result {
 struct csl_js_context;
 struct csl_js_context *csl_js_create(const struct csl_js *js, double limit, csl_js_helper helper, void *data);
 void csl_js_free(struct csl_js_context *context);
-// Both return 1 on success, 0 on failure. All strings, including the script, end with a NUL.
+// This function and csl_js_call return 1 on success, 0 on failure. All strings, including the script, end with a NUL.
 int csl_js_run(struct csl_js_context *context, const char *script, struct csl_js_result *result);
 // Calls the first of the functions that exists. names ends with NULL.
 int csl_js_call(
@@ -232,7 +232,7 @@ char *csl_settings_list(const struct csl_settings *settings, const char *schema,
 
 // An eventfd that interrupts a wait. Negative on failure.
 int csl_bell_open(void);
-// May be called from any thread.
+// Interrupts the wait. May be called from any thread.
 void csl_bell_ring(int bell);
 
 struct csl_avahi;
@@ -251,7 +251,7 @@ struct csl_avahi_failure {
 // at most 25 s.
 struct csl_avahi_client;
 struct csl_avahi_client *csl_avahi_open(const struct csl_avahi *avahi, int bell, struct csl_avahi_failure *failure);
-// All questions must have been dropped.
+// Closes the connection. All questions must have been dropped.
 void csl_avahi_close(struct csl_avahi_client *client);
 // Waits until something arrives, the bell rings, or the timeout has passed. A negative timeout waits forever. Returns 0 if the
 // daemon is lost.
@@ -265,7 +265,7 @@ struct csl_avahi_question;
 struct csl_avahi_question *csl_avahi_ask(
     struct csl_avahi_client *client, uint64_t number, const char *name, const char *type, const char *domain
 );
-// Events that are already queued are still reported.
+// Ends a question. Its events that are already queued are still reported.
 void csl_avahi_drop(struct csl_avahi_question *question);
 
 struct csl_avahi_event {
@@ -276,7 +276,7 @@ struct csl_avahi_event {
     // The interface on which the address is reached.
     uint32_t interface;
     uint16_t port;
-    // 4 or 16.
+    // The length of the address in bytes: 4 or 16.
     size_t address_length;
     uint8_t address[16];
     // Escaped by Avahi; empty if it is longer than a name can be.
@@ -286,7 +286,7 @@ struct csl_avahi_event {
     uint8_t text[];
 };
 const uint8_t *csl_avahi_text(const struct csl_avahi_event *event);
-// Returns the next event of waits and questions, in order; NULL if there is none.
+// Returns the next event of waits and questions, in order; NULL if no event is left.
 struct csl_avahi_event *csl_avahi_next(struct csl_avahi_client *client);
 void csl_avahi_forget(struct csl_avahi_event *event);
 
@@ -294,7 +294,7 @@ void csl_avahi_forget(struct csl_avahi_event *event);
 
 // The function table of a decoding library. Written once, never freed.
 struct csl_codec;
-// Both return NULL if a function is missing.
+// These two functions return NULL if the library lacks a function.
 const struct csl_codec *csl_brotli_load(void *handle, const char **missing);
 const struct csl_codec *csl_zstd_load(void *handle, const char **missing);
 
@@ -314,7 +314,7 @@ void *csl_decoder_create(const struct csl_codec *codec);
 void csl_decoder_free(const struct csl_codec *codec, void *decoder);
 // Decodes until the output space is full, the input is used up, or a millisecond has passed. If the space is full, there may be
 // more output even without more input; otherwise, unread input may be left for another call. After the end of a zstd frame, the
-// next one may begin.
+// next frame may begin.
 void csl_decoder_decode(
     const struct csl_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
     struct csl_decoding *decoding
