@@ -11,7 +11,7 @@ import HTTPWire
 
 /// An alternative service for an origin, as announced by the origin (RFC 7838, section 2).
 package struct AlternativeService: Hashable, Sendable {
-    /// The ALPN protocol ID, such as `h3`; not necessarily text.
+    /// The ALPN protocol ID, such as `h3`; its bytes are not necessarily text.
     package let protocolID: [UInt8]
     /// The host in lowercase; an IPv6 address has no brackets.
     ///
@@ -80,10 +80,10 @@ package enum AlternativeServiceField: Hashable, Sendable {
 
     /// Parses the values of all `Alt-Svc` fields of a message, joined by commas.
     ///
-    /// Returns nil if the syntax is invalid; the field is then ignored as a whole, as in Chromium. curl keeps the part before the
-    /// error. Unknown protocols and parameters are not errors ("Unknown parameters MUST be ignored"). The last value of a repeated
-    /// parameter counts, as in Chromium and curl. `clear` together with alternatives means `clear`, "in case of an invalid reply
-    /// containing both".
+    /// Returns nil if the syntax is invalid; the field is then ignored as a whole, as in Chromium. curl uses the alternatives before
+    /// the error instead. Unknown protocols and parameters are not errors ("Unknown parameters MUST be ignored"). The last value of a
+    /// repeated parameter counts, as in Chromium and curl. If a field contains both `clear` and alternatives, `clear` takes
+    /// precedence (section 3).
     package init?(_ fieldValue: String) {
         var reader = FieldReader(fieldValue)
         var members: [Member] = []

@@ -9,15 +9,15 @@
 
 /// Decides how a load responds to the challenges of one origin or proxy: which scheme to use and when to stop.
 ///
-/// The strongest scheme is tried first. If the server rejects the credentials, the app is asked again for the same scheme, with the
-/// failure count of its protection space. If the app rejects the protection space, the next offered scheme is tried. When no scheme
-/// is left, the response is delivered.
+/// The strongest scheme is tried first. If the server rejects the credentials, the app is asked again for the same scheme, and is
+/// told how many attempts in this protection space have failed. If the app rejects the protection space, the next offered scheme is
+/// tried. When no scheme is left, the response is delivered.
 ///
-/// **No downgrade.** Over an insecure connection, Basic would reveal the password that a stronger scheme protects. Therefore, if
-/// the server ever offered a stronger scheme that this process supports, the app is only asked for Basic credentials after the app
-/// has rejected the protection spaces of all stronger schemes, as on Apple's platforms: an explicit `rejectProtectionSpace`
-/// followed by a credential for a Basic challenge is a decision of the app. Neither a rejection by the server nor a change in the
-/// offered schemes counts as such a decision.
+/// **No downgrade.** Over an insecure connection, Basic would reveal the password that a stronger scheme protects. If the server
+/// ever offered a stronger scheme that this process supports, the app must therefore reject the protection spaces of all stronger
+/// schemes before it is asked for Basic credentials, as on Apple's platforms. An app that calls `rejectProtectionSpace` and then
+/// provides a credential for Basic has decided to use Basic. Neither a rejection by the server nor a change in the offered schemes
+/// counts as such a decision.
 package struct AuthenticationFlow: Sendable {
     package enum Step: Sendable, Hashable {
         /// Credentials are needed: from the app, a credential store, or the URL.
@@ -98,7 +98,7 @@ package struct AuthenticationFlow: Sendable {
 
     /// Records that the next request carries credentials for the challenge of the last ``Step/ask(_:_:previousFailureCount:)``.
     ///
-    /// Later messages of the same exchange need not be reported.
+    /// Later messages of the same NTLM or Negotiate handshake need not be reported.
     package mutating func answered(_ scheme: AuthenticationScheme, with user: String?) {
         guard let asked, asked.scheme == scheme else { return }
         attempt = Attempt(scheme: scheme, realm: asked.realm)
@@ -108,7 +108,7 @@ package struct AuthenticationFlow: Sendable {
 
     /// Records that the next request carries credentials preemptively; see ``AuthenticationScopes``.
     ///
-    /// A challenge for another realm then does not count as a failure.
+    /// A challenge for another realm does not count as a failure of these credentials.
     package mutating func sentPreemptively(_ scheme: AuthenticationScheme, realm: String?, user: String?) {
         attempt = Attempt(scheme: scheme, realm: realm, isPreemptive: true)
         self.user = user
@@ -145,7 +145,7 @@ package struct AuthenticationFlow: Sendable {
         self.attempt = nil
     }
 
-    /// Records that the server's response was not a challenge: later challenges start a new exchange.
+    /// Records that the server's response was not a challenge, and restarts the counts of attempts and failures.
     package mutating func accepted() {
         attempt = nil
         asked = nil

@@ -73,9 +73,10 @@ package struct AuthenticationScopes: Sendable {
 
     /// Adds a space whose credentials the server accepted in a request for this path.
     ///
-    /// With Basic, the space covers the "paths at or deeper than the depth of the last symbolic element" of the path. With Digest,
-    /// the space covers the URIs in `domain`, or "the entire server" if `domain` is empty. Differs from RFC 7616, section 3.3: URIs
-    /// of other servers are ignored, because credentials are never sent to another host or port. A proxy has a single space.
+    /// With Digest, the space covers the URIs in `domain`, or "the entire server" if `domain` is empty. With other schemes, the space
+    /// covers the "paths at or deeper than the depth of the last symbolic element" of the path. A space of a proxy covers all paths.
+    /// Differs from RFC 7616, section 3.3: URIs of other servers are ignored, because credentials are never sent to another host or
+    /// port.
     ///
     /// - Returns: The ID under which to store the credentials.
     @discardableResult

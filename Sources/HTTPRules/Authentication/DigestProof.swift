@@ -9,10 +9,11 @@
 
 /// The inputs of a Digest response, which also determine the server's expected proof (RFC 7616, sections 3.4.1 and 3.5).
 package struct DigestProof: Sendable, Hashable {
-    /// What is protected in addition to the method and the target (section 3.3, `qop`).
+    /// The parts of a message that the proof protects (section 3.3, `qop`).
     enum Protection: String, Sendable {
+        /// The method and the target.
         case authentication = "auth"
-        /// The body is protected as well.
+        /// The method, the target and the body.
         case integrity = "auth-int"
     }
 

@@ -11,7 +11,7 @@ import HTTPWire
 
 /// Responds to Digest challenges with one nonce of one protection space and counts the uses of the nonce (RFC 7616).
 ///
-/// Several loads may share a session, protected by the lock of the session's owner. The session stores a hash of the password
+/// Several loads may share a Digest session; the lock of its owner protects it. A Digest session stores a hash of the password
 /// instead of the password; its description contains neither.
 package struct DigestSession: Sendable, Hashable {
     package let realm: String
@@ -123,11 +123,12 @@ package struct DigestSession: Sendable, Hashable {
         return true
     }
 
-    /// Processes `Authentication-Info` or `Proxy-Authentication-Info` in the response to the request of `proof` (section 3.5):
-    /// stores the next nonce and checks the server's proof.
+    /// Processes `Authentication-Info` or `Proxy-Authentication-Info` in the response to the request that carried `proof` (section
+    /// 3.5): stores the next nonce and checks the server's proof.
     ///
-    /// Returns false if the server does not know the password, and true if the server sent no proof, because the proof is optional.
-    /// With `auth-int`, the proof covers the response body; without the hash of the body, the proof is not checked.
+    /// Returns false if the server's proof is wrong: the server does not know the password. Returns true if the server sent no
+    /// proof, because the proof is optional. With `auth-int`, the server's proof covers the response body; without the hash of the
+    /// body, the proof is not checked.
     package mutating func read(authenticationInfo: String, proof: DigestProof, bodyHash: String? = nil) -> Bool {
         let info = AuthenticateHeader.parameters(in: authenticationInfo)
         func parameter(_ name: String) -> String? { info.first { $0.name == name }?.value }

@@ -15,7 +15,7 @@ extension NTLM {
             let value: [UInt8]
         }
 
-        /// `MsvAv…`.
+        /// The attribute IDs, whose names in MS-NLMP begin with `MsvAv`.
         private enum Name {
             static let end: UInt16 = 0
             static let flags: UInt16 = 6

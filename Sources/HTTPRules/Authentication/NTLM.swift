@@ -33,9 +33,9 @@ package enum NTLM {
     }
 
     static let signature = Array("NTLMSSP\0".utf8)
-    /// Windows 10, NTLM revision 15.
+    /// The client's version: Windows 10, NTLM revision 15.
     ///
-    /// For debugging only (section 2.2.2.10), but some servers require a version.
+    /// The version is for debugging only (section 2.2.2.10), but some servers require it.
     private static let version: [UInt8] = [10, 0, 0x61, 0x4A, 0, 0, 0, 15]
     /// The maximum length of a name in bytes, longer than any Windows name.
     ///

@@ -24,7 +24,7 @@ package struct CacheControl: Hashable, Sendable {
     package private(set) var isPresent = false
     /// Whether a freshness directive is invalid or contradictory.
     ///
-    /// A response is then stale (section 4.2.1), and a request requires validation.
+    /// If so, a response counts as stale (section 4.2.1), and a request requires validation.
     package private(set) var hasInvalidFreshness = false
 
     package private(set) var maxAge: Int?
@@ -54,8 +54,8 @@ package struct CacheControl: Hashable, Sendable {
     /// RFC 8246.
     package private(set) var immutable = false
 
-    /// Whether a response obtained with a credential may be reused for requests with another credential or without one: it is
-    /// `public` and not `private`.
+    /// Whether a response obtained with a credential may be reused for requests with another credential or without one: true if
+    /// the response is `public` and not `private`.
     package var isForEveryCredential: Bool { isPublic && !isPrivate }
 
     /// Reads the directives of a response, where `Pragma` has no meaning.
@@ -82,7 +82,7 @@ package struct CacheControl: Hashable, Sendable {
         while let (directive, argument) = reader.next() {
             if let directive { take(directive, argument, of: bytes) }
         }
-        // A quotation mark without a closing one may hide any directive.
+        // An opening quotation mark without a closing quotation mark may hide any directive.
         if reader.isUnterminated { hasInvalidFreshness = true }
     }
 

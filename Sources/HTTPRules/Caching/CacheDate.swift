@@ -36,7 +36,7 @@ enum CacheDate {
         return parse(headers.value(at: index), now: now)
     }
 
-    /// Parses the common form `Sun, 06 Nov 1994 08:49:37 GMT` without copying, because every lookup in the cache needs it.
+    /// Parses the common form `Sun, 06 Nov 1994 08:49:37 GMT` without copying, because every lookup in the cache parses dates.
     ///
     /// Returns nil for every other text, which may still be a valid date.
     private static func fixedDate(_ bytes: UnsafeRawBufferPointer) -> Double? {
@@ -66,9 +66,9 @@ enum CacheDate {
         return matches(bytes[comma...], ", 00-aaa-00 00:00:00 GMT")
     }
 
-    /// In the form, `a` is a letter, `0` a digit, and `_` a digit or a space.
+    /// Whether a text has a form in which `a` stands for a letter, `0` for a digit, and `_` for a digit or a space.
     ///
-    /// Other characters stand for themselves.
+    /// Other characters of the form stand for themselves.
     private static func matches(_ bytes: some Collection<UInt8>, _ form: StaticString) -> Bool {
         guard bytes.count == form.utf8CodeUnitCount else { return false }
         for (offset, byte) in bytes.enumerated() {

@@ -23,7 +23,7 @@ package enum CacheDecision: Sendable {
     case revalidate([(String, String)])
     /// Send the request with these additional fields.
     ///
-    /// If they are the fields from ``PartialContent/completionFields(of:)``, a 206 response must be combined with the stored one.
+    /// If they are the fields from ``PartialContent/completionFields(of:)``, a 206 response must be combined with the stored part.
     case fetch([(String, String)])
     /// There is no usable stored response, and no request may be sent: either because of the app's policy
     /// ``Policy/returnCacheDontLoad``, or because of `only-if-cached`, which results in a 504 (section 5.2.1.7).
@@ -40,9 +40,9 @@ package enum CacheDecision: Sendable {
 
         /// Returns the effective policy of a request in a session: "the more restrictive wins".
         ///
-        /// `useProtocol` is the default of both and sets no restriction, so the other policy applies. Otherwise the order is,
-        /// starting with the least restrictive: use any stored response, use it after validation, ignore the local cache, ignore
-        /// all caches, and finally, send no request.
+        /// `useProtocol` is the default of requests and sessions and sets no restriction, so the other policy applies. Otherwise the
+        /// order is, starting with the least restrictive: use any stored response, use it only after validation, ignore the local
+        /// cache, ignore all caches, and finally, send no request.
         package static func stricter(_ request: Policy, _ session: Policy) -> Policy {
             request.rank >= session.rank ? request : session
         }
@@ -62,12 +62,12 @@ package enum CacheDecision: Sendable {
     /// Decides about one request.
     ///
     /// - Parameters:
-    ///   - method: Only responses to `GET` are stored. They also satisfy `HEAD` requests.
+    ///   - method: Only responses to `GET` are stored, and they also satisfy `HEAD` requests.
     ///   - requestHeaders: The header fields as they would be sent, including those of the app.
     ///   - policy: See ``Policy/stricter(_:_:)``.
     ///   - stored: The stored response for the request's key. `Vary` is checked here.
     ///   - now: The current time, on the clock of the stored response.
-    /// - Returns: The decision. Its fields are added to those of the request.
+    /// - Returns: The decision. Add its fields to the fields of the request.
     package static func decide(
         method: String,
         requestHeaders: HeaderBlock,

@@ -60,7 +60,7 @@ struct CacheDirectiveReader {
     let end: Int
     /// Whether a quoted string had no end.
     ///
-    /// Its commas are then separators.
+    /// If so, the commas after its opening quotation mark are separators.
     private(set) var isUnterminated = false
 
     init(bytes: [UInt8], position: Int, end: Int) {
@@ -69,9 +69,9 @@ struct CacheDirectiveReader {
         self.end = end
     }
 
-    /// Returns the next directive, or nil if it is unknown, and its argument.
+    /// Returns the next directive and its argument, or nil at the end of the line.
     ///
-    /// Returns nil at the end of the line.
+    /// The directive is nil if its name is unknown.
     mutating func next() -> (directive: CacheDirective?, argument: Argument)? {
         while position < end {
             skipBlanks()

@@ -9,13 +9,15 @@
 
 /// Responses created by the app's `URLProtocol` classes are stored under separate keys, which never equal the key of a URL.
 extension CacheKey {
-    /// Never part of a URL, where a space is encoded as `%20`.
+    /// The prefix of these keys.
+    ///
+    /// The prefix never occurs in a URL, where a space is encoded as `%20`.
     private static let protocolMark = "URLProtocol "
 
     /// The key of a response from a protocol class, given the key of its URL.
     package static func forProtocolResponse(_ key: String) -> String { protocolMark + key }
 
-    /// The URL of either kind of key.
+    /// The URL of a key, with or without the prefix.
     package static func url(of key: String) -> String {
         key.hasPrefix(protocolMark) ? String(key.dropFirst(protocolMark.count)) : key
     }

@@ -48,10 +48,10 @@ package enum CacheKey {
         return text[..<colon].lowercased() + text[colon...]
     }
 
-    /// Whether the request's header fields allow the use of a stored response: the credential and the fields listed in `Vary`.
+    /// Whether a request's credential and its fields listed in `Vary` allow the use of a stored response.
     ///
-    /// A response obtained with a credential is only used for requests with the same credential, unless it is `public`.
-    /// `Authorization` is sealed both in the request and in the stored response; `Cookie` is not.
+    /// A response obtained with a credential is only used for requests with the same credential, unless it is `public` and not
+    /// `private`. `Authorization` is sealed both in the request and in the stored response; `Cookie` is not.
     package static func matches(_ stored: StoredResponse, requestHeaders: HeaderBlock) -> Bool {
         if let credential = stored.credential, requestHeaders.first(.authorization) != credential { return false }
         return matchesVary(stored, requestHeaders: requestHeaders)
@@ -62,8 +62,8 @@ package enum CacheKey {
     /// "The header fields from two requests are defined to match if and only if those in the first request can be transformed
     /// to those in the second request by applying any of: adding or removing whitespace, where allowed in the header field's
     /// syntax; combining multiple header field lines with the same field name; normalizing both header field values in a way
-    /// that is known to have identical semantics". For content negotiation, case is ignored. The order of members is not, because
-    /// some servers evaluate it.
+    /// that is known to have identical semantics". In the fields for content negotiation, case is ignored. The order of members
+    /// matters, because some servers evaluate it.
     package static func matchesVary(_ stored: StoredResponse, requestHeaders: HeaderBlock) -> Bool {
         guard stored.headers.contains(.vary) else { return true }
         for name in varyNames(of: stored.headers) {

@@ -49,8 +49,9 @@ struct CacheLookup {
         _ stored: StoredResponse,
         _ control: CacheControl
     ) -> Bool {
-        // "the request method associated with the stored response allows it to be used for the presented request" (section 4);
-        // HEAD by RFC 9110, section 9.3.2. A 304 received later may have forbidden keeping the response.
+        // "the request method associated with the stored response allows it to be used for the presented request" (section 4).
+        // RFC 9110, section 9.3.1, allows the response to a GET to be used for HEAD. A 304 received later may have forbidden keeping
+        // the response.
         (method == "GET" || method == "HEAD") && stored.method == "GET" && Storability.mayKeep(stored, control)
             && CacheKey.matches(stored, requestHeaders: headers)
     }
@@ -73,8 +74,8 @@ struct CacheLookup {
 
     /// Whether the app's header fields require that stored responses be validated or bypassed.
     ///
-    /// A stored response may satisfy a `no-store` request (section 5.2.1.5), but an app that sends it wants to bypass the cache,
-    /// and other clients behave accordingly.
+    /// A stored response may satisfy a `no-store` request (section 5.2.1.5). However, an app that sends `no-store` wants to bypass the
+    /// cache, and other clients also bypass it.
     private var refusesStored: Bool { request.noCache || request.noStore }
 
     private func decideByProtocol() -> CacheDecision {
@@ -113,7 +114,9 @@ struct CacheLookup {
         return .revalidate(usable.validatorFields + endToEnd)
     }
 
-    /// A HEAD request is sent unchanged: its response also updates the stored GET (section 4.3.5).
+    /// Decides how to validate a stored response.
+    ///
+    /// A HEAD request is sent unchanged, because its response also updates the stored response (section 4.3.5).
     private func revalidate(_ stored: StoredResponse) -> CacheDecision {
         guard stored.isSuccess else { return .fetch([]) }
         if method == "GET", stored.hasValidator { return .revalidate(stored.validatorFields) }
@@ -142,9 +145,9 @@ struct CacheLookup {
     }
 
     private func usability(of stored: StoredResponse) -> Usability {
-        // "no-cache … MUST NOT be used to satisfy any other request without forwarding it for validation" (section 5.2.2.4),
-        // and the request's own "prefers a stored response not be used … without successful validation" (section 5.2.1.4).
-        // Browsers say the same with max-age=0.
+        // A response with no-cache "MUST NOT be used to satisfy any other request without forwarding it for validation" (section
+        // 5.2.2.4). A client that sends no-cache "prefers a stored response not be used … without successful validation" (section
+        // 5.2.1.4). Browsers express this preference with max-age=0.
         guard !control.noCache, !request.noCache, !request.hasInvalidFreshness, request.maxAge != 0 || request.maxStale != nil
         else {
             return .invalid

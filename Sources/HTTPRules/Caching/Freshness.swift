@@ -11,11 +11,12 @@ import HTTPWire
 
 /// Computes the age and the freshness lifetime of stored responses (RFC 9111, section 4.2).
 ///
-/// Both are finite and not negative, whatever the server sent.
+/// Age and lifetime are finite and not negative, whatever the server sent.
 package enum Freshness {
-    /// The fraction of the time since the last modification: "a typical setting of this fraction might be 10%" (section 4.2.2).
+    /// The lifetime without explicit freshness, as a fraction of the time since the last modification: "a typical setting of this
+    /// fraction might be 10%" (section 4.2.2).
     private static let heuristicFraction = 0.1
-    /// At most a week without explicit freshness, like Firefox.
+    /// The maximum lifetime without explicit freshness, in seconds: one week, as in Firefox.
     private static let heuristicLimit: Double = 7 * 86_400
     private static let longestLifetime = Double(CacheControl.maximumSeconds)
     /// Greater than any lifetime, so that a response whose age cannot be computed is stale.
@@ -33,8 +34,8 @@ package enum Freshness {
 
     /// The lifetime that the server specified, or nil.
     ///
-    /// `s-maxage` is for shared caches. "If a response includes a Cache-Control header field with the max-age directive, a
-    /// recipient MUST ignore the Expires header field" (section 5.3).
+    /// `s-maxage` is ignored, because it is for shared caches. "If a response includes a Cache-Control header field with the max-age
+    /// directive, a recipient MUST ignore the Expires header field" (section 5.3).
     static func explicitLifetime(_ stored: StoredResponse, _ control: CacheControl) -> Double? {
         // "Caches are encouraged to consider responses that have invalid freshness information … to be stale."
         guard !control.hasInvalidFreshness else { return 0 }
@@ -52,7 +53,7 @@ package enum Freshness {
     ///
     /// Browsers keep permanent responses forever, which users complain about.
     ///
-    /// This only applies to statuses that are "defined as heuristically cacheable" and to responses marked `public`.
+    /// The lifetime is zero unless the status is "defined as heuristically cacheable" or the response is marked `public`.
     private static func heuristicLifetime(_ stored: StoredResponse, _ control: CacheControl) -> Double {
         if Storability.isPermanent(stored.status) { return heuristicLimit }
         guard control.isPublic || Storability.isHeuristicallyCacheable(stored.status),

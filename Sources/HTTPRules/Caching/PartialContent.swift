@@ -38,7 +38,7 @@ package enum PartialContent {
 
         package struct Piece: Hashable, Sendable {
             package var source: Source
-            /// Offsets from the beginning of that part's stored body.
+            /// The piece's offsets in the stored body of ``source``.
             package var range: Range<Int64>
         }
 
@@ -92,7 +92,7 @@ package enum PartialContent {
         return .unsatisfiable(headers: headers)
     }
 
-    /// The stored byte range of the representation, or nil if its length differs from that of the body.
+    /// The stored byte range of the representation, or nil if the range and the stored body differ in length.
     private static func available(_ stored: StoredResponse) -> Range<Int64>? {
         guard stored.bodyLength >= 0 else { return nil }
         guard let range = stored.storedRange else { return stored.status == 206 ? nil : 0..<stored.bodyLength }
@@ -145,7 +145,7 @@ package enum PartialContent {
         return number
     }
 
-    /// Whether the client's version is the stored one, by strong comparison (RFC 9110, section 13.1.5).
+    /// Whether the version in `If-Range`, if any, is the stored version, by strong comparison (RFC 9110, section 13.1.5).
     private static func ifRangeHolds(_ headers: HeaderBlock, _ stored: StoredResponse) -> Bool {
         let conditions = headers.octetTexts(of: "If-Range")
         guard let condition = conditions.first else { return true }
@@ -164,7 +164,7 @@ package enum PartialContent {
 
     // MARK: Parts
 
-    /// The fields of a request that completes a stored part starting at byte 0; empty if it cannot be completed.
+    /// The fields of a request that completes a stored part starting at byte 0; empty if the part cannot be completed.
     ///
     /// "A cache MAY complete a stored incomplete response by making a subsequent range request and combining the successful
     /// response with the stored response" (section 3.3). Because of `If-Range`, the server sends the whole representation if it
@@ -179,9 +179,9 @@ package enum PartialContent {
 
     /// Combines two parts of one representation (section 3.4; RFC 9110, section 15.3.7.3).
     ///
-    /// Returns nil if they may be of different versions ("if all of them share the same strong validator") or leave a gap. The
-    /// newer part's fields replace those of the older one, and the credential is that of either part. If the result is complete,
-    /// its status is 200.
+    /// Returns nil if the parts may be of different versions ("if all of them share the same strong validator") or leave a gap. The
+    /// newer part's fields replace those of the older part. If only one part has a credential, the result has this credential. If the
+    /// result is complete, its status is 200.
     package static func combined(_ a: StoredResponse, _ b: StoredResponse) -> Combination? {
         guard a.url == b.url, a.method == b.method, !a.isCoded, !b.isCoded, hasContentStatus(a), hasContentStatus(b),
             let first = available(a), let second = available(b), let validator = a.strongValidator,
@@ -238,9 +238,9 @@ package enum PartialContent {
         return result
     }
 
-    /// The part that begins first, then the rest of the other one.
+    /// Returns the pieces: the part that begins first, then the rest of the other part.
     ///
-    /// A part contained in the other is omitted.
+    /// If one part contains the other, the smaller part is omitted.
     private static func pieces(_ first: Range<Int64>, _ second: Range<Int64>) -> [Combination.Piece] {
         typealias Piece = Combination.Piece
         let isInOrder =

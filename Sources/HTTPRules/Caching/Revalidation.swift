@@ -25,11 +25,11 @@ package enum Revalidation {
     /// Updates a stored response with a 304 (section 4.3.4).
     ///
     /// Returns nil if the validators do not match: "the cache MUST NOT use the new response to update any stored responses". The
-    /// stored response must then be removed and the request repeated without conditions. If the result may not be kept
-    /// (``Storability/mayKeep(_:)``), it only satisfies this request.
+    /// stored response must then be removed and the request repeated without conditions. If the result must not be kept
+    /// (``Storability/mayKeep(_:)``), it satisfies only this request.
     ///
-    /// A 304 without any validator updates the response whose validators were sent. This differs from the RFC, which requires that
-    /// response to have no validators either, because servers omit them and browsers accept that.
+    /// A 304 without any validator updates the response whose validators were sent, although the RFC requires that this response
+    /// have no validators either. The reason is that some servers omit the validators in a 304 and browsers accept such a 304.
     ///
     /// - Parameters:
     ///   - stored: The response that was validated.
@@ -75,7 +75,8 @@ package enum Revalidation {
 
     /// Whether the validators of a response match those of a stored response (section 4.3.4).
     ///
-    /// "A strong validator … identifies a selected representation", and a weak one only has to correspond.
+    /// A strong validator identifies a single version of the representation; a weak validator only has to correspond to the stored
+    /// validator.
     ///
     /// If both responses have entity tags, only the tags are compared. A tag that was sent in the request is matched by "the weak
     /// comparison function" (RFC 9110, section 13.1.2). Servers that weaken the tag when they compress the response, such as nginx,
@@ -96,9 +97,9 @@ package enum Revalidation {
 
     /// The fields that an update does not change.
     ///
-    /// "The Content-Length header field" (section 3.2), and those needed to interpret the stored bytes: "caches in this situation
-    /// MAY omit these header fields". The type is included because servers send their default type in a 304. Browsers behave the
-    /// same.
+    /// These are "the Content-Length header field" (section 3.2) and the fields needed to interpret the stored bytes: "caches in this
+    /// situation MAY omit these header fields". `Content-Type` is included because some servers send their default type in a 304.
+    /// Browsers also keep the stored type.
     private static let fixedFields = [
         "Content-Length", "Content-Encoding", "Content-Type", "Content-Range", "Content-Digest", "Trailer",
     ]
@@ -106,7 +107,8 @@ package enum Revalidation {
     /// "The cache MUST add each header field in the provided response to the stored response, replacing field values that are
     /// already present", with exceptions (section 3.2).
     ///
-    /// A response to a request with a credential is only for that credential, and so is the result.
+    /// If the request had a credential, the result is only for this credential, unless the result is for every credential
+    /// (``CacheControl/isForEveryCredential``).
     static func updated(
         _ stored: StoredResponse,
         with headers: HeaderBlock,
@@ -142,7 +144,7 @@ package enum Revalidation {
         return compacted(result)
     }
 
-    /// Removes unused bytes from the buffer of a block that was modified, because it is written to disk.
+    /// Removes unused bytes from the buffer of a modified header block, because the buffer is written to disk.
     private static func compacted(_ stored: StoredResponse) -> StoredResponse {
         var result = stored
         var block = HeaderBlock()
@@ -245,8 +247,8 @@ package enum Revalidation {
     /// The keys of the responses that an unsafe request invalidated (section 4.4): "a cache MUST invalidate the target URI when it
     /// receives a non-error status code in response to an unsafe request method (including methods whose safety is unknown)".
     ///
-    /// The URLs in `Location` and `Content-Location` are included if they have the same origin. Otherwise any server could
-    /// invalidate the responses of others.
+    /// The URLs in `Location` and `Content-Location` are only included if they have the same origin as the request. Otherwise any
+    /// server could invalidate the responses of other servers.
     package static func invalidated(method: String, url: URL, status: Int, headers: HeaderBlock) -> [String] {
         guard (200...399).contains(status), !isSafe(method) else { return [] }
         var keys = [CacheKey.text(of: url)]
@@ -262,7 +264,7 @@ package enum Revalidation {
         return keys
     }
 
-    /// RFC 9110, section 9.2.1, and the safe methods in the method registry.
+    /// Whether a method is safe: the methods of RFC 9110, section 9.2.1, and the other safe methods in the method registry.
     private static func isSafe(_ method: String) -> Bool {
         ["GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"].contains(method)
     }

@@ -14,7 +14,8 @@ package enum Storability {
     /// Whether the response to a request may be stored.
     ///
     /// `private` and `Authorization` have no effect here: they are for shared caches. A response that is stale or always requires
-    /// validation is stored to be validated. A response with `Vary: *` is not stored: it "always fails to match" (section 4.1).
+    /// validation is stored, so that it can be validated later. A response with `Vary: *` is not stored: it "always fails to match"
+    /// (section 4.1).
     ///
     /// - Parameters:
     ///   - requestMethod: The method that was sent.
@@ -40,10 +41,10 @@ package enum Storability {
 
     /// Whether a stored response could ever be reused.
     ///
-    /// A redirect or an error that is never fresh cannot be reused: conditional requests are for successful responses ("a server
-    /// MUST ignore all received preconditions if its response to the same request without those conditions … would have been a
-    /// status code other than a 2xx (Successful) or 412", RFC 9110, section 13.2.1), and an app that accepts any stored response
-    /// does not want last year's 404.
+    /// A redirect or an error that is never fresh cannot be reused. It cannot be validated, because conditional requests are for
+    /// successful responses: "a server MUST ignore all received preconditions if its response to the same request without those
+    /// conditions … would have been a status code other than a 2xx (Successful) or 412" (RFC 9110, section 13.2.1). Even an app that
+    /// accepts any stored response does not want last year's 404.
     package static func isWorthKeeping(_ stored: StoredResponse) -> Bool {
         guard !stored.isSuccess else { return true }
         let control = CacheControl(stored.headers)
@@ -90,7 +91,7 @@ package enum Storability {
         }
     }
 
-    /// The range of a 206 with a single range of bytes without content coding, or nil.
+    /// The byte range and the total length in a 206; nil unless the 206 has exactly one valid byte range and no content coding.
     static func part(_ headers: HeaderBlock) -> (range: Range<Int64>, total: Int64?)? {
         let fields = headers.all("Content-Range")
         guard fields.count == 1, let field = fields.first, case .range(let range, let total)? = ByteRange.content(field),
@@ -99,8 +100,10 @@ package enum Storability {
         return (range.first..<range.last + 1, total)
     }
 
-    /// The fields of a response without those of the connection (section 3.1: "the Connection header field and fields whose names
-    /// are listed in it are required by Section 7.6.1 of [HTTP] to be removed before forwarding the message") and of the proxy.
+    /// The fields of a response without the fields of the connection and of the proxy.
+    ///
+    /// "The Connection header field and fields whose names are listed in it are required by Section 7.6.1 of [HTTP] to be removed
+    /// before forwarding the message" (section 3.1).
     package static func storedHeaders(_ headers: HeaderBlock) -> HeaderBlock {
         var stored = headers
         for name in connectionFields(of: headers) { stored.remove(name) }
@@ -113,7 +116,7 @@ package enum Storability {
         for line in headers.all("Connection") {
             for member in line.split(separator: ",") {
                 let name = String(decoding: ASCII.trimmed(Array(member.utf8)[...]), as: UTF8.self)
-                // A server cannot remove the fields that control whether and how long the response may be used.
+                // `Connection` cannot remove the fields that control whether and how long the response may be used.
                 if ASCII.isToken(name), !keptFields.contains(name.lowercased()) { names.append(name) }
             }
         }

@@ -15,7 +15,7 @@ package import HTTPWire
 package struct StoredResponse: Hashable, Sendable {
     /// The URL without its fragment: the cache key from ``CacheKey/text(of:)``.
     package var url: String
-    /// `GET`: responses to other methods are not stored; a response to HEAD only updates a stored one.
+    /// `GET`: responses to other methods are not stored; a response to HEAD only updates a stored response.
     package var method: String
     package var status: Int
     package var reason: String
@@ -33,8 +33,8 @@ package struct StoredResponse: Hashable, Sendable {
     package var completeLength: Int64?
     /// The sealed credential of the request.
     ///
-    /// Nil if the request had none, or if the response is valid for every credential (``CacheControl/isForEveryCredential``). It
-    /// may then satisfy every request (``CacheKey/matches(_:requestHeaders:)``).
+    /// Nil if the request had none, or if the response is valid for every credential (``CacheControl/isForEveryCredential``). In both
+    /// cases, the response may satisfy requests with any credential or without one (``CacheKey/matches(_:requestHeaders:)``).
     package var credential: String?
     /// The security of the connection that received the response.
     ///
@@ -118,10 +118,11 @@ package struct StoredResponse: Hashable, Sendable {
 
     /// The fields of a conditional request (section 4.3.1).
     ///
-    /// `If-None-Match` comes first: a server that supports both only evaluates that one (RFC 9110, section 13.2.2).
+    /// `If-None-Match` comes before `If-Modified-Since`: a server that supports both fields evaluates only `If-None-Match` (RFC 9110,
+    /// section 13.2.2).
     ///
     /// "MUST send the relevant entity tags … if the entity tags were provided in the stored response(s) being validated; SHOULD
-    /// send the Last-Modified value". The server's values are sent back unmodified, even if one is not a valid entity tag.
+    /// send the Last-Modified value". The server's values are sent back unmodified, even if the entity tag is invalid.
     package var validatorFields: [(String, String)] {
         var fields: [(String, String)] = []
         if let tag = headers.octetText(.etag), !tag.isEmpty, ASCII.isFieldValue(tag) { fields.append(("If-None-Match", tag)) }
@@ -147,12 +148,12 @@ package struct StoredResponse: Hashable, Sendable {
     ///
     /// Also true for a response that the app stored for a scheme other than HTTP (status 0).
     ///
-    /// Only such a response can be validated, partially reused, or used because of an error.
+    /// Only a successful response can be validated, partially reused, or used because of an error.
     package var isSuccess: Bool { status == 0 || (200...299).contains(status) }
 
     /// Whether the content is encoded.
     ///
-    /// Ranges then refer to encoded bytes (RFC 9110, section 14.1.2), but the store may contain decoded ones.
+    /// If so, ranges refer to encoded bytes (RFC 9110, section 14.1.2), but the store may contain decoded bytes.
     package var isCoded: Bool {
         headers.all("Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
     }
@@ -161,14 +162,14 @@ package struct StoredResponse: Hashable, Sendable {
     ///
     /// "When a stored response is used to satisfy a request without validation, a cache MUST generate an Age header field,
     /// replacing any present in the response with a value equal to the stored response's current_age" (section 4). The fields
-    /// listed in `no-cache` are then omitted (section 5.2.2.4).
+    /// listed in `no-cache` are omitted from a response that was not validated (section 5.2.2.4).
     package func headersForReuse(now: Double, wasValidated: Bool) -> HeaderBlock {
         guard !wasValidated else { return headers }
         var served = headers
         served.set("Age", String(Int(Freshness.currentAge(self, now: now))))
         // "A recipient with a clock that receives a response message without a Date header field MUST record the time it was
-        // received and append a corresponding Date header field … if it is cached" (RFC 9110, section 6.6.1). It is not stored,
-        // because this date is from the local clock and would turn Last-Modified into a strong validator (section 8.8.2.2).
+        // received and append a corresponding Date header field … if it is cached" (RFC 9110, section 6.6.1). The date is not stored,
+        // because it is from the local clock and would turn Last-Modified into a strong validator (section 8.8.2.2).
         if !served.contains("Date") { served.append("Date", CacheDate.format(responseTime)) }
         for field in CacheControl(headers).noCacheFields { served.remove(field) }
         return served

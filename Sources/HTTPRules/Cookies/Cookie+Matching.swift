@@ -29,8 +29,8 @@ extension Cookie {
         return String(path[..<last])
     }
 
-    /// Whether a host is below a domain: "The domain string is a suffix of the string", at a dot, and "the string is a host name
-    /// (i.e., not an IP address)".
+    /// Whether a host equals a domain or is below it: "The domain string is a suffix of the string", at a dot, and "the string is a
+    /// host name (i.e., not an IP address)".
     static func domainMatches(_ host: String, _ domain: String) -> Bool {
         guard host.utf8.count > domain.utf8.count else { return areEqual(host, domain) }
         let rest = host.utf8.dropLast(domain.utf8.count)

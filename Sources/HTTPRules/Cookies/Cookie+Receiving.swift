@@ -49,7 +49,7 @@ extension Cookie {
         guard path.utf8.allSatisfy({ $0 < 0x80 }), meetsPrefix(hasRootPath: received.path == "/") else { return nil }
     }
 
-    /// Steps 7 to 10: returns the hosts that a cookie is for, or nil if the cookie may not be set for these hosts.
+    /// Steps 7 to 10: returns the hosts that a cookie is for, or nil if the cookie must not be set for these hosts.
     private static func scope(_ domain: String?, _ host: String) -> (domain: String, isHostOnly: Bool)? {
         guard let domain else { return (host, true) }
         guard domain.utf8.first != UInt8(ascii: "."), domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
@@ -76,7 +76,7 @@ extension Cookie {
 
     /// Step 6: returns the expiry time; `Max-Age` has precedence over `Expires`.
     ///
-    /// Both are limited to 400 days (section 5.5).
+    /// Both attributes are limited to 400 days (section 5.5).
     private static func expiry(_ received: SetCookie, _ now: Double) -> Double? {
         if let maxAge = received.maxAge {
             return maxAge <= 0 ? -Double.greatestFiniteMagnitude : now + min(Double(maxAge), maximumLifetime)

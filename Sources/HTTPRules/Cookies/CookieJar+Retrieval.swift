@@ -10,7 +10,8 @@
 import HTTPWire
 
 extension CookieJar {
-    /// Returns the cookies for a request, sorted by longer path, then by earlier creation (RFC 6265bis, section 5.8.3).
+    /// Returns the cookies for a request: the longest path first and, for paths of the same length, the oldest cookie first (RFC
+    /// 6265bis, section 5.8.3).
     ///
     /// Sets the last access time of these cookies to `now`.
     package mutating func cookies(for request: CookieRequest, now: Double) -> [Cookie] {
@@ -36,7 +37,7 @@ extension CookieJar {
         guard count > 0 else { return [] }
         var picks: [Entry] = []
         var usedGroupCount = 0
-        // The host itself, then its parent domains. An address has no parent domains.
+        // Visits the host itself, then its parent domains. An address has no parent domains.
         var domain = request.host[...]
         while true {
             if let group = location(of: domain) {

@@ -59,7 +59,7 @@ extension CookieJar {
         return insert(cookie, isHTTP: true, now: now)
     }
 
-    /// Steps 23 and 24, and evictions.
+    /// Performs steps 23 and 24 of section 5.7 and removes excess cookies.
     private mutating func insert(_ cookie: Cookie, isHTTP: Bool, now: Double) -> [Change] {
         var cookie = cookie
         let old = location(of: cookie.key)
@@ -104,8 +104,8 @@ extension CookieJar {
 }
 
 extension CookieJar {
-    /// "Removes excess cookies" (RFC 6265bis, section 5.7): first expired cookies, then cookies of a domain with too many, then any
-    /// cookies.
+    /// "Removes excess cookies" (RFC 6265bis, section 5.7): first expired cookies, then cookies of a domain with too many cookies,
+    /// then any cookies.
     ///
     /// In each case, the least recently used cookies are removed first.
     mutating func removeExcess(ofDomain domain: String, now: Double) -> [Change] {

@@ -216,8 +216,10 @@ extension CookieJar {
             return cookie
         }
 
-        /// Whether the cookie is sent first: "Cookies with longer paths are listed before cookies with shorter paths", then by
-        /// creation (section 5.8.3).
+        /// Whether the cookie is sent before another (section 5.8.3).
+        ///
+        /// "Cookies with longer paths are listed before cookies with shorter paths". If the paths have the same length, the cookie
+        /// that was created earlier is sent first.
         func precedes(_ other: Entry) -> Bool {
             if record.pathLength != other.record.pathLength { return record.pathLength > other.record.pathLength }
             let (creation, otherCreation) = (record.cookie.creation, other.record.cookie.creation)

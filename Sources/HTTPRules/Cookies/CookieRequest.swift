@@ -84,7 +84,7 @@ package struct CookieRequest: Sendable {
         return Cookie.areEqual(domain, otherDomain)
     }
 
-    /// RFC 9110, section 9.2.1.
+    /// Whether the method is safe (RFC 9110, section 9.2.1).
     private var isSafe: Bool {
         switch method {
         case "GET", "HEAD", "OPTIONS", "TRACE": true
@@ -92,7 +92,7 @@ package struct CookieRequest: Sendable {
         }
     }
 
-    /// Whether the response may set a cookie of this kind (section 5.7, step 18).
+    /// Whether the response may set a cookie with this `SameSite` value (section 5.7, step 18).
     func maySet(_ sameSite: SetCookie.SameSite?, treatsDefaultAsLax: Bool) -> Bool {
         switch (site, sameSite ?? (treatsDefaultAsLax ? .lax : SetCookie.SameSite.none)) {
         case (.sameSite, _), (.crossSite(topLevelNavigation: true), _), (.crossSite, .none): true
@@ -100,7 +100,7 @@ package struct CookieRequest: Sendable {
         }
     }
 
-    /// Whether the request sends a cookie of this kind (section 5.8.3, step 1).
+    /// Whether the request sends a cookie with this `SameSite` value (section 5.8.3, step 1).
     func maySend(_ sameSite: SetCookie.SameSite?, treatsDefaultAsLax: Bool) -> Bool {
         switch (site, sameSite ?? (treatsDefaultAsLax ? .lax : SetCookie.SameSite.none)) {
         case (.sameSite, _), (.crossSite, .none): true

@@ -13,8 +13,8 @@
 ///
 /// `Scripts/label_table.py` generates the text. The text is a tree of labels, whose root block contains the top-level domains. A
 /// block contains the labels below one name, sorted by their bytes, each terminated by a comma. A label without data is a rule
-/// without labels below it. Any other label is followed by one letter, "A" plus the sum of the bits of ``Entry``, and, if there is
-/// a block below the label, by the start and the length of that block, four letters each.
+/// without labels below it. Any other label is followed by one letter: "A" plus the sum of the bits of ``Entry``, where 8 means that
+/// there is a block below the label. In this case, the start and the length of the block follow, as four letters each.
 struct LabelTable {
     /// The entry of one name in the table.
     private struct Entry {

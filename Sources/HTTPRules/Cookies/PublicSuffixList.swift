@@ -22,8 +22,8 @@ package enum PublicSuffixList {
     /// Whether a host is a public suffix according to the list.
     ///
     /// The parent of a wildcard is not a public suffix (`kobe.jp`, for `*.kobe.jp`), as in the published algorithm and in browsers.
-    /// To prevent access across owners, compare with the ``registrableDomain(of:)`` of the requesting host, which is longer than
-    /// `kobe.jp`.
+    /// To prevent access across owners, compare a domain with the ``registrableDomain(of:)`` of the requesting host. For a host below
+    /// `kobe.jp`, the registrable domain is longer than `kobe.jp`.
     package static func isPublicSuffix(_ host: String) -> Bool {
         HostName.withBytes(of: host) { suffixStart($0) == 0 }
     }

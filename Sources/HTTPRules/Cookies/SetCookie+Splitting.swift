@@ -12,8 +12,8 @@ import HTTPWire
 extension SetCookie {
     /// Splits a value that may contain several cookies joined by commas, as in APIs with a dictionary of header fields.
     ///
-    /// RFC 9110, section 5.3, warns that `Set-Cookie` lines cannot be joined: dates contain commas, and values may. A comma is a
-    /// separator if a name and `=` follow it, which never occurs inside a date or between quotation marks.
+    /// RFC 9110, section 5.3, warns that `Set-Cookie` lines cannot be joined: dates contain commas, and values may contain commas as
+    /// well. A comma outside of a quoted value is a separator if a name and `=` follow it; a comma in a date is not followed by them.
     package static func split(_ joined: String) -> [String] {
         let bytes = Array(joined.utf8)
         var cookies: [String] = []

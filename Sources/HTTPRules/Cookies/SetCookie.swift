@@ -56,7 +56,7 @@ package struct SetCookie: Hashable, Sendable {
         for part in parts.dropFirst() { read(part) }
     }
 
-    /// Whether a byte is a control character that invalidates a cookie: all do except HTAB.
+    /// Whether a byte is a control character that invalidates a cookie: any control character except HTAB.
     static func isControl(_ byte: UInt8) -> Bool {
         byte < 0x20 && byte != 0x09 || byte == 0x7F
     }

@@ -67,8 +67,9 @@ package struct LocationReference: Sendable, Hashable {
     /// Returns the resolved URL, or nil if the result is not a valid URL.
     ///
     /// A reference without a fragment inherits the fragment of the base (RFC 9110, section 10.2.2). Bytes that are not allowed in a
-    /// URL are percent-encoded, except in the authority: `URL` handles international names there, and a reference with any other
-    /// invalid byte is rejected, because browsers interpret a backslash as a slash and would contact another host.
+    /// URL are percent-encoded, except in the authority, where `URL` handles international names. A reference whose authority
+    /// contains a space, a control character or a backslash is rejected: browsers interpret a backslash as a slash and would contact
+    /// another host.
     package func resolved(against base: URL) -> URL? {
         guard !(authority ?? []).contains(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else { return nil }
         let base = LocationReference(bytes: Array(base.absoluteString.utf8)[...])

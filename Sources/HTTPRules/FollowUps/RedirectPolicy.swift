@@ -12,7 +12,7 @@ package import HTTPWire
 
 /// Decides how to follow a 3xx response: with which URL and method, and whether with the body (RFC 9110, section 15.4).
 ///
-/// The rules are Apple's, as asserted by tests that agree with Darwin:
+/// The rules are those of Apple's systems:
 ///
 /// | status | |
 /// |---|---|
@@ -21,7 +21,7 @@ package import HTTPWire
 /// | 303 | followed; always GET, even after HEAD (differs from RFC 9110, section 15.4.4, which lets HEAD stay HEAD) |
 /// | 305, 306, 307, 308 | followed; method and body stay |
 package enum RedirectPolicy {
-    /// The maximum number of redirects; one more fails the load.
+    /// The maximum number of redirects; one more redirect fails the load.
     ///
     /// Apple documents 16 ("currently"), but a measurement on macOS 11 showed 20, the same as in Chrome and Firefox. The higher
     /// limit breaks no program that worked with the lower limit.
@@ -130,8 +130,8 @@ package enum RedirectPolicy {
     /// - Parameters:
     ///   - headers: The header fields of the previous request.
     ///   - proposal: The proposed next request.
-    ///   - mayHaveProxy: Whether the next request may use a proxy. `Proxy-Authorization` is kept only then. Whether the proxy is
-    ///     the same as before is only known when the request is sent; the field is sent to no other proxy.
+    ///   - mayHaveProxy: Whether the next request may use a proxy; if not, `Proxy-Authorization` is removed. Whether the proxy is the
+    ///     same as before is only known when the request is sent; the field is sent to no other proxy.
     /// - Returns: The header fields of the next request.
     package static func strippedHeaders(_ headers: HeaderBlock, proposal: Proposal, mayHaveProxy: Bool = false) -> HeaderBlock {
         var kept = headers

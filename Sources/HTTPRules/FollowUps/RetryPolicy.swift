@@ -70,15 +70,16 @@ package struct RefusalCount: Sendable, Hashable {
     /// The delay grows with each refusal and is randomized.
     ///
     /// - Parameter jitter: A random number from 0 to 1.
-    /// - Returns: Zero if the connection accepted no more requests: another connection may be opened as soon as the origin allows
-    ///   it (``FruitlessConnections/pause(asksForCalm:jitter:)``).
+    /// - Returns: Zero if the connection accepted no more requests: ``FruitlessConnections/pause(asksForCalm:jitter:)`` determines
+    ///   when another connection may be opened.
     package func pause(jitter: Double) -> Double { isForConnection ? 0 : Backoff.pause(before: count, jitter: jitter) }
 }
 
-/// Counts the consecutive connections to an origin that stopped accepting requests before the server processed any, and decides how
-/// this affects all requests to the origin.
+/// Counts the consecutive fruitless connections to an origin, and decides how the count affects all requests to the origin.
+///
+/// A connection is fruitless if it stopped accepting requests before the server processed any request on it.
 package struct FruitlessConnections: Sendable, Hashable {
-    /// The number of consecutive connections after which the requests waiting for the origin fail.
+    /// The number of consecutive fruitless connections after which the requests waiting for the origin fail.
     package static let most = 5
 
     private var count = 0
@@ -100,13 +101,13 @@ package struct FruitlessConnections: Sendable, Hashable {
 
     /// Returns the delay before the next connection is opened, in seconds.
     ///
-    /// The delay grows with each connection.
+    /// The delay grows with each fruitless connection.
     ///
     /// - Parameters:
     ///   - asksForCalm: Whether the server reported overload (ENHANCE_YOUR_CALM). An overload doubles the delay, and causes a delay
     ///     even after a successful connection.
     ///   - jitter: A random number from 0 to 1.
-    /// - Returns: Zero if the last connection served a request.
+    /// - Returns: The delay. Zero if the last connection served a request and the server did not report overload.
     package func pause(asksForCalm: Bool, jitter: Double) -> Double {
         Backoff.pause(before: max(count, asksForCalm ? 1 : 0), isDoubled: asksForCalm, jitter: jitter)
     }

@@ -32,7 +32,8 @@ package enum DefaultHeaders {
     /// Returns `gzip, deflate, br, zstd`, as in browsers: first the codings that are always supported, then the codings that the
     /// available system libraries support.
     ///
-    /// Pass the libraries of the process that sends the request, which may not be the process that created the session.
+    /// `libraries` lists the codings that system libraries provide in the process that sends the request, which can differ from the
+    /// process that created the session.
     package static func acceptEncoding(_ libraries: [String]) -> (name: String, value: String) {
         (name: "Accept-Encoding", value: (["gzip", "deflate"] + libraries).joined(separator: ", "))
     }

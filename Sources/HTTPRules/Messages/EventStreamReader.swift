@@ -86,7 +86,7 @@ package struct EventStreamReader: Sendable {
             if !value.isEmpty, value.allSatisfy({ $0 &- UInt8(ascii: "0") <= 9 }) {
                 retry = Int(String(decoding: value, as: UTF8.self)) ?? .max
             }
-        // Unknown fields, and comments, whose field name is empty.
+        // Ignores unknown fields and comments. The field name of a comment is empty.
         default: break
         }
         return nil

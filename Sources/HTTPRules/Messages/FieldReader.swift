@@ -59,7 +59,7 @@ struct FieldReader {
         return true
     }
 
-    /// Whether a quoted string may contain a byte: all except control characters other than HTAB (RFC 9110, section 5.6.4).
+    /// Whether a quoted string may contain a byte: HTAB or any byte that is not a control character (RFC 9110, section 5.6.4).
     private static func mayBeQuoted(_ byte: UInt8) -> Bool {
         byte == 0x09 || (byte >= 0x20 && byte != 0x7F)
     }

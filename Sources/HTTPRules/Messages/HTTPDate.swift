@@ -21,7 +21,7 @@ package enum HTTPDate {
     /// - Parameters:
     ///   - text: The value of the field.
     ///   - now: The current time, which determines the century of a two-digit year: a year more than 50 years ahead is in the past.
-    ///     If nil, 70 and later are in the last century, as in RFC 6265, section 5.1.1.
+    ///     If nil, the years from 70 to 99 mean 1970 to 1999, and all others 2000 to 2069, as in RFC 6265, section 5.1.1.
     /// - Returns: Seconds since 1970.
     package static func parse(_ text: String, now: Double? = nil) -> Double? {
         let parts = text.utf8.split(whereSeparator: { $0 == 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") })
@@ -40,7 +40,7 @@ package enum HTTPDate {
 
     /// Formats a date as `IMF-fixdate`, the only form that may be sent.
     ///
-    /// Fractions are dropped. Years are clamped to the range from 1 to 9999.
+    /// Fractions of a second are dropped. Years are clamped to the range from 1 to 9999.
     package static func format(_ date: Double) -> String {
         let bounded = min(max(date.isNaN ? 0 : date, -62_135_596_800), 253_402_300_799)
         let total = Int(bounded.rounded(.down))

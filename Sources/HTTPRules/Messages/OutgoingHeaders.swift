@@ -12,8 +12,8 @@ package import HTTPWire
 /// Composes the header fields of a request from the app's fields, the session's fields, and the fields that only the library sets.
 ///
 /// An instance is created once per session, because every request needs one. The library sets the fields for message framing and
-/// the connection: if the app's own framing fields were also sent, the server could read a different message from the message that
-/// was written (request smuggling).
+/// the connection. If the app's own framing fields were sent as well, the server could find the end of the message at a
+/// position that the library did not intend (request smuggling).
 package final class OutgoingHeaders: Sendable {
     /// The session's fields, in the form in which they are appended to the fields of a request.
     private let defaults: HeaderBlock
@@ -128,8 +128,8 @@ package final class OutgoingHeaders: Sendable {
     ///
     /// The fields are the same for every such request to a target, so they are laid out once in the form that HTTP/1 writes.
     ///
-    /// The fields include the session's credentials. If ``hasCredentials`` is true, use them only for a load that has not left its
-    /// first origin and is not responding to a challenge.
+    /// The fields include the session's credentials. If ``hasCredentials`` is true, use the fields only for a load that has not left
+    /// its first origin and is not responding to a challenge.
     package func plain(for target: RequestTarget) -> HeaderBlock? {
         try? compose(request: HeaderBlock(), target: target, method: "GET", bodyLength: nil, extra: []).laidOut()
     }
@@ -150,7 +150,7 @@ package final class OutgoingHeaders: Sendable {
                 let name = UnsafeRawBufferPointer(rebasing: bytes[line.name])
                 // RFC 9110, section 10.1.1: no expectation in a request without content.
                 if Self.isReserved(name) || !hasBody && Self.equal(name, "Expect") { continue }
-                // Only for the proxy (RFC 9110, section 11.7.2).
+                // The field is only for the proxy (RFC 9110, section 11.7.2).
                 if !isForProxy, Self.equal(name, "Proxy-Authorization") { continue }
                 if isAnswered, Self.equal(name, "Authorization") { continue }
                 if hidden.contains(where: { Self.equal(name, $0.0) }) { continue }
@@ -177,10 +177,11 @@ package final class OutgoingHeaders: Sendable {
         }
     }
 
-    /// Whether a session must not set a field: the fields in Apple's list ("you should not modify the following headers"), except
-    /// `Authorization`, which Apple's implementation sends nevertheless, and the fields that the library sets.
+    /// Whether a session must not set a field.
     ///
-    /// `Proxy-Authorization` is included: credentials for proxies belong to the proxy settings.
+    /// The reserved fields are those that the library sets and those in Apple's list ("you should not modify the following headers").
+    /// The exception is `Authorization`: a session can set it, because Apple's implementation sends it although it is in the list.
+    /// `Proxy-Authorization` is reserved, because credentials for proxies belong to the proxy settings.
     package static func isReservedForSession(_ name: String) -> Bool {
         switch name.lowercased() {
         case "proxy-authenticate", "proxy-authorization", "www-authenticate": true
@@ -190,7 +191,7 @@ package final class OutgoingHeaders: Sendable {
 
     /// Whether the library sets a field.
     ///
-    /// `Host` is included, although the app's value is used if the request has one.
+    /// `Host` is included, although the value of the request's own `Host` is used if it is present.
     private static func isReserved(_ name: String) -> Bool {
         var name = name
         return name.withUTF8 { isReserved(UnsafeRawBufferPointer($0)) }

@@ -12,8 +12,8 @@ import HTTPWire
 
 /// Formats the URL of a request for spans and logs, without anything that would allow others to send the request.
 ///
-/// According to the semantic conventions of OpenTelemetry for `url.full`, the user, the password and the signatures of signed URLs
-/// are `REDACTED`, and so are the values of query items in ``SecretNames``.
+/// According to the semantic conventions of OpenTelemetry for `url.full`, `REDACTED` replaces the user, the password and the
+/// signatures of signed URLs. `REDACTED` also replaces the values of query items whose names are in ``SecretNames``.
 package enum RedactedURL {
     /// Formats a URL.
     package static func text(_ url: URL) -> String { text(url.absoluteString) }
@@ -28,7 +28,7 @@ package enum RedactedURL {
         result.reserveCapacity(bytes.count + 16)
         let query = bytes.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? bytes.endIndex
         appendHierarchy(bytes[..<query], to: &result)
-        // Each item of the query, and of the fragment, which some servers use as a second query.
+        // Redacts each item of the query and of the fragment: some servers use the fragment as a second query.
         var start = query
         while start < bytes.endIndex {
             let end = bytes[(start + 1)...].firstIndex(where: isDelimiter) ?? bytes.endIndex

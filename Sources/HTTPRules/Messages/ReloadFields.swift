@@ -13,7 +13,7 @@ package import HTTPWire
 package enum ReloadFields {
     /// Returns `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4), and `Pragma: no-cache` (section 5.4) for HTTP/1.0 caches.
     ///
-    /// The app's own fields are kept, because they may be stricter, for example `no-store`.
+    /// If the app set one of these fields, no field is added, because the app's own directive may be stricter, for example `no-store`.
     ///
     /// - Parameter headers: The app's header fields.
     /// - Returns: The fields to add.

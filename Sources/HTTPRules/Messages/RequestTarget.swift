@@ -21,7 +21,7 @@ package struct RequestTarget: Sendable, Hashable {
     package enum Malformed: Error, Hashable, Sendable {
         /// The scheme is neither an HTTP nor a WebSocket scheme.
         case unsupportedScheme
-        /// There is no authority, or the host is empty (RFC 9110, section 4.2.1: a recipient must reject it).
+        /// There is no authority, or the host is empty (RFC 9110, section 4.2.1: a recipient must reject such a URL).
         case missingHost
         /// The host is neither a name, an IPv4 address nor an IPv6 address in brackets.
         case badHost

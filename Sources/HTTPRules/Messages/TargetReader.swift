@@ -117,7 +117,7 @@ struct TargetReader {
         return range.lowerBound..<end
     }
 
-    /// Whether a byte is one of `unreserved` and `sub-delims` (RFC 3986, section 3.2.2).
+    /// Whether a byte is in `unreserved` or in `sub-delims` (RFC 3986, section 3.2.2).
     private static func isNameCharacter(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),

@@ -16,7 +16,7 @@ package struct ProxyExceptions: Sendable, Hashable {
     package var patterns: [String]
     /// Whether names without a dot are exceptions.
     package var includesSimpleNames: Bool
-    /// Whether a name matches its whole domain, with or without a leading dot, as in `no_proxy`.
+    /// Whether a name in ``patterns``, with or without a leading dot, also matches all names below it, as in `no_proxy`.
     package var includesSubdomains: Bool
 
     package init(_ patterns: [String] = [], includesSimpleNames: Bool = false, includesSubdomains: Bool = false) {

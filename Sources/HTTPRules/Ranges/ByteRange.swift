@@ -40,7 +40,8 @@ package struct ByteRange: Hashable, Sendable {
 
     /// Parses a `Content-Range` field.
     ///
-    /// Returns nil for another unit and for an invalid field, which "the recipient MUST NOT attempt to recombine" (section 14.4).
+    /// Returns nil for another unit and for an invalid field. In both cases, the recipient must not combine the content with a stored
+    /// representation (section 14.4).
     package static func content(_ field: String) -> Content? {
         let bytes = ASCII.trimmed(Array(field.utf8)[...])
         guard let space = bytes.firstIndex(where: ASCII.isWhitespace),

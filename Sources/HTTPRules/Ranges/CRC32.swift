@@ -9,7 +9,7 @@
 
 import HTTPWire
 
-/// Detects accidental damage: the checksum of Ethernet, gzip and PNG.
+/// The checksum of Ethernet, gzip and PNG, which detects accidental damage.
 enum CRC32 {
     private static let table: [UInt32] = (0..<256).map { index in
         (0..<8).reduce(UInt32(index)) { crc, _ in crc & 1 == 1 ? crc >> 1 ^ 0xEDB8_8320 : crc >> 1 }

@@ -61,9 +61,10 @@ package enum ResumeDecision: Hashable, Sendable {
     /// Whether a 416 means that the existing file is complete.
     ///
     /// `If-Range` is evaluated before `Range` (section 13.2.2), so a 416 implies the same version; nginx, Apache and Go's file
-    /// server send no validator with it. As with a 206, the server's evaluation is not sufficient: either the validator must match,
-    /// or the file must have the length that the earlier response announced, which makes the file complete and consistent whatever
-    /// the 416 refers to. The stored response must be known as well, because the stored response becomes the task's response.
+    /// server send no validator with a 416. As with a 206, the server's evaluation is not sufficient: either the validator must
+    /// match, or the file must have the length that the earlier response announced. With this length, the file is complete and
+    /// consistent regardless of the version that the 416 refers to. The stored response must be known as well, because it becomes
+    /// the task's response.
     private static func unsatisfied(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
         guard headers.all("Content-Range").count == 1, let field = headers.first(.contentRange),
             case .unsatisfied(let total)? = ByteRange.content(field), total == point.receivedByteCount,
@@ -107,8 +108,8 @@ package enum ResumeDecision: Hashable, Sendable {
 
     /// Whether a download with this response can be resumed after an interruption.
     ///
-    /// Resuming requires a GET for the whole file, or for the rest if ``requestFields(for:)`` requested it, a strong validator, no
-    /// content coding, and a server that does not exclude ranges.
+    /// Resuming requires a GET for the whole file, or a GET for the rest of the file with the fields of ``requestFields(for:)``. It
+    /// also requires a strong validator, no content coding, and a server that does not exclude ranges.
     ///
     /// A range that the app requested itself cannot be resumed: its bytes would be mistaken for the beginning of the file.
     /// `receivedAt` is the time of the response, in seconds since 1970.
@@ -126,7 +127,7 @@ package enum ResumeDecision: Hashable, Sendable {
 
     /// Returns the fields of a request that resumes the download.
     ///
-    /// The result is empty if there is nothing to resume, or if the file cannot be identified reliably.
+    /// The result is empty if no bytes were received, if the app's request contains a `Range`, or if there is no strong validator.
     ///
     /// No content coding is requested, because ranges would then refer to encoded bytes.
     package static func requestFields(for point: ResumePoint) -> [(String, String)] {

@@ -61,7 +61,7 @@ extension ResumePoint {
             return headers
         }
 
-        /// The settings; nil if the URL is invalid.
+        /// The settings; nil if the URL of the main document is invalid.
         var settings: Settings? {
             var settings = Settings()
             settings.handlesCookies = handlesCookies ?? true
@@ -126,7 +126,7 @@ extension ResumePoint {
         var serverDate: String?
         var response: ResponseContent?
         var fileName: String
-        /// The source of the bytes; omitted values are unknown.
+        /// This value and the two following values describe the source of the bytes; omitted values are unknown.
         var voucher: String?
         var credential: [String]?
         var connections: [String]?

@@ -14,8 +14,8 @@ extension ResumePoint {
     ///
     /// This response becomes the task's response if the file turns out to be complete.
     ///
-    /// Fields with which a server sets or requests secrets are omitted, because they are only for the load that received them and
-    /// resume data may be transferred.
+    /// Fields with which a server sets or requests secrets are omitted. These fields are only for the load that received
+    /// them, whereas resume data can be copied to other machines.
     package struct Response: Hashable, Sendable {
         package let head: ResponseHead
         /// The length of the body in bytes, or -1 if unknown.
@@ -30,7 +30,7 @@ extension ResumePoint {
         /// The limit is low because there may be ten thousand downloads with such a response.
         private static let maximumBytes = 16_384
 
-        /// Returns nil if this is not a response for a file or part of a file, or if its fields are too large for resume data.
+        /// Returns nil if the response is neither a 200 nor a 206, or if its fields are too large for resume data.
         package init?(_ head: ResponseHead, expectedLength: Int64) {
             var kept = head
             kept.headers = HeaderBlock()

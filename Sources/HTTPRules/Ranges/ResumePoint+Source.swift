@@ -13,8 +13,8 @@ package import FoundationEssentials
 extension ResumePoint {
     /// The source of a download's bytes: the connections, and the credential that the server received.
     ///
-    /// A load only continues bytes from the same source as its own response. Bytes received without a credential are valid for
-    /// every user. An unknown source matches no other source.
+    /// A load continues earlier bytes only if their source matches the source of its own response. Bytes received without a
+    /// credential are valid for every user. An unknown source matches no other source.
     package struct Source: Hashable, Sendable {
         /// The credential that the server received.
         package enum Credential: Hashable, Sendable {
@@ -22,12 +22,13 @@ extension ResumePoint {
             /// The request's own `Authorization` field.
             ///
             /// The request is part of the resume data. If the app provides another request for the same file, the app is
-            /// responsible for the match.
+            /// responsible for using the same credential.
             case request
             /// A credential of the session or the response to a challenge. The values are seals of the credential, one for each key
             /// of the load, each Base64 of 32 bytes.
             ///
-            /// Resume data may be transferred: without one of the keys, guesses cannot be checked against a seal.
+            /// Resume data can be copied to other machines. Without one of the keys, the seals cannot be used to check
+            /// guesses of the credential.
             case sealed([String])
             /// A credential that cannot be compared with others.
             case unknown
@@ -81,7 +82,7 @@ extension ResumePoint {
             connections.merge(earlier.connections) { $0.joined(with: $1) }
         }
 
-        /// This source, or an unknown one if it is too large for resume data; the download then starts over.
+        /// This source if it is small enough for resume data; otherwise an unknown source, with which the download starts over.
         package var bounded: Source { isPlausible ? self : Source() }
 
         // MARK: Text representation

@@ -90,10 +90,10 @@ package struct ResumePoint: Hashable, Sendable {
         self.temporaryFileName = temporaryFileName
     }
 
-    /// The validator that proves that two responses are of the same version (RFC 9110, section 13.1.5): a strong entity tag or, if
-    /// there is no entity tag at all, a modification date at least one second before the server's date (section 8.8.2.2).
+    /// The validator that proves that two responses are of the same version (RFC 9110, section 13.1.5), or nil.
     ///
-    /// The value is nil if there is no such validator.
+    /// The validator is a strong entity tag or, if there is no entity tag at all, a modification date at least one second before the
+    /// server's date (section 8.8.2.2).
     package var strongValidator: String? {
         Self.strongValidator(entityTag: entityTag, lastModified: lastModified, serverDate: serverDate)
     }
@@ -110,8 +110,8 @@ package struct ResumePoint: Hashable, Sendable {
         return lastModified
     }
 
-    /// Returns the latest time on the server's clock at which the response can have been generated: its `Date`, or one minute
-    /// before it was received.
+    /// Returns the latest time on the server's clock at which the response can have been generated: the response's `Date`, or one
+    /// minute before the time of receipt.
     ///
     /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received"
     /// (RFC 9110, section 6.6.1). The minute allows for a difference between both clocks, as in RFC 7232, section 2.2.2: a file

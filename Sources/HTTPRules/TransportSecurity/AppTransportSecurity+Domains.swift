@@ -114,15 +114,15 @@ extension AppTransportSecurity {
             prefixLength = length
         }
 
-        /// Whether an address belongs to this range.
-        ///
-        /// A zone (RFC 6874) is ignored.
+        /// Whether an address, as 4 or 16 bytes, belongs to this range.
         func contains(_ other: [UInt8]) -> Bool {
             other.count == address.count
                 && other.indices.allSatisfy { other[$0] & Self.mask(byte: $0, prefixLength: prefixLength) == address[$0] }
         }
 
         /// Returns the bytes of a host that is an address in its usual notation, with or without brackets and zone.
+        ///
+        /// The zone (RFC 6874) is ignored.
         static func bytes(ofHost host: String) -> [UInt8]? {
             let bare = HostName.unbracketed(host)
             let end = bare.firstIndex(of: "%") ?? bare.endIndex

@@ -283,7 +283,9 @@ extension AppTransportSecurity {
         case pinnedCAIdentities = "NSPinnedCAIdentities"
         case keyHash = "SPKI-SHA256-BASE64"
 
-        /// Maps the prefixes used before the release of iOS 9, or for third-party servers, such as `NSTemporaryException…`.
+        /// Returns the current key for a key with an old prefix, such as `NSTemporaryException…`.
+        ///
+        /// The old prefixes were used before the release of iOS 9, or for third-party servers.
         init?(oldName: String) {
             for prefix in ["NSTemporaryException", "NSThirdPartyException"] where oldName.hasPrefix(prefix) {
                 self.init(rawValue: "NSException" + oldName.dropFirst(prefix.count))

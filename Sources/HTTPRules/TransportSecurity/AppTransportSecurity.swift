@@ -9,14 +9,13 @@
 
 import FoundationEssentials
 
-/// Decides which hosts may be reached without TLS and what TLS connections to the others must satisfy: the `NSAppTransportSecurity`
-/// dictionary.
+/// Decides which hosts may be reached without TLS, and which requirements TLS connections to other hosts must satisfy: the
+/// `NSAppTransportSecurity` dictionary.
 ///
 /// Quotations are from Apple's documentation of the Information Property List. An absent key has its default, and the defaults are
 /// the strictest values. Addresses, names without a dot and names below `.local` are exempt unless they are listed.
 /// `NSAllowsLocalNetworking` does not affect these hosts, because "ATS allows all three of these connections by default" (iOS 10 to
-/// 16). *Differs from* iOS 17, which exempts addresses only with that key, because reaching servers by address is common on this
-/// platform.
+/// 16). *Differs from* iOS 17, which exempts addresses only with that key: on Linux, reaching servers by address is common.
 package struct AppTransportSecurity: Sendable, Hashable {
     /// The decision for one hop of a request.
     package enum Verdict: Sendable, Hashable {
@@ -99,7 +98,7 @@ package struct AppTransportSecurity: Sendable, Hashable {
         return true
     }
 
-    /// The first key that disables `NSAllowsArbitraryLoads`, as Apple's systems do "in iOS 10 and later".
+    /// The first key because of which `NSAllowsArbitraryLoads` is ignored, as on Apple's systems "in iOS 10 and later".
     var keyIgnoringArbitraryLoads: Key? {
         if allowsLocalNetworking != nil { return .allowsLocalNetworking }
         if allowsArbitraryLoadsForMedia != nil { return .allowsArbitraryLoadsForMedia }
@@ -111,7 +110,7 @@ package struct AppTransportSecurity: Sendable, Hashable {
         !exceptionDomains.isEmpty || !exceptionRanges.isEmpty || !pinnedDomains.isEmpty || pinFault != nil
     }
 
-    /// Normalizes a domain like the host of a request.
+    /// Normalizes a domain in the same way as the host of a request.
     ///
     /// Returns nil if the text is not a domain name, for example because it is an address or contains a port or a wildcard.
     ///
@@ -132,7 +131,7 @@ package struct AppTransportSecurity: Sendable, Hashable {
 }
 
 extension AppTransportSecurity {
-    /// Whether one hop of a request is allowed, and the requirements for its connection.
+    /// Returns whether one hop of a request is allowed, and which requirements its connection must satisfy.
     ///
     /// Called for every hop. If no domains are listed, an https request only costs a few comparisons.
     package func verdict(isSecure: Bool, host: String) -> Verdict {
@@ -163,8 +162,8 @@ extension AppTransportSecurity {
     /// Whether a host is exempt: "The system does not provide ATS protection to connections made to: Internet protocol (IP)
     /// addresses; unqualified host names; local hosts employing the `.local` top-level domain".
     ///
-    /// Differs from Apple's systems: `.localhost` is exempt as well, because such a connection never leaves the machine (RFC 6761,
-    /// section 6.3).
+    /// Differs from Apple's systems: names below `.localhost` are exempt as well, because connections to these names never leave the
+    /// machine (RFC 6761, section 6.3).
     static func isExempt(_ host: String) -> Bool {
         HostName.withBytes(of: host) { bytes in
             if HostName.isAddress(bytes) { return true }

@@ -51,7 +51,7 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
         return hasLeaf && (demands.caPins.isEmpty || keys.dropFirst().contains(where: demands.caPins.contains))
     }
 
-    /// Combines two connections, so that the result only satisfies loads that both would satisfy.
+    /// Combines two connections, so that the result satisfies only those requirements that both connections satisfy.
     ///
     /// Returns nil if the connections differ in the version or in a key: a load may accept only one of two versions or keys, and a
     /// single value cannot require that both be accepted.
@@ -61,7 +61,7 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
 
     /// Combines two connections like ``common(with:)``, even if they differ in the version or in a key.
     ///
-    /// Only the keys in both chains are kept. If the servers' own keys differ, the first key is empty: an empty key is unknown and
+    /// Only the keys that are in both chains are kept. If the servers' own keys differ, the first key is empty: an empty key is unknown and
     /// matches no pin.
     package func joined(with other: ConnectionSecurity) -> ConnectionSecurity {
         guard self != other else { return self }
@@ -73,7 +73,7 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
             keys: (hasSameLeaf ? Array(keys.prefix(1)) : [Data()]) + issuers)
     }
 
-    /// Whether a suite of TLS 1.2 or earlier uses ECDHE: the suites from 0xC006 to 0xC019, and those of RFC 5289 and RFC 7905.
+    /// Whether a suite of TLS 1.2 or earlier uses ECDHE with AES or ChaCha20 (RFC 5289, RFC 7905 and RFC 8422).
     private static func isEphemeral(_ suite: UInt16) -> Bool {
         switch suite {
         case 0xC009, 0xC00A, 0xC013, 0xC014, 0xC023, 0xC024, 0xC027, 0xC028, 0xC02B, 0xC02C, 0xC02F, 0xC030, 0xCCA8, 0xCCA9:

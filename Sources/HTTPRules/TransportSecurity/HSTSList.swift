@@ -15,7 +15,7 @@ package struct HSTSList: Sendable {
         package var includesSubdomains: Bool
         /// The time when the host became known.
         ///
-        /// Renewing the entry does not change it.
+        /// Renewing the entry does not change this time.
         package var created: Double
 
         package init(expires: Double, includesSubdomains: Bool, created: Double) {

@@ -50,10 +50,10 @@ extension ResumableUpload {
         case tooSmall(limit: Int64)
         /// The server no longer has the upload.
         case gone(status: Int)
-        /// The upload of an earlier load cannot be continued, because the server cannot be reached or does not respond.
+        /// The load gives up after repeated attempts without progress on the server; a later load can continue the upload.
         case unanswered(status: Int)
 
-        /// Whether the server may still store the upload, although it will not be continued.
+        /// Whether the upload is abandoned, although the server may still store it.
         package var isRefusal: Bool {
             switch self {
             case .contradiction, .tooLarge, .tooSmall: true

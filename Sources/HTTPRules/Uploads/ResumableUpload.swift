@@ -16,7 +16,7 @@ package import HTTPWire
 package struct ResumableUpload: Sendable {
     enum Stage: Hashable, Sendable {
         case creating(Part)
-        /// The server is asked for its limits, because the server rejected the first request, with this part, as too large.
+        /// The server is asked for its limits, because it rejected the first request, whose content is this part, as too large.
         case discovering(Part)
         case retrieving
         case appending(Part)
@@ -278,7 +278,7 @@ package struct ResumableUpload: Sendable {
 
     // MARK: Failures
 
-    /// Returns the step after a failure of the current request; nil if the load fails with its error.
+    /// Returns the step after a failure of the current request; nil if the load fails with the request's error.
     package mutating func lost(given: Int64, now: Double) -> Step? {
         note(given)
         if case .discovering = stage { return deliverKept() }

@@ -18,7 +18,7 @@ package struct UploadPoint: Hashable, Sendable {
     package var length: Int64?
     /// The number of bytes that the server has acknowledged.
     ///
-    /// The server is asked again before the upload continues.
+    /// The server is asked for its current offset before the upload continues.
     package var acknowledged: Int64
     package var limits: UploadLimits
     /// The time when the server discards the upload, in seconds since the reference date; nil if unknown.

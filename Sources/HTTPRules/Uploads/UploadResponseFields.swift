@@ -75,7 +75,7 @@ package struct UploadLimits: Sendable, Hashable, Codable {
             case "min-size": path = \.minimumSize
             case "max-append-size": path = \.maximumAppendSize
             case "min-append-size": path = \.minimumAppendSize
-            // The name in drafts 04 and 05.
+            // `expires` is the name in drafts 04 and 05.
             case "max-age", "expires": path = \.maximumAge
             default: continue
             }

@@ -76,7 +76,7 @@ package struct UploadResumeData: Hashable, Sendable {
         }
     }
 
-    /// Returns nil if a value is invalid.
+    /// Returns the encoded resume data, or nil if a value is invalid.
     package func encoded() -> Data? {
         guard isPlausible else { return nil }
         var content = Content(

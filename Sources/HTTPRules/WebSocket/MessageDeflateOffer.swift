@@ -9,7 +9,8 @@
 
 /// The permessage-deflate offer in a client's handshake (RFC 7692, section 7.1).
 ///
-/// The client's own window size and context takeover need not be offered: a client may always use less than was negotiated.
+/// The offer contains no limits for the client's own window size and context takeover: a client may always use less than was
+/// negotiated.
 package struct MessageDeflateOffer: Hashable, Sendable {
     package static let extensionName = "permessage-deflate"
 

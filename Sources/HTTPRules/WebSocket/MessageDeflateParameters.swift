@@ -30,17 +30,18 @@ package struct MessageDeflateParameters: Hashable, Sendable {
 
     /// Whether the client compresses messages.
     ///
-    /// zlib does not support a raw compression window of 8 bits. With a window of 9 bits, zlib happens to reach back only 250
-    /// bytes, which would fit a window of 8 bits, but no documentation guarantees that, and "the client MUST NOT use" a larger
-    /// window (section 7.1.2.2). With a window of 8 bits, the client therefore sends every message uncompressed, which is always
-    /// allowed (section 6). The server still compresses its messages.
+    /// If the window is limited to 8 bits, the client sends every message uncompressed, which is always allowed (section 6). zlib
+    /// does not support a raw compression window of 8 bits, and "the client MUST NOT use" a larger window (section 7.1.2.2). With a
+    /// window of 9 bits, zlib happens to reach back only 250 bytes, which would fit a window of 8 bits, but its documentation does
+    /// not guarantee this distance. The server still compresses its messages.
     package var clientCompresses: Bool { clientWindowBits > 8 }
 
     /// Parses the server's response to an offer.
     ///
     /// "A client MUST _Fail the WebSocket Connection_" if the response contains a parameter that is not defined for responses, has
-    /// an invalid value or appears twice, or if the client does not support the configuration (section 7.1). Even if the offer does
-    /// not mention it, the server may require either side to reset its context for each message, and may limit its own window size.
+    /// an invalid value or appears twice, or if the client does not support the configuration (section 7.1). The server may require
+    /// either side to reset its context for each message, and may limit its own window size, even if the offer does not mention these
+    /// parameters.
     init(answer: [WebSocketExtension.Parameter], to offer: MessageDeflateOffer) throws(WebSocketHandshakeFailure) {
         self.init()
         var known: Set<String> = []
@@ -60,8 +61,8 @@ package struct MessageDeflateParameters: Hashable, Sendable {
             default: throw .unknownParameter(parameter.name)
             }
         }
-        // "A server accepts an extension negotiation offer that includes the … extension parameter by including" it in its response
-        // (sections 7.1.1.1 and 7.1.2.1, there "with the same or smaller value").
+        // "A server accepts an extension negotiation offer that includes the … extension parameter by including" the parameter in its
+        // response (section 7.1.1.1). A window size must have "the same or smaller value" (section 7.1.2.1).
         guard offer.serverTakesContextOver || !serverTakesContextOver else {
             throw .disregardedParameter(Name.serverNoContextTakeover)
         }

@@ -21,8 +21,8 @@ struct WebSocketExtension: Hashable {
 
     /// Parses the value of a field; returns nil if the value is malformed.
     ///
-    /// Whitespace is allowed between any two words, as in all grammars of that time (RFC 2616, section 2.1, "implied \*LWS"). List
-    /// elements may be empty, but not all of them.
+    /// Whitespace is allowed between any two words, as in all grammars based on RFC 2616 (section 2.1, "implied \*LWS"). List elements
+    /// may be empty, but not all of them.
     static func list(_ fieldValue: String) -> [WebSocketExtension]? {
         var reader = FieldReader(fieldValue)
         var list: [WebSocketExtension] = []

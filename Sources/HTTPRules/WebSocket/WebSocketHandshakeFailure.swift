@@ -20,7 +20,7 @@ package enum WebSocketHandshakeFailure: Error, Hashable, Sendable {
     case repeatedAccept
     case wrongAccept
     case repeatedProtocol
-    /// The server chose a subprotocol that was not offered, or more than one.
+    /// The server chose a subprotocol that was not offered, or more than one subprotocol.
     case unofferedProtocol(String)
     case repeatedExtensions
     case malformedExtensions
