@@ -9,10 +9,10 @@
 
 import NIOCore
 
-/// The input of a decoding stage that has not been decoded yet.
+/// The bytes that a decoding stage has received but not decoded yet.
 struct CodedInput {
     var bytes = ByteBuffer()
-    /// Whether the library filled the whole output space, so that there may be more output without more input.
+    /// Whether the library filled the whole output space, and may therefore have more output without more input.
     var hasMore = false
     /// The total number of bytes added.
     private(set) var count: Int64 = 0
@@ -29,6 +29,6 @@ struct CodedInput {
         }
     }
 
-    /// Returns the output space for the next piece: small bodies get small buffers.
+    /// Returns the size in bytes of the next output buffer, at most `limit`: small bodies get small buffers.
     func room(upTo limit: Int) -> Int { hasMore ? limit : min(limit, max(1_024, bytes.readableBytes * 6)) }
 }

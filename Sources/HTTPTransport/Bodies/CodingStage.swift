@@ -19,7 +19,7 @@ final class CodingStage {
         case betweenFrames(LibraryCoding.Decode)
         /// The coding has ended; all further input is ignored.
         case over
-        /// The data are damaged: the output before the damage was delivered, and the next call fails.
+        /// The data are damaged: the caller has the output before the damage, and the next call of ``produce(upTo:)`` throws.
         case damaged(DecodingFailure)
     }
 
@@ -37,7 +37,7 @@ final class CodingStage {
     /// Whether all further input is ignored.
     var isOver: Bool { if case .over = state { true } else { false } }
 
-    /// Whether the body may end after the input so far.
+    /// Whether the body is complete if it ends after the input received so far.
     var mayEndHere: Bool {
         switch state {
         case .unopened: consumed == 0
@@ -49,15 +49,15 @@ final class CodingStage {
     /// Adds input; call it only after ``produce(upTo:)`` has returned nil.
     func feed(_ more: ByteBuffer) { input.add(more) }
 
-    /// Decodes up to `count` bytes; returns nil if the stage needs more input, or accepts no more.
+    /// Decodes up to `count` bytes; returns nil if the stage needs more input, or has ended.
     ///
-    /// Returns an empty buffer if decoding has taken long without producing output; the caller then calls this method again.
+    /// Returns an empty buffer before slow decoding, and after a long step without output; the caller then calls this method again.
     func produce(upTo count: Int) throws(DecodingFailure) -> ByteBuffer? {
         while true {
             switch state {
             case .unopened:
                 guard try open() else { return nil }
-                // Lets the caller choose the thread for the next call.
+                // The empty buffer lets the caller make the next call on another thread.
                 if isSlow { return ByteBuffer() }
             case .betweenFrames(let decode):
                 switch coding.next(input.bytes.readableBytesView) {
@@ -117,7 +117,7 @@ final class CodingStage {
         case .isOver:
             input.hasMore = false
             state = .betweenFrames(decode)
-        // The failure is reported after the output that was decoded before it.
+        // This call returns the output decoded so far; the next one throws the failure.
         case .failed(let failure): state = .damaged(failure)
         }
         return output

@@ -18,7 +18,7 @@ package import NIOCore
 /// ```
 /// decoder.push(bytes)
 /// while let piece = try decoder.next() { deliver(piece) }
-/// …                       // at the end of the body, once next() has answered nil:
+/// …                       // at the end of the body, after next() has returned nil:
 /// try decoder.finish()
 /// ```
 ///
@@ -27,7 +27,7 @@ package import NIOCore
 ///
 /// Confined to the session's event loop.
 package final class ContentDecoder {
-    /// The expansion limit of a body: beyond `floor` decoded bytes, at most `ratio` times the received bytes.
+    /// How far a body may expand: to `floor` bytes, or to `ratio` times the received bytes, whichever is more.
     package struct Limit: Sendable, Hashable {
         package var ratio: Int64
         package var floor: Int64
@@ -38,15 +38,17 @@ package final class ContentDecoder {
         }
     }
 
-    /// The same limit as curl's.
+    /// The maximum number of codings of one body, the same as curl's.
     package static let maximumCodings = 5
     /// The maximum size of a piece that ``next()`` returns.
     package static let pieceSize = 65_536
-    /// How many bytes one call of ``next()`` may decode or read without producing output: the data inside nested codings may be
-    /// empty.
+    /// The maximum number of bytes that one call of ``next()`` processes without producing output.
+    ///
+    /// Nested codings can decode to nothing, however long they are.
     private static let workPerCall = 262_144
-    /// The expansion limit between two codings: about as far as deflate can expand (1,032 times), regardless of the limit for the
-    /// whole body and of the coding's own maximum.
+    /// The expansion limit of every coding except the innermost, slightly above the maximum of deflate (1,032 times).
+    ///
+    /// It is the same for all codings, and does not depend on the limit for the whole body.
     private static let intermediateLimit = Limit(ratio: 1_100, floor: 16 << 20)
 
     /// The outermost coding, which is decoded first, comes first.
@@ -57,16 +59,15 @@ package final class ContentDecoder {
     private var failure: DecodingFailure?
     private var workLeft = 0
 
-    /// The bytes pushed so far, and the bytes returned so far.
+    /// The number of bytes pushed so far (coded), and returned so far (decoded).
     package private(set) var codedBytes: Int64 = 0
     package private(set) var decodedBytes: Int64 = 0
 
-    /// Takes the values of the `Content-Encoding` fields, each of which may list several codings in the order in which they were
-    /// applied, and the transfer codings that were applied after them.
+    /// Takes the values of the `Content-Encoding` fields, and the transfer codings, which were applied after the content codings.
     ///
-    /// Bodies that are collected in memory share a budget. Returns nil if there is nothing to decode. If any content coding is
-    /// unknown, no content coding is decoded, and the app receives the body encoded. The known codings are gzip, deflate, and those
-    /// of the libraries that the caller passes.
+    /// Each field may list several codings, in the order in which they were applied. Bodies that are collected in memory share a
+    /// budget. Returns nil if there is nothing to decode. If any content coding is unknown, no content coding is decoded, and the
+    /// app receives the body encoded. The known codings are gzip, deflate, and those of the libraries that the caller passes.
     package init?(
         encodings: [String], transfer: [TransferCodings.Compression] = [], libraries: [LibraryCoding] = [], limit: Limit? = nil,
         budget: ExpansionBudget? = nil
@@ -124,11 +125,12 @@ package final class ContentDecoder {
         }
     }
 
-    /// Checks that the body may end here; call it once ``next()`` has returned nil.
+    /// Checks that the body is complete; call it after ``next()`` has returned nil.
     package func finish() throws(DecodingFailure) {
         if let failure { throw failure }
         for stage in stages.reversed() {
-            // Outer codings are ignored once an inner one has ended, like any data after its end.
+            // After an inner coding has ended, the rest of the outer codings does not matter, because data after the end are
+            // ignored.
             if stage.isOver { return }
             guard stage.mayEndHere else { throw .truncated }
         }
@@ -155,7 +157,7 @@ package final class ContentDecoder {
                 stage.feed(input)
             } else {
                 guard let input = try pull(from: index - 1) else { return nil }
-                // The inner call used up its work limit.
+                // An empty piece means that the inner call used up the work limit.
                 guard input.readableBytes > 0 else { return input }
                 workLeft -= input.readableBytes
                 stage.feed(input)

@@ -12,9 +12,9 @@ import Synchronization
 
 /// Limits the total number of bytes by which all bodies collected in memory may exceed their expansion ratios.
 ///
-/// Each body may exceed its ratio up to its limit's floor, because short bodies often do. A few kilobytes from each of many
-/// servers, or from one server repeatedly, could thus expand to gigabytes. A body that finds the budget used up fails, and releases
-/// its share.
+/// Each body may exceed its ratio until its size reaches the floor of its limit, because short bodies often expand far. A few
+/// kilobytes from each of many servers, or from one server repeatedly, could thus expand to gigabytes in total. If the budget is
+/// used up, a body that needs more of it fails, and releases its share.
 package final class ExpansionBudget: Sendable {
     /// The budget of the process: as much as a single body may use.
     package static let shared = ExpansionBudget(limit: 64 << 20)
@@ -27,7 +27,7 @@ package final class ExpansionBudget: Sendable {
     /// The number of bytes in use.
     package var usage: Int64 { used.load(ordering: .relaxed) }
 
-    /// One body's share, released with it; for use by one thread at a time.
+    /// One body's share of the budget, released when the object is deinitialized; one thread at a time may use it.
     final class Share {
         private let budget: ExpansionBudget
         private var taken: Int64 = 0

@@ -45,7 +45,7 @@ private final class Inflater {
         Inflater(bits: bits).map { inflater in { inflater.decode($0, into: $1) } }
     }
 
-    /// Whether the bytes are a zlib header (RFC 1950, section 2.2) without a preset dictionary, which HTTP has no way to name.
+    /// Whether the bytes are a zlib header (RFC 1950, section 2.2) without a preset dictionary; HTTP has no way to agree on one.
     static func hasZlibHeader(_ bytes: ByteBufferView) -> Bool {
         let start = bytes.prefix(2).reduce(0) { $0 << 8 | UInt16($1) }
         return start >> 8 & 0x0F == 8 && start >> 12 <= 7 && start % 31 == 0 && start & 0x20 == 0

@@ -13,7 +13,7 @@ import NIOCore
 ///
 /// This module does not know which libraries exist; the creator of a ``ContentDecoder`` passes them.
 package struct LibraryCoding: Sendable {
-    /// The result of a call.
+    /// The result of one call of a ``Decode`` function.
     package struct Step: Sendable, Hashable {
         package enum Outcome: Sendable, Hashable {
             case continues
@@ -39,12 +39,12 @@ package struct LibraryCoding: Sendable {
     /// leave input for the next call, because it stops when decoding takes a long time.
     package typealias Decode = (_ input: UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) -> Step
 
-    /// Classifies the first bytes of a frame: frames may be concatenated, like gzip members.
+    /// What the bytes are at a place where a frame may start; frames can be concatenated, like gzip members.
     package enum Start: Sendable {
         /// The bytes are too few to classify.
         case isTooShort
         case frame
-        /// The bytes start no frame: an error at the start of a body; ignored after a frame.
+        /// The bytes start no frame: at the start of a body this is an error; after a frame they are ignored.
         case other
     }
 
@@ -56,7 +56,7 @@ package struct LibraryCoding: Sendable {
     let next: @Sendable (ByteBufferView) -> Start
     /// Whether calls may take longer than a turn of an event loop, for a body that starts with this byte.
     let isSlow: @Sendable (UInt8) -> Bool
-    /// Called with the start of the body; returns nil if there is no memory.
+    /// Makes the decoder for a body from the body's first bytes; returns nil if there is not enough memory.
     let makeDecoder: @Sendable (ByteBufferView) -> Decode?
 
     init(
@@ -76,7 +76,7 @@ package struct LibraryCoding: Sendable {
     ///   - isFrame: Whether these four bytes, in little-endian order, start a frame; nil if a body is one stream that cannot be
     ///     recognized by its start.
     ///   - isSlow: Whether calls may take longer than a turn of an event loop, for a body that starts with this byte.
-    ///   - makeDecoder: Returns nil if there is no memory.
+    ///   - makeDecoder: Makes the decoder for one body; returns nil if there is not enough memory.
     package init(
         name: String, isFrame: (@Sendable (UInt32) -> Bool)? = nil, isSlow: @escaping @Sendable (UInt8) -> Bool = { _ in false },
         makeDecoder: @escaping @Sendable () -> Decode?

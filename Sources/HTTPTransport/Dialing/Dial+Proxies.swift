@@ -11,9 +11,11 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Connecting to the server through a proxy, once the proxy is connected.
+/// Looking up the server for a proxy, and connecting to the server through a connected proxy.
 extension Dialer.Dial {
-    /// Looks up the address to send to a SOCKS proxy: IPv4, because some proxies accept no other, and IPv6 if the name has no IPv4
+    /// Looks up the server address to send to a SOCKS proxy.
+    ///
+    /// The first lookup is for IPv4, because some proxies accept nothing else. If that lookup fails, a SOCKS 5 proxy gets an IPv6
     /// address.
     func lookUpServer(for proxy: ProxyServer, family: NIOBSDSocket.ProtocolFamily = .inet) {
         let bound = NIOLoopBound(self, eventLoop: loop)
@@ -39,7 +41,7 @@ extension Dialer.Dial {
     func enter(_ proxy: ProxyServer, by channel: any Channel) {
         guard proxy.kind == .https else { return pass(proxy, by: channel, agreed: nil) }
         let start = now()
-        // An app that judges the session's servers is not asked about its proxies: the roots decide.
+        // The app may judge the session's servers, but not its proxies: the roots decide about proxies.
         tls.secure(
             channel, to: ServerName(host: proxy.host, port: proxy.port), demands: .none, advice: HandshakeAdvice { nil }
         ) { [self] result in
@@ -92,21 +94,22 @@ extension Dialer.Dial {
         }
     }
 
-    /// Reports that the proxy was silent for too long, counted from the start of the connection attempt or from its last reply to
-    /// CONNECT.
+    /// Reports that the proxy was silent for too long.
+    ///
+    /// The time counts from the start of the connection attempt, or, after a reply to CONNECT, from the next CONNECT request.
     func proxyWasSilent() {
         guard !isOver else { return }
         patience.begin()
         proxyIsSilent?(winner != nil)
     }
 
-    /// Continues once the proxy has opened the way: the channel now leads to the server, and is not reading.
+    /// Continues after the proxy has connected to the server: the channel now leads to the server, and is not reading.
     private func passed(_ channel: any Channel, _ early: ByteBuffer) {
         patience.end()
         guard !isOver else { return }
         if route.isSecure { return secure(channel) }
         finish(with: channel, early: early)
-        // A channel that was closed meanwhile reports that itself.
+        // If the channel was closed meanwhile, it reports the closure itself.
         try? channel.syncOptions?.setOption(.autoRead, value: true)
     }
 }

@@ -13,7 +13,7 @@ import NIOPosix
 import TransportMachines
 
 extension Dialer {
-    /// One attempt to open a connection: carries out the decisions of its ``AddressRace``, and then the TLS handshake.
+    /// One attempt to open a connection: performs the actions of its ``AddressRace``, and then the TLS handshake.
     package final class Dial {
         private typealias Race = AddressRace<SocketAddress>
 
@@ -47,12 +47,12 @@ extension Dialer {
         var lookups: [@Sendable () -> Void] = []
         private var timers: [Race.Timer: Scheduled<Void>] = [:]
         private var attempts: [Int: (address: SocketAddress, channel: (any Channel)?, interface: String?)] = [:]
-        /// The winner, during its TLS handshake.
+        /// The channel that won the race, while it opens a tunnel or performs the TLS handshake.
         private(set) var winner: (any Channel)?
         var tunnel: TunnelAttempt?
         /// Called with the addresses found, because an existing connection may lead to one of them.
         ///
-        /// Returns whether the dial must wait until `decide` says whether it is over.
+        /// Returns whether the dial must wait for the call of `decide`, whose argument tells whether the dial is over.
         var found: ((_ addresses: [SocketAddress], _ decide: @escaping (Bool) -> Void) -> Bool)?
         /// Called with true when the dial starts waiting for other host name lookups, and with false when it stops waiting.
         var holdChanged: ((Bool) -> Void)?
@@ -60,7 +60,7 @@ extension Dialer {
         var proxyIsSilent: ((_ isConnected: Bool) -> Void)?
         private(set) lazy var patience = ProxySilenceTimer(on: loop) { [unowned self] in proxyWasSilent() }
         private var lookupsOnHold: Set<Race.Family> = []
-        /// The server's address, for a SOCKS proxy that is not sent the server's name.
+        /// The server's address, for a SOCKS proxy that receives the address instead of the server's name.
         var serverAddress: String?
         var failures = DialFailures()
         private(set) var domainLookupStart: Double?
@@ -104,7 +104,7 @@ extension Dialer {
             network.whenKnown { [self] in startWithKnownNetworks() }
         }
 
-        /// Continues once the networks are known or do not matter.
+        /// Continues when the networks are known, or do not matter for this dial.
         private func startWithKnownNetworks() {
             guard completion != nil else { return }
             domainLookupStart = now()
@@ -125,7 +125,7 @@ extension Dialer {
 
         var isOver: Bool { completion == nil }
 
-        /// Abandons all attempts and never calls the completion handler; to be called on the loop.
+        /// Abandons all attempts without calling the completion handler; call it on the loop.
         package func cancel() {
             guard completion != nil else { return }
             completion = nil
@@ -143,7 +143,7 @@ extension Dialer {
         /// The next load starts its own dial.
         private func giveUp() {
             guard let completion else { return }
-            // The question may be asked from within the handshake.
+            // The handshake itself may be asking the question, so the channel is closed later.
             if let winner { loop.execute { winner.close(promise: nil) } }
             winner = nil
             cancel()
@@ -247,8 +247,8 @@ extension Dialer.Dial {
 
     /// Opens the socket of an attempt.
     ///
-    /// Without a reservation, an attempt waits for a moment, or until another socket of the dial is closed, unless it is the only
-    /// attempt.
+    /// Without a reservation, the attempt tries again after a moment, and when another socket of the dial is closed. If the dial
+    /// has no other socket, the attempt does not wait.
     private func open(_ attempt: Int, to address: SocketAddress) {
         guard takeReservation() else {
             let number = raceNumber
@@ -314,7 +314,8 @@ extension Dialer.Dial {
         }
     }
 
-    /// Passes the reservation of a socket that was closed, or could not be opened, to the next attempt, unless the dial is over.
+    /// Passes the reservation of a closed or unopened socket to the next attempt, or returns it if the dial needs no further
+    /// socket.
     private func socketClosed() {
         socketCount -= 1
         guard completion != nil, winner == nil, !hasSpareReservation, room != nil else {
@@ -332,7 +333,7 @@ extension Dialer.Dial {
     }
 
     private func bootstrap() -> ClientBootstrap {
-        // TLS reads records of at most 16 KiB, which are decrypted into separate memory.
+        // TLS records contain at most 16 KiB, and are decrypted into separate memory.
         let maximumRead = route.isSecure ? 65_536 : 524_288
         let bootstrap = ClientBootstrap(group: loop)
             // The load's own timeout normally applies; this timeout is for a dial that no load waits for anymore.
@@ -341,7 +342,7 @@ extension Dialer.Dial {
             .channelOption(
                 .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1_024, initial: 1_024, maximum: maximumRead)
             )
-            // Few consecutive reads, so that a suspended load stops at once and the loop's other connections get their turn.
+            // With few consecutive reads, a suspended load stops soon, and the loop's other connections get their turn.
             .channelOption(.maxMessagesPerRead, value: 2)
             // A channel that will use TLS starts reading once its TLS handler is added.
             .channelOption(.autoRead, value: route.proxy.map { $0.kind != .https } ?? !route.isSecure)

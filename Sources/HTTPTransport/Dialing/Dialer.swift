@@ -11,7 +11,7 @@ package import HTTPRules
 package import LoadingModel
 package import NIOCore
 
-/// An established connection: TCP connected and, for a secure route, with TLS and a verified server certificate.
+/// An established connection: over TCP and, for a secure route, with TLS and a trusted server certificate.
 package struct DialledChannel {
     package let channel: any Channel
     package let facts: ConnectionFacts
@@ -28,7 +28,7 @@ package final class Dialer {
     let loop: any EventLoop
     let tls: TLSSession
     private let resolver: any Resolver
-    /// Finds only addresses that DNSSEC validates.
+    /// Finds only addresses that pass DNSSEC validation.
     private let validatingResolver: any Resolver
     private let preparation: SocketPreparation?
     let needs: ConnectionNeeds
@@ -48,16 +48,16 @@ package final class Dialer {
     /// Creates a dialer for one session.
     ///
     /// - Parameters:
-    ///   - loop: The loop it is confined to.
+    ///   - loop: The loop that the dialer is confined to.
     ///   - tls: Performs the TLS handshakes of secure routes.
     ///   - resolver: Looks up the hosts' addresses.
-    ///   - validatingResolver: Finds addresses that DNSSEC validates; nil for the other resolver.
-    ///   - options: Overrides where connections lead and come from.
+    ///   - validatingResolver: Finds addresses that pass DNSSEC validation; if nil, `resolver` is used instead.
+    ///   - options: Overrides the destinations and the sources of connections.
     ///   - needs: The requirements for connections whose routes specify none.
     ///   - usesMultipath: Whether connections use multipath TCP if the kernel supports it.
-    ///   - now: Seconds since the reference date of `Date`, for the connections' facts.
+    ///   - now: Returns the time in seconds since the reference date of `Date`, for the connections' facts.
     ///   - network: The session's view of the machine's networks.
-    ///   - demands: Requirements for connections to a host beyond the TLS session's policy.
+    ///   - demands: Returns the requirements, beyond the TLS session's policy, for connections to a host.
     package init(
         loop: any EventLoop, tls: TLSSession, resolver: any Resolver, validatingResolver: (any Resolver)? = nil,
         options: ConnectionOptions? = nil, needs: ConnectionNeeds = .none, usesMultipath: Bool = false,
@@ -78,10 +78,10 @@ package final class Dialer {
         self.demands = demands
     }
 
-    /// Address overrides do not apply to proxies, and a proxy resolves the server's name itself.
+    /// Returns the resolver for the host to connect to; a route's known addresses are the server's, not the proxy's.
     func resolver(for route: Route) -> any Resolver { route.proxy == nil ? serverResolver(for: route) : resolver }
 
-    /// Returns the resolver for the server's own name; a SOCKS proxy may have to be sent the address.
+    /// Returns the resolver for the server's name, also for a server behind a SOCKS proxy that must receive an address.
     func serverResolver(for route: Route) -> any Resolver {
         guard !(route.details?.needs ?? needs).requiresDNSSEC else { return validatingResolver }
         guard let known = route.details?.addresses, !known.isEmpty else { return resolver }
@@ -107,21 +107,22 @@ package final class Dialer {
         return SocketPreparation(options, own)
     }
 
-    /// Returns the server or proxy to which connections of a route lead.
+    /// Returns the route's server, or its replacement in the session's configuration.
     func destination(of route: Route) -> ServerName {
         let destination = options?.destination(host: route.host, port: route.port)
         return ServerName(host: destination?.host ?? route.host, port: destination?.port ?? route.port)
     }
 
-    /// Starts to open a connection; to be called on the loop.
+    /// Starts to open a connection; call it on the loop.
     ///
     /// - Parameters:
     ///   - route: The route of the connection.
-    ///   - room: The pool's share of the budget, which holds one reservation for the dial. The dial releases a reservation that it
-    ///     does not use, and the sockets' reservations when they are closed.
+    ///   - room: The pool's share of the budget; it already contains one reservation for the dial. The dial releases an unused
+    ///     reservation when the dial ends, and the reservation of a socket when the socket is closed.
     ///   - adviser: Returns the load to ask about the connection; called for each question.
-    ///   - completion: Called on the loop, exactly once unless the dial is cancelled, after this method returned, and within the
-    ///     event that decided it: a handler that it adds to the channel sees every byte.
+    ///   - completion: Called on the loop after this method has returned, exactly once, or never if the dial is cancelled. The call
+    ///     happens within the event that decides the result, so that a handler that `completion` adds to the channel sees every
+    ///     byte.
     /// - Returns: The dial, for cancelling it.
     package func dial(
         _ route: Route, room: ConnectionBudget.Share? = nil, adviser: @escaping () -> (any HandshakeAdviser)? = { nil },

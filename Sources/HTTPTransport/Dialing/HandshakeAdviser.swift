@@ -15,7 +15,7 @@ package import LoadingModel
 ///
 /// Called on the loop; the adviser replies on the loop too, immediately or later.
 package protocol HandshakeAdviser: AnyObject {
-    /// Whether the app wants to judge servers, so that the roots must not decide instead.
+    /// Whether the app judges servers itself; if so, the roots do not decide.
     var judgesServers: Bool { get }
     /// Asks whether to trust a server that presents these certificates (DER, the server's own first).
     func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void)
@@ -25,9 +25,9 @@ package protocol HandshakeAdviser: AnyObject {
     func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Bool)
     /// Returns the value of `Proxy-Authorization` to send to a proxy before the proxy asks for it.
     func authorization(for tunnel: TunnelAttempt) -> String?
-    /// Asks how to respond to a proxy that refuses a tunnel with 407; nil gives up.
+    /// Asks for the authorization to send to a proxy that refuses a tunnel with 407; a nil reply gives up.
     func answer(_ head: ResponseHead, for tunnel: TunnelAttempt, reply: @escaping (Result<String?, LoadError>) -> Void)
-    /// Checks that a proxy that opened the tunnel is the one for which the credential was meant; a nil reply means no objection.
+    /// Checks that the proxy that opened the tunnel is the one that the credential was meant for; a nil reply means that it is.
     func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void)
 }
 
@@ -42,14 +42,15 @@ package struct ServerName: Sendable, Hashable {
     }
 }
 
-/// A tunnel that is requested from a proxy, perhaps several times until it is authenticated.
+/// A tunnel that is requested from a proxy, several times if the proxy requires authentication.
 package final class TunnelAttempt {
     package let proxy: ProxyServer
-    /// The host and port of the server, as in the request.
+    /// The host and port of the server, as in the CONNECT request.
     package let authority: String
-    /// The credential that the requests of this tunnel themselves carry for the proxy; it takes precedence over the advisers'.
+    /// The credential that the tunnelled requests themselves specify for the proxy; it takes precedence over the advisers'
+    /// credentials.
     let credential: TunnelCredential?
-    /// State that advisers keep.
+    /// The authentication state that advisers keep for this tunnel.
     package var state: AnyObject?
     /// The authorization that could not be sent because the proxy closed the connection; it will be sent on the next connection.
     var unsentAuthorization: String?
@@ -62,7 +63,7 @@ package final class TunnelAttempt {
 }
 
 package enum TrustAnswer: Sendable {
-    /// The server is trusted regardless of the check; App Transport Security may still require the check.
+    /// The server is trusted even if the check of its certificates fails; App Transport Security may still require that check.
     case trusted
     /// The system's roots, or the session's roots, decide.
     case checked
@@ -76,12 +77,12 @@ package enum IdentityAnswer: Sendable {
     case cancelled
 }
 
-/// Asks one adviser at a time, and the next one if the asked adviser no longer waits.
+/// Asks one adviser at a time; if that adviser stops waiting, asks the next.
 ///
-/// If no adviser is waiting anymore, the question's default answer applies. A question without a default ends the dial: the
-/// connection would otherwise be used by the next load, which was not asked.
+/// If no adviser is waiting anymore, the question's default answer applies. A question without a default ends the dial: otherwise
+/// the next load would use the connection although it was not asked.
 final class HandshakeAdvice {
-    /// The status of the adviser: the load that the dial started for, or that was asked last.
+    /// What is known about the adviser that was asked last, or else about the load that the dial started for.
     enum Standing {
         /// The dial never had an adviser.
         case noAdviser
@@ -107,12 +108,12 @@ final class HandshakeAdvice {
         adviser.map { .known(judgesServers: $0.judgesServers) } ?? .noAdviser
     }
 
-    /// The adviser of the first queued load.
+    /// The adviser to ask next: the first load in the queue.
     var adviser: (any HandshakeAdviser)? { find() }
 
     /// - Parameters:
     ///   - question: Asks an adviser. The reply handler returns whether the answer was accepted.
-    ///   - otherwise: The default answer if no adviser is waiting; nil if the question has no default.
+    ///   - otherwise: Returns the default answer for a dial without a waiting adviser; nil if the question has no default.
     ///   - reply: Called once, unless there is no answer.
     func ask<Answer>(
         _ question: @escaping (any HandshakeAdviser, @escaping (Answer) -> Bool) -> Void,

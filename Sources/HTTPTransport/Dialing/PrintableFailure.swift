@@ -17,7 +17,7 @@ import Musl
 
 /// Human-readable descriptions of errors.
 ///
-/// An error without a description only appears as the cause of a `LoadError`.
+/// An error without a description appears only as the cause of a `LoadError`.
 enum PrintableFailure {
     static func text(_ code: CInt) -> String { strerror(code).map { String(cString: $0).lowercased() } ?? "error \(code)" }
 
@@ -26,7 +26,7 @@ enum PrintableFailure {
         return reason(inBoringSSL: "\(error)")
     }
 
-    /// Returns the name of BoringSSL's first error, without the source location: "wrong version number".
+    /// Returns the name of BoringSSL's first error, such as "wrong version number", without the source location.
     private static func reason(inBoringSSL text: String) -> String? {
         let mark = "OPENSSL_internal:"
         var rest = text[...]

@@ -9,7 +9,7 @@
 import HTTPRules
 package import NIOCore
 
-/// Measures how long a proxy is silent, because there may be another way to the server.
+/// Measures how long a proxy is silent, so that loads can try another way to the server.
 ///
 /// Confined to its event loop.
 package final class ProxySilenceTimer {

@@ -18,8 +18,9 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     typealias OutboundOut = ByteBuffer
 
     enum Outcome {
-        /// The channel leads to the server and is not reading. The buffer holds the bytes that a server that speaks first has
-        /// already sent.
+        /// The channel leads to the server and is not reading.
+        ///
+        /// The buffer contains the bytes that the server has already sent, if the server speaks first.
         case opened(ByteBuffer)
         /// The proxy wants the authorization on another connection.
         case needsNewConnection
@@ -141,7 +142,8 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         }
         if let broken { return finish(.failure(failure(broken.message, cause: broken))) }
         guard completion != nil, parser.isIdle else { return }
-        // Data that arrives before we have sent anything is not for us (CVE-2021-22947 and similar).
+        // Unless the server may speak first, bytes that arrive before anything was sent through the tunnel are an error (compare
+        // CVE-2021-22947).
         if serverMaySpeakFirst, refusal == nil {
             buffer.moveReaderIndex(forwardBy: buffer.readableBytes - rest)
             early = buffer
@@ -165,7 +167,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    /// Whether a proxy closed the connection after its 407 without announcing that, and thus has not read our answer.
+    /// Whether the proxy closed the connection after its 407 response unannounced, before it answered the next request.
     private var closedBeforeReading: Bool { requests > 1 && !hasReceived }
 
     private func handle(_ event: ResponseParser.Event) {
@@ -246,7 +248,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         completion(outcome)
     }
 
-    /// Creates the error.
+    /// Creates the error of a tunnel that could not be opened.
     ///
     /// After a refusal the proxy is not at fault: the proxy works, and refuses for a reason.
     private func failure(_ reason: String, cause: (any Error)? = nil, isRefusal: Bool = false) -> LoadError {

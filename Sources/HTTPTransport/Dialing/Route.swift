@@ -27,10 +27,11 @@ package struct Route: Sendable, Hashable {
     /// The proxy through which the connection leads.
     package var proxy: ProxyServer? { details?.proxy }
 
-    /// Whether its connections carry the bytes of a stream task instead of HTTP.
+    /// Whether the route's connections carry the bytes of a stream task instead of HTTP.
     var carriesByteStream: Bool { details?.carriesByteStream ?? false }
 
-    /// Whether the server may choose HTTP/2: false for connections that authenticate one holder (RFC 7540 has no such schemes).
+    /// Whether the server may choose HTTP/2; false for a holder's authenticated connection, because the schemes that authenticate a
+    /// connection require HTTP/1.1.
     package var mayUseHTTP2: Bool { isSecure && details.map { $0.holder == nil && !$0.requiresHTTP1 } ?? true }
 
     /// The same route, for HTTP/1.1 only.
@@ -44,11 +45,11 @@ package struct Route: Sendable, Hashable {
         return route
     }
 
-    /// Whether an adviser may be asked while the connection is made.
+    /// Whether making the connection can involve questions to an adviser.
     package var mayAskAdviser: Bool { isSecure || details.map { $0.proxy != nil && !$0.isForwarded } ?? false }
 }
 
-/// The credential that a request itself carries for the proxy that opens its tunnel: the value of its `Proxy-Authorization`.
+/// The value of a request's own `Proxy-Authorization` field, for the proxy that opens the tunnel.
 ///
 /// The proxy associates the credential with the tunnel, so requests with another value, or none, use other tunnels. The credential
 /// is never printed.
@@ -76,8 +77,9 @@ package final class RouteDetails: Sendable, Hashable {
     package let tunnelCredential: TunnelCredential?
     /// Whether the server requires HTTP/1.1.
     package let requiresHTTP1: Bool
-    /// Whether there is another way to the server, so that the proxy gets less time than a server; ignored when routes are
-    /// compared.
+    /// Whether there is another way to the server; if so, the proxy gets less time than a server.
+    ///
+    /// Comparisons of routes ignore this property.
     package let hasAlternatives: Bool
     /// Whether the connection carries the bytes of a stream task instead of HTTP.
     package let carriesByteStream: Bool

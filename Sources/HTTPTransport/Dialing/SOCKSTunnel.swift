@@ -23,8 +23,8 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Asks the proxy to connect to a server, by the server's address if given, and otherwise by its name.
     ///
-    /// The completion handler is called once; the channel is then not reading, or is closed. The argument is the data that the
-    /// server has already sent, if the server speaks first.
+    /// The completion handler is called once; the channel is then not reading, or is closed. On success its argument is the data
+    /// that the server has already sent, if the server speaks first.
     static func open(
         _ channel: any Channel, _ server: ServerName, by proxy: ProxyServer, to address: String?, serverMaySpeakFirst: Bool,
         completion: @escaping (Result<ByteBuffer, LoadError>) -> Void

@@ -39,12 +39,12 @@ struct SocketPreparation {
 
     func bind(_ bootstrap: ClientBootstrap) -> ClientBootstrap {
         guard let localAddress else { return bootstrap }
-        // The port is chosen at connect time, so that connections to different servers can share one.
+        // The kernel chooses the port at connect time, so that connections to different servers can share a port.
         let bindAddressNoPort = ChannelOptions.Types.SocketOption(level: .ip, name: .init(rawValue: 24))
         return bootstrap.channelOption(bindAddressNoPort, value: 1).bind(to: localAddress)
     }
 
-    /// Applies `preparation` if it is not nil, and otherwise binds the socket to the interface of a detour.
+    /// Applies `preparation`, and binds the socket to the interface that it names, or else to the interface `detour`.
     static func prepare(
         _ preparation: SocketPreparation?, _ channel: any Channel, for address: SocketAddress, by detour: String?
     ) -> EventLoopFuture<Void> {
@@ -66,12 +66,12 @@ struct SocketPreparation {
             }
     }
 
-    /// Marks are best effort: if the kernel refuses one, the socket still connects.
+    /// Marks are best effort: if the kernel refuses a mark, the socket still connects.
     private func mark(_ socket: any SocketOptionProvider, isV6: Bool) {
         guard let marks = TrafficMarks(service) else { return }
         let (level, name): (NIOBSDSocket.OptionLevel, CInt) = isV6 ? (.ipv6, IPV6_TCLASS) : (.ip, IP_TOS)
         _ = socket.unsafeSetSocketOption(level: level, name: .init(rawValue: name), value: marks.codePoint << 2)
-        // Set last, because the traffic class option also changes the priority.
+        // The priority is set last, because the traffic class option also changes it.
         _ = socket.unsafeSetSocketOption(level: .socket, name: .init(rawValue: SO_PRIORITY), value: marks.priority)
         if service == .background, TrafficMarks.hasLowPriority {
             _ = socket.unsafeSetSocketOption(
@@ -85,7 +85,7 @@ struct SocketPreparation {
     static func isMultipath(_ channel: any Channel) -> Bool {
         guard let socket = channel as? any SocketOptionProvider else { return false }
         var answer = false
-        // MPTCP_INFO of SOL_MPTCP. On the socket's loop the result is available at once.
+        // The numbers are those of MPTCP_INFO and SOL_MPTCP. On the socket's loop the result is available at once.
         let info: EventLoopFuture<UInt64> = socket.unsafeGetSocketOption(level: .init(rawValue: 284), name: .init(rawValue: 1))
         info.assumeIsolated().whenSuccess { _ in answer = true }
         return answer
@@ -97,7 +97,8 @@ struct SocketPreparation {
         return Refusal(reason: "this machine cannot connect from the address \(localAddress.ipAddress ?? "")")
     }
 
-    /// Returns the name in the form that the kernel expects: 15 bytes and a zero.
+    /// Returns the name padded with zeros to the kernel's 16 bytes; nil if it is empty, is longer than 15 bytes, or contains a
+    /// zero.
     private static func name(_ text: String) -> SIMD16<UInt8>? {
         let bytes = Array(text.utf8)
         guard 1...15 ~= bytes.count, !bytes.contains(0) else { return nil }

@@ -16,9 +16,10 @@ import Musl
 
 /// How packets of a service are marked for the network, and which queue of this machine they use.
 ///
-/// The code points are those of RFC 4594, which Apple's system uses, too. The priority is the 802.1D user priority that corresponds
-/// to the access category of RFC 8325, section 4: 1 for background, 4 for video, 6 for voice. Linux's queues interpret these
-/// numbers accordingly; best effort needs none, and 3 and 5 would rank below it in `pfifo_fast`.
+/// The code points are those of RFC 4594; Apple's systems use the same. The priority is the 802.1D user priority that corresponds
+/// to the access category of RFC 8325, section 4: 1 for background, 4 for video, 6 for voice. Linux's queueing disciplines
+/// interpret these numbers accordingly. Best effort keeps the default priority 0; in `pfifo_fast` the priorities 3 and 5 would rank
+/// below it.
 struct TrafficMarks: Hashable {
     /// The differentiated services code point, which has six bits.
     let codePoint: CInt
@@ -40,8 +41,8 @@ struct TrafficMarks: Hashable {
 
     /// Whether the kernel has loaded the congestion control that yields to all others (TCP Low Priority).
     ///
-    /// Checked once, because requesting a congestion control that is not loaded makes the kernel run `modprobe`. The file is in
-    /// memory.
+    /// The kernel's list is read once, because requesting a congestion control that is not loaded would make the kernel run
+    /// `modprobe`. Reading a procfs file does not wait for a disk.
     static let hasLowPriority: Bool = {
         let file = open("/proc/sys/net/ipv4/tcp_available_congestion_control", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }

@@ -11,16 +11,16 @@ import NIOCore
 
 /// The memory for body pieces that a connection has read.
 struct BodyMemory {
-    /// Pieces larger than this are never copied, whatever the size of their buffer.
+    /// The maximum size of a piece that ``compact(_:)`` copies, whatever the size of the piece's buffer.
     private static let largestCompacted = BulkReading.blockSize / 4
 
     /// Pieces smaller than this are copied into memory of their own size.
     private static let smallestRecycled = 32_768
 
     // NIOSSL decrypts into one buffer repeatedly. Keeping a slice of that buffer would make NIOSSL copy the whole buffer each time,
-    // however small the slice is. A small slice also keeps a large buffer alive, so that NIO allocates another. Both kinds of
-    // slices are therefore copied.
-    /// Large enough for the data that is decrypted at a time.
+    // however small the slice is. A small slice of any other large buffer keeps that buffer alive, so that NIO allocates another.
+    // Slices of both kinds are therefore copied.
+    /// The reusable buffers for copies; each is large enough for the data that is decrypted at a time.
     private var copies = RecycledBuffers(size: 262_144, limit: 8)
     private var bulk: BulkReading?
     private var isInUse = false
@@ -50,7 +50,7 @@ struct BodyMemory {
         return bulk
     }
 
-    /// Releases the memory, because the body has ended or bypasses it.
+    /// Releases the memory, because the body has ended or bypasses this memory.
     @inline(__always)
     mutating func removeAll() {
         if isInUse { free() }

@@ -12,7 +12,7 @@ import NIOCore
 /// Queues body bytes between the socket and the load, with memory in proportion to the byte count.
 ///
 /// A read of a few bytes arrives in a buffer of several KiB. If such buffers were kept, a slow drip would occupy a thousand times
-/// its byte count, so small pieces are copied together.
+/// its byte count, so small pieces are copied into a common buffer.
 struct BodyQueue {
     private static let smallPiece = 4_096
     private static let gatheredSize = 65_536
@@ -21,7 +21,7 @@ struct BodyQueue {
     private var first: ByteBuffer?
     /// The pieces after the first; created on demand.
     private var rest: CircularBuffer<ByteBuffer>?
-    /// Whether the last piece was gathered in this queue, so that bytes may be appended to it.
+    /// Whether the last piece is a buffer that this queue made, to which small pieces can be appended.
     private var lastIsGathered = false
     private(set) var byteCount = 0
 
@@ -69,7 +69,7 @@ struct BodyQueue {
         rest?.append(piece)
     }
 
-    /// Appends a copy to the last piece; returns false if that piece is full.
+    /// Appends a copy of `piece` to the last piece in the queue; returns false if the last piece is full.
     private mutating func gather(_ piece: ByteBuffer) -> Bool {
         if var pieces = rest, let last = pieces.indices.last {
             rest = nil

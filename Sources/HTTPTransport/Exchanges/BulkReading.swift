@@ -12,36 +12,36 @@ package import NIOCore
 
 /// Reads a large, fast body in few and large pieces.
 ///
-/// Every read costs a system call, a piece, and usually a hop to the client, and a read right after the first bytes have arrived
-/// finds little data. So while the body is fast, the socket becomes readable only when many bytes have arrived (SO_RCVLOWAT), and
-/// it is read into reusable blocks. After ``patience`` without a read, all bytes that have arrived are read.
+/// Every read costs a system call, a buffer, and usually a thread switch to the client. A read right after the first bytes have
+/// arrived finds little data. While the body is fast, the socket therefore becomes readable only when many bytes have arrived
+/// (SO_RCVLOWAT), and is read into reusable blocks. After ``patience`` without a read, all bytes that have arrived are read.
 ///
 /// Confined to the channel's event loop.
 package final class BulkReading {
-    /// The parameters for bodies that are delivered as read, and for those that are copied because they are decrypted or unframed
-    /// first.
+    /// The parameters for reading: ``passedOn`` for bodies that are delivered as read, and ``copied`` for bodies that are decrypted
+    /// or unframed first.
     package struct Manner: Sendable {
-        /// The rate in bytes per millisecond above which a body is fast.
+        /// The minimum rate of a fast body, in bytes per millisecond.
         fileprivate let fastRate: Int64
-        /// The maximum low-water mark.
+        /// The maximum low-water mark, in bytes.
         fileprivate let largestMark: Int64
         /// The maximum size of a read.
         package let readSize: Int
-        /// The number of bytes that may have been read but not delivered yet.
+        /// The maximum number of bytes that were read but not delivered yet.
         fileprivate let withheld: Int64
 
         /// Reads smaller than this do not justify a large buffer.
         fileprivate var smallRead: Int { readSize / 4 }
 
         package static let passedOn = Manner(fastRate: 524_288, largestMark: 786_432, readSize: blockSize, withheld: 0)
-        /// The read and the copied data fit into the processor's cache.
+        /// The parameters for copied bodies: the data of a read and their copy together fit into the processor's cache.
         ///
-        /// The incomplete rest of a record or frame stays in the buffer until its end arrives.
+        /// An incomplete record or frame stays in the buffer until its end arrives.
         package static let copied = Manner(fastRate: 262_144, largestMark: 196_608, readSize: 262_144, withheld: 32_768)
     }
 
     package static let blockSize = 1_048_576
-    /// The interval in which the rate is measured.
+    /// The minimum interval over which the rate is measured.
     private static let measuringTime = TimeAmount.milliseconds(1)
     /// Limits the measured byte count, so that the computation of the rate does not overflow.
     private static let maximumMeasured: Int64 = 1 << 40
@@ -73,7 +73,7 @@ package final class BulkReading {
         measured = (now, received)
     }
 
-    /// Notes a read: the number of body bytes received so far, which end in `piece`, and the number still missing.
+    /// Notes a read: `piece` contains the latest body bytes, `received` have arrived so far, and `missing` are still to come.
     ///
     /// - Returns: Whether the next read will be large, too.
     @discardableResult
@@ -87,7 +87,7 @@ package final class BulkReading {
         }
         let time = (now - measured.since).nanoseconds
         if time >= Self.measuringTime.nanoseconds {
-            // A single slow millisecond does not change the rate.
+            // A single slow millisecond at most halves the rate.
             rate = max(min(received - measured.received, Self.maximumMeasured) * 1_000_000 / time, rate / 2)
             measured = (now, received)
             if rate >= manner.fastRate {
@@ -97,12 +97,12 @@ package final class BulkReading {
                 setMark(0)
             }
         }
-        // Fewer bytes than the mark are missing, so the socket would never become readable.
+        // If fewer bytes than the mark are missing, the socket would never become readable.
         if missing < mark + manner.withheld { setMark(0) }
         return mark > 0
     }
 
-    /// Notes a small read into a block, from which it is copied.
+    /// Notes a small read into a block; the caller copies the bytes.
     ///
     /// - Returns: Whether the blocks were released because small reads are frequent.
     @discardableResult
@@ -160,7 +160,9 @@ package final class BulkReading {
 }
 
 extension BulkReading.Manner {
-    /// Returns the block allocator, or one of a fixed size for copied data, which have left NIO's one buffer before the next read.
+    /// Returns the allocator of blocks, or, for copied data, an allocator of buffers of a fixed size.
+    ///
+    /// Copied data have left the buffer before the next read, so NIO needs only one buffer.
     fileprivate func allocator(_ reads: BlockReads) -> any RecvByteBufferAllocator {
         readSize == BulkReading.blockSize ? reads : FixedSizeRecvByteBufferAllocator(capacity: readSize)
     }
@@ -168,7 +170,7 @@ extension BulkReading.Manner {
 
 /// Makes the channel read into blocks.
 ///
-/// The allocator gives no hint about the next size, and sizes may grow, so NIO pools no buffers beyond the last one.
+/// The allocator does not predict the next size, and tells NIO that sizes may grow, so NIO keeps only the last buffer.
 //
 // `@unchecked`: only accessed on the channel's event loop.
 private final class BlockReads: RecvByteBufferAllocator, @unchecked Sendable {

@@ -12,14 +12,16 @@ import NIOCore
 
 /// A file that was sent as the request's body.
 ///
-/// If the file changed meanwhile, the request fails whatever the response, because neither version of the file was sent.
+/// If the file changed while it was sent, the request fails whatever the response is, because the server received neither version
+/// of the file.
 struct SentFile {
     private enum State {
         /// There is no file, or it was found unchanged.
         case settled
-        /// The kernel may still send from the file's pages, so the file is checked once the response shows that they have arrived.
+        /// The kernel may still be sending the file's pages, so the file is checked only after the head of the response has
+        /// arrived.
         case waitsForHead(FileSource)
-        /// The file is being checked; the response does not end before the check does.
+        /// The file is being checked; the response ends only after the check.
         case beingChecked
     }
 
@@ -47,7 +49,7 @@ extension Exchange {
         if isShared, !hasHead { bodyFile.waitForHead(source) } else { look(at: source) }
     }
 
-    /// Checks a file whose check had to wait until the head arrived.
+    /// Checks the file if its check had to wait for the head of the response.
     func checkBodyFile() {
         if let source = bodyFile.waiting { look(at: source) }
     }

@@ -12,7 +12,7 @@ import NIOCore
 
 /// Moves large cleartext downloads from the socket into the file without copying them into the process (``SplicePump``).
 extension Exchange {
-    /// Below this size, setting up a pump costs more than it saves.
+    /// The minimum number of bytes for a pump: for fewer bytes, setting up a pump costs more than it saves.
     private static let spliceThreshold: Int64 = 4_194_304
 
     /// The state of a pump, as reported by its callbacks.
@@ -29,13 +29,13 @@ extension Exchange {
         return length - record.responseBodyBytes >= Self.spliceThreshold
     }
 
-    /// Moves the rest of the body into a file, at its current position.
+    /// Moves the rest of the body into a file, at the file's current position.
     ///
     /// - Parameters:
     ///   - sink: The file.
-    ///   - progress: Called with the number of further bytes in the file.
+    ///   - progress: Called with the number of bytes added to the file since the last call.
     /// - Throws: The failure of the load or of the body.
-    /// - Returns: false if the body must be read and written as usual; bytes may have been written already.
+    /// - Returns: false if the rest of the body must be read and written as usual; some bytes may already be in the file.
     package func splice(
         into sink: FileSink, progress: (Int64) -> Void
     ) async throws(LoadError) -> Bool {
@@ -71,9 +71,9 @@ extension Exchange {
         return true
     }
 
-    /// Waits for the pump, and passes on suspension and cancellation of the load.
+    /// Waits for the pump, and passes the load's suspension and cancellation to it.
     ///
-    /// A load that has to end does not wait long: ending the sink waits for the pump.
+    /// After the load has failed or was cancelled, this method waits only for a short time: ending the sink waits for the pump.
     private func supervise(
         _ pump: SplicePump, _ run: Run, _ sink: FileSink, on loop: any EventLoop, _ progress: (Int64) -> Void
     ) async -> SplicePump.End {
@@ -130,7 +130,7 @@ extension Exchange {
 }
 
 extension SplicePump.End {
-    /// The number of bytes in the file.
+    /// The number of bytes that the pump moved into the file.
     fileprivate var moved: Int64 {
         switch self {
         case .finished(let moved), .peerClosed(let moved), .cancelled(let moved), .socketFailed(let moved, _),

@@ -16,12 +16,12 @@ package import NIOCore
 package struct ExchangeRecord {
     package let requestStart: NIODeadline
     package private(set) var requestEnd: NIODeadline?
-    /// When the first byte arrived.
+    /// When the first byte of the response arrived.
     package private(set) var responseStart: NIODeadline?
     package private(set) var responseEnd: NIODeadline?
     package private(set) var requestHeaderBytes = 0
     package private(set) var requestBodyBytes: Int64 = 0
-    /// The body bytes handed over for sending: the server may have received any of them.
+    /// The number of body bytes handed over for sending; the server may have received any of these bytes.
     package private(set) var submittedBodyBytes: Int64 = 0
     package private(set) var responseHeaderBytes: Int64 = 0
     package private(set) var responseBodyBytes: Int64 = 0
@@ -43,11 +43,11 @@ package struct ExchangeRecord {
 
 /// One request and its response as a load sees them, independent of the HTTP version.
 ///
-/// The load takes ``ExchangeEvent``s until the head of the final response, then body pieces until nil. Bytes that the load has not
-/// taken are queued here up to ``Exchange/highWaterMark``. Beyond that mark, and while the task is suspended, the carrier stops
-/// reading, so that flow control stops the peer. An exchange that is dropped before its end must be ended with ``cancel()``. That
-/// call closes an HTTP/1 connection, because the rest of the response could be taken for the response to another request; an HTTP/2
-/// stream is reset.
+/// The load takes events (``Exchange/Event``) up to the head of the final response, and then body pieces until ``next()`` returns
+/// nil. Bytes that the load has not taken are queued here up to ``Exchange/highWaterMark``. Beyond that mark, and while the task is
+/// suspended, the carrier stops reading, so that flow control stops the peer. An exchange that is dropped before its end must be
+/// ended with ``cancel()``. That call closes an HTTP/1 connection, because the rest of the response could be taken for the response
+/// to another request; with HTTP/2 it resets the stream.
 ///
 /// Confined to the session's event loop.
 package final class Exchange {
@@ -59,10 +59,10 @@ package final class Exchange {
         case head
     }
 
-    /// The number of queued body bytes at which reading stops (a block of a fast body, or four reads of another).
+    /// The number of queued body bytes at which reading stops: one block of a fast body, or four reads of any other body.
     package static let highWaterMark = 1_048_576
     package static let lowWaterMark = 262_144
-    /// The maximum number of 1xx responses before the final one; no server has reason to send more.
+    /// The maximum number of 1xx responses before the final one, except for progress reports during an upload.
     static let maximumInformationalResponses = InformationalResponses.limit
 
     private enum End {
@@ -77,10 +77,10 @@ package final class Exchange {
     package let version: HTTPVersion
     /// Whether the request asks to switch protocols.
     var asksToSwitch = false
-    /// Whether the peer of the other protocol has closed its side; more bytes may still be sent to it.
+    /// Whether, after a switch of protocols, the peer has closed its side; this side may still send.
     private var inputHasEnded = false
-    // The parts are unchecked, because they do not call back into this class. Other modules call functions, because each access to
-    // a visible stored property is checked, even from here.
+    // These properties need no exclusivity checks, because their types do not call back into this class. Other modules use computed
+    // properties instead: if a stored property is visible to other modules, every access is checked, even from this file.
     /// Not optional, because unwrapping the head would make another copy.
     @exclusivity(unchecked) private var finalHead = ResponseHead(status: 0)
     @exclusivity(unchecked) private var hasReceivedHead = false
@@ -94,7 +94,8 @@ package final class Exchange {
     @exclusivity(unchecked) package private(set) var trailers: HeaderBlock?
     @exclusivity(unchecked) package internal(set) var record: ExchangeRecord
 
-    // Methods, because another module's access to a stored property is checked for exclusivity, which costs more than the call.
+    // These properties are computed, because another module's access to a stored property is checked for exclusivity, which costs
+    // more than a call.
     package var hasSentRequest: Bool { record.requestEnd != nil }
     package var sentBodyBytes: Int64 { record.requestBodyBytes }
 
@@ -145,7 +146,7 @@ package final class Exchange {
         return hasReceivedHead ? .head : nil
     }
 
-    /// Whether ``takeEvent()`` has something new; throws if nothing more will come.
+    /// Whether ``takeEvent()`` returns an event and the task is not suspended; throws if the load or the exchange has failed.
     package func hasEvent() throws(LoadError) -> Bool {
         try control.check()
         guard !control.isSuspended else { return false }
@@ -154,9 +155,9 @@ package final class Exchange {
         return false
     }
 
-    /// Returns the next piece of the body as it was on the wire, or nil at its end.
+    /// Returns the next piece of the body as received, before decoding, or nil at the end of the body.
     ///
-    /// Failures are thrown after all bytes that arrived before them.
+    /// A failure of the exchange is thrown after the bytes that arrived before it; a failure of the load is thrown at once.
     package func next() async throws(LoadError) -> ByteBuffer? {
         while true {
             try control.check()
@@ -200,7 +201,8 @@ package final class Exchange {
 
     /// Sends bytes of the other protocol.
     ///
-    /// `written` is called on the loop, possibly before this method returns: with true when the system has accepted all of them.
+    /// `written` is called on the loop, possibly before this method returns: with true after the system has accepted all bytes, and
+    /// with false if they cannot be sent.
     package func write(_ bytes: ByteBuffer, written: @escaping (Bool) -> Void) {
         guard let carrier, hasSwitched else { return written(false) }
         record.sentBody(Int64(bytes.readableBytes))
@@ -208,7 +210,7 @@ package final class Exchange {
         carrier.write(bytes, for: self, written: written)
     }
 
-    /// Takes the connection from the exchange; nil if it is shared.
+    /// Takes the connection from the exchange; returns nil if that is impossible, as with a shared connection.
     package func takeConnection() -> ByteStreamConnection? {
         guard hasSwitched else { return nil }
         if let carrier { return carrier.handOver(self) }
@@ -223,7 +225,7 @@ package final class Exchange {
         return all
     }
 
-    /// Ends the switched protocol; the peer has until the timeout to close the connection.
+    /// Ends the switched protocol, and closes the connection if the peer does not close it within `patience`.
     package func linger(_ patience: TimeAmount) {
         guard !isOver else { return }
         end = .complete
@@ -246,7 +248,7 @@ package final class Exchange {
         }
     }
 
-    /// Returns a piece that has already arrived.
+    /// Returns a piece that has already arrived, or nil if the queue is empty.
     func takeBuffered() -> ByteBuffer? { queue.popFirst() }
 
     private var isComplete: Bool { if case .complete = end { true } else { false } }
@@ -262,7 +264,7 @@ package final class Exchange {
         carrier?.abandon(self)
     }
 
-    /// The number of bytes sent on the connection that the peer has not acknowledged.
+    /// The number of bytes that were sent on the connection but that the peer has not acknowledged yet.
     package var unacknowledgedBytes: Int64 { carrier?.unacknowledgedBytes ?? 0 }
 
     // MARK: The connection's side
@@ -289,7 +291,8 @@ package final class Exchange {
 
     /// Wakes the load after a read.
     ///
-    /// Pieces of a large body in quick succession are taken together: waking a load and its client costs more than a read.
+    /// The load takes several pieces of a large body together if they arrive in quick succession, because waking a load and its
+    /// client costs more than a read.
     func wakeAfterRead(on loop: any EventLoop) {
         let now = control.lastProgress
         guard queue.byteCount >= BodyWakes.smallestBulk, !hasSwitched else {
@@ -342,7 +345,7 @@ package final class Exchange {
         guard failure == nil else { return }
         end = .failed(error)
         carrier?.abandon(self)
-        // The carrier may have completed the exchange.
+        // The carrier may have marked the exchange as complete.
         end = .failed(error)
         control.wake()
     }

@@ -13,7 +13,7 @@ package import NIOCore
 /// The queue of 1xx responses.
 package struct InformationalResponses {
     package static let limit = 100
-    /// The maximum size of all their fields: a few HTTP/2 bytes may expand to many.
+    /// The maximum total size of the responses' fields, because a few bytes of HTTP/2 can expand to many.
     private static let byteLimit = 262_144
     /// Allows one more response per this many bytes of an upload, for progress reports by the server.
     private static let uploadStep: Int64 = 65_536
@@ -40,7 +40,7 @@ package struct InformationalResponses {
     package mutating func popFirst() -> ResponseHead? { heads.isEmpty ? nil : heads.removeFirst() }
 }
 
-/// Decides whether to read more of a body, with the two water marks as hysteresis.
+/// Decides whether to read more of a body, with hysteresis between the two water marks.
 package struct BodyReading {
     private var isWanted = true
     private var isBypassed = false
@@ -49,7 +49,7 @@ package struct BodyReading {
 
     package mutating func bypass(_ isBypassed: Bool) { self.isBypassed = isBypassed }
 
-    /// Returns whether to read more if that has changed; returns nil while the body is bypassed.
+    /// Returns whether to read more; returns nil while the body is bypassed.
     package mutating func update(isSuspended: Bool, waiting: Int) -> Bool? {
         guard !isBypassed else { return nil }
         isWanted = !isSuspended && (isWanted ? waiting < Exchange.highWaterMark : waiting <= Exchange.lowWaterMark)
@@ -59,11 +59,13 @@ package struct BodyReading {
 
 /// Decides when to wake a load for pieces of a large body that arrive in quick succession.
 package struct BodyWakes {
-    /// Below this many bytes the load is woken at once: they are not bulk data, and the sender may be waiting for a reply.
+    /// The minimum number of bytes of bulk data.
+    ///
+    /// For fewer bytes the load is woken at once, because the sender may be waiting for a reply.
     package static let smallestBulk = 16_384
-    /// The number of bytes for which the load is always woken at once.
+    /// The minimum number of bytes for which the load is always woken at once.
     private static let gatheredBytes = 524_288
-    /// How long a smaller number of bytes may wait.
+    /// The maximum time that fewer bytes than ``gatheredBytes`` wait.
     private static let gatheringTime = TimeAmount.microseconds(500)
 
     private var last = NIODeadline.distantPast

@@ -13,9 +13,9 @@ package import HTTPWire
 package import LoadingModel
 package import NIOCore
 
-/// The behavior that differs from connections that carry several exchanges.
+/// The behavior in which HTTP/1.1 differs from connections with several exchanges at a time.
 extension HTTP1Connection {
-    /// Adds the chunked coding for a body of unknown length (RFC 9112, section 6.1).
+    /// Returns the head, with the chunked coding added for a body of unknown length (RFC 9112, section 6.1).
     package func framedHead(of message: OutgoingMessage) -> RequestHead {
         guard !isFramed(message) else { return message.head }
         var head = message.head
@@ -42,7 +42,7 @@ extension HTTP1Connection {
     /// Whether the head already frames the message.
     func isFramed(_ message: OutgoingMessage) -> Bool { (message.body.length ?? 0) >= 0 }
 
-    /// Writes a head, and returns its length.
+    /// Replaces the content of the buffer with a head, and returns the head's length in bytes.
     func write(_ head: RequestHead, to buffer: inout ByteBuffer) throws(LoadError) -> Int {
         let length = RequestSerializer.encodedLength(of: head)
         buffer.clear(minimumCapacity: length)
@@ -119,10 +119,10 @@ extension HTTP1Connection {
         if isBypassed { exchange.control.abort(error) } else { lose(exchange, error) }
     }
 
-    /// Whether the connection is gone.
+    /// Whether the connection cannot carry another request.
     ///
-    /// Readable bytes on a reused connection also mean that it is gone: in cleartext they are unsolicited. Over TLS they may be
-    /// `close_notify` before the end; if they are only a session ticket, the connection is replaced needlessly.
+    /// Readable bytes on a reused connection count as its end: in cleartext they are unsolicited; over TLS they may be a
+    /// `close_notify` alert. If they are only a session ticket, the connection is replaced needlessly.
     package var isGone: Bool {
         guard let context, channelIsActive else { return true }
         let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {

@@ -32,7 +32,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
 
     let isSecure: Bool
     private(set) var context: ChannelHandlerContext?
-    // Unchecked, because every read uses them: the parser and queues do not call back into this class.
+    // Every read uses these properties, so exclusivity is unchecked: the parser and queues do not call back into this class.
     @exclusivity(unchecked) private var parser = ResponseParser()
     private(set) var exchange: Exchange?
     private var pump: RequestBodyPump?
@@ -55,7 +55,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     /// The timer that closes the connection if its peer does not.
     private var lingering: Scheduled<Void>?
 
-    /// The maximum number of parser events per turn of the loop, about a millisecond of work: a chunk takes six bytes.
+    /// The maximum number of parser events per turn of the loop, about a millisecond of work: a chunk can be only six bytes long.
     private static let eventsPerTurn = 1_024
 
     package init(id: Int, facts: ConnectionFacts) {
@@ -223,7 +223,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     }
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A peer that closes without close_notify may have been cut off; only the framing can show that (RFC 9112, section 9.8).
+        // Without close_notify, only the framing can show whether the response was cut off (RFC 9112, section 9.8).
         if let error = error as? NIOSSLError, case .uncleanShutdown = error {
             transportError = error
             return
@@ -232,7 +232,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         context.close(promise: nil)
     }
 
-    /// Whether the connection ended other than by the peer closing it; a missing `close_notify` counts as closing.
+    /// Whether the connection ended with an error; a close by the peer without `close_notify` does not count as an error.
     private var isBroken: Bool {
         guard let transportError else { return false }
         if let error = transportError as? NIOSSLError, case .uncleanShutdown = error { return false }
@@ -300,7 +300,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         }
     }
 
-    /// Parses received bytes, and returns how many of them belong to this exchange.
+    /// Parses received bytes, and returns how many of them were consumed.
     private func parse(_ buffer: ByteBuffer, for exchange: Exchange) throws(ResponseParser.Failure) -> Int {
         var offset = 0
         let failure = buffer.withUnsafeReadableBytes { bytes -> ResponseParser.Failure? in
@@ -354,8 +354,8 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
 
     /// Ends the exchange once the whole response has arrived.
     ///
-    /// If the request is still being sent, sending continues if the response is a success and the server keeps the connection open:
-    /// the server may want the rest. Otherwise the rest is dropped, and the connection is closed (RFC 9112, sections 9.5 and 9.6).
+    /// If the response is a success and the server keeps the connection open, the rest of the request is still sent, because the
+    /// server may want it. Otherwise the rest is dropped, and the connection is closed (RFC 9112, sections 9.5 and 9.6).
     private func finishIfComplete() {
         guard let exchange, parser.isIdle else { return }
         if let pump, !pump.isStopped, parser.mayReuseConnection, !isClosing { return }

@@ -12,15 +12,15 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// A body over an HTTP/2 stream: DATA frames, as the windows of stream and connection allow (RFC 9113, section 6.1).
+/// A body over an HTTP/2 stream, sent in DATA frames within the windows of the stream and the connection (RFC 9113, section 6.1).
 ///
-/// The outlet holds at most one piece, so that a stream whose window is closed holds no more memory.
+/// The outlet holds at most one piece, so that a stream with an exhausted window occupies little memory.
 final class HTTP2BodyOutlet: BodyOutlet {
     let pieceSize = 65_536
     /// Content must be framed, so the kernel cannot send it from a file.
     let takesRegions = false
 
-    // Strong references, released with the outlet: a promise may complete after the stream has ended.
+    // These references are strong, because a promise may complete after the stream has ended; they are released with the outlet.
     private let stream: HTTP2Stream
     private let connection: HTTP2Connection
     private var piece: ByteBuffer?

@@ -12,7 +12,7 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Whether a connection takes requests, whether its server has answered any, and why it ended.
+/// Whether a connection takes requests, whether the server has answered a request, and why the connection ended.
 struct HTTP2ConnectionStatus {
     struct GoAway {
         var lastStream: UInt32
@@ -28,7 +28,7 @@ struct HTTP2ConnectionStatus {
     private var violation: HTTP2Failure?
     /// Whether the server has answered a request.
     private(set) var hasAnswered = false
-    /// Whether the connection stopped taking requests before its server had answered any, and (`isLastFruitless`) whether it was
+    /// Whether the connection stopped taking requests before its server had answered one; `isLastFruitless` tells whether it was
     /// the last of too many such connections in a row.
     private var isFruitless = false
     private var isLastFruitless = false
@@ -54,8 +54,10 @@ struct HTTP2ConnectionStatus {
 
     mutating func serverAnswered() { hasAnswered = true }
 
-    /// Records that the connection takes no more requests, or has ended; returns whether it was fruitless, or nil if it does not
-    /// count.
+    /// Records that the connection takes no more requests, or has ended.
+    ///
+    /// Returns whether the connection was fruitless: the server refuses all requests and has answered none of them. Returns nil if
+    /// that was already recorded, or if a connection that was not fruitless ends without a request for calm.
     mutating func count(isRefusingAll: Bool, asksForCalm: Bool) -> Bool? {
         let isFruitless = isRefusingAll && !hasAnswered
         guard !self.isFruitless, isFruitless || asksForCalm else { return nil }
@@ -98,8 +100,8 @@ struct HTTP2ConnectionStatus {
 }
 
 extension ConnectionFacts {
-    /// Returns the failure if the server refused a client certificate, or its absence; a TLS 1.3 server does so after the
-    /// handshake.
+    /// Returns the failure if the server rejected the client certificate, or requires one that was not sent; a TLS 1.3 server
+    /// reports that after the handshake.
     func refusal(in error: (any Error)?) -> (LoadError.Kind, String)? {
         let shown = TLSFailure.Shown(certificate: sentClientCertificate, wasAsked: wasAskedForCertificate)
         return error.flatMap { TLSFailure.clientCertificateFailure($0, shown) }

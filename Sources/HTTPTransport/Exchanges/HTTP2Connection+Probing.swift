@@ -44,6 +44,6 @@ extension HTTP2Connection {
 }
 
 extension NIODeadline {
-    /// The nanoseconds that the machines use.
+    /// The time in nanoseconds, as the machines use it.
     var nanoseconds: Int64 { Int64(clamping: uptimeNanoseconds) }
 }

@@ -116,9 +116,9 @@ extension HTTP2Connection {
         if endsStream { finish(stream, now: now) }
     }
 
-    /// Handles the complete arrival of a response.
+    /// Handles the end of a response.
     ///
-    /// If the request is still being sent and the response is not a success, the server does not need the rest.
+    /// If the request is still being sent and the response is not a success, the server does not need the rest of the request.
     private func finish(_ stream: HTTP2Stream, now: NIODeadline) {
         if let violation = stream.receiveEnd(now: now) { return object(to: stream, violation) }
         guard !stream.keepsSending() else { return }
@@ -166,7 +166,8 @@ extension HTTP2Connection {
         }
     }
 
-    /// Counts a connection whose server refuses all requests before it has processed any: the next connection may be no better.
+    /// Counts a connection whose server refuses all requests before it has answered one, because the next connection may be no
+    /// better.
     func countIfFruitless(_ isRefusingAll: Bool, asksForCalm: Bool) {
         guard let isFruitless = status.count(isRefusingAll: isRefusingAll, asksForCalm: asksForCalm) else { return }
         let isLast = pool?.stopsTakingRequests(self, isFruitless: isFruitless, asksForCalm: asksForCalm) ?? false

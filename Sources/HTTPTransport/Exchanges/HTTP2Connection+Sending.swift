@@ -34,7 +34,7 @@ extension HTTP2Connection {
         }
     }
 
-    /// Schedules a flush for the end of this turn of the loop, after all its writes.
+    /// Schedules a flush for the end of this turn of the loop, after all writes of the turn.
     func scheduleFlush() {
         guard outgoing.markDue(), context != nil else { return }
         executor.callLater { [self] in if outgoing.isDue { flush() } }

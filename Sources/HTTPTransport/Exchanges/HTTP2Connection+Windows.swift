@@ -16,7 +16,7 @@ extension HTTP2Connection {
 
     /// An upper bound on the round-trip time in nanoseconds.
     ///
-    /// Initially only the duration of the handshake is known, which takes at least a round trip.
+    /// Initially only the duration of the handshake is known; a handshake takes at least one round trip.
     var roundTrip: Int64 {
         guard let end = facts.connectEnd, let start = facts.secureConnectionStart ?? facts.connectStart else {
             return liveness.roundTrip(handshake: 0)
@@ -29,7 +29,9 @@ extension HTTP2Connection {
 
     // MARK: Reading
 
-    /// Notes a large read of a stream's content: if the connection has no other stream, the next read waits for as many bytes.
+    /// Notes a large read of a stream's content; returns whether the next read will be large, too.
+    ///
+    /// Only a connection with a single stream waits until many bytes have arrived.
     func noteLargeRead(received: Int64, missing: Int64, now: NIODeadline) -> Bool {
         guard let context, streams.count == 1 else { return false }
         let reading = bulk ?? BulkReading(context.channel, .copied, received: received, now: now)

@@ -19,7 +19,7 @@ import TransportMachines
 /// Carries many exchanges at a time over an HTTP/2 connection (RFC 9113): frames, streams and windows in one handler.
 ///
 /// Streams have no channels of their own: frames are parsed from the read buffer, and passed to their ``HTTP2Stream``. All frames
-/// that are written in one turn of the loop are sent at once. The connection's own window is large, and refilled as soon as data
+/// that are written in one turn of the loop are sent together. The connection's own window is large, and refilled as soon as data
 /// arrives: a slow task is limited by its stream's window, and does not block other streams.
 ///
 /// Confined to the channel's event loop, which is the session's.
@@ -27,9 +27,10 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
-    /// The initial window of a stream, until its task shows that it reads faster.
+    /// The initial receive window of a stream, in bytes; the window grows if the load reads fast enough.
     package static let streamWindow = 1_048_576
-    /// Large enough for every stream's window, so that only the streams' own windows limit the server.
+    /// The connection's receive window, large enough for every stream's initial window, so that only the streams' own windows limit
+    /// the server.
     private static let connectionWindow = PeerSettings.largestCapacity * streamWindow
     static let frameSize = HTTP2Settings.frameSizes.lowerBound
 
@@ -44,8 +45,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     let serverChain: [Data]
     private let scheme: StaticString
     var context: ChannelHandlerContext?
-    // Each part changes only its own state. The parts that every read or request uses are unchecked, because they do not call back
-    // into this class.
+    // Each part changes only its own state. Exclusivity is unchecked for the parts that every read or request uses, because they do
+    // not call back into this class.
     @exclusivity(unchecked) var reader = HTTP2FrameReader()
     @exclusivity(unchecked) private var encoder = HTTP2RequestEncoder()
     @exclusivity(unchecked) var streams: [UInt32: HTTP2Stream] = [:]
@@ -72,7 +73,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         var message: String
         var kind: LoadError.Kind
 
-        /// A malformed message (section 8.1.1) is a response that cannot be parsed, as in HTTP/1.1.
+        /// Creates a violation; a malformed message (RFC 9113, section 8.1.1) counts as a response that cannot be parsed, as in
+        /// HTTP/1.1.
         init(_ code: HTTP2ErrorCode, _ message: String, kind: LoadError.Kind? = nil) {
             self.code = code
             self.message = message
@@ -100,10 +102,11 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package var channelIsActive: Bool { !status.isClosing && (context?.channel.isActive ?? false) }
     package var isIdle: Bool { streams.isEmpty }
     var isOpen: Bool { !status.isClosing && context != nil }
-    // Reads the stored number, because reading the whole value would copy its tables.
+    // This reads only the stored number, because reading all of `numbers` would copy its tables.
     private var takesRequests: Bool { channelIsActive && status.goAway == nil && numbers.next <= StreamNumbers.last }
 
-    /// Readable bytes may be any frame; only the end of the input means that there will be no more responses.
+    /// Whether the connection takes no more requests, or its input has ended; readable bytes alone say nothing, because they may be
+    /// any frame.
     package var isGone: Bool {
         guard let context, takesRequests else { return true }
         let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
@@ -116,7 +119,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package var evidenceBeforeRequest: RetryEvidence { status.evidence }
     package var allowsExtendedConnect: Bool { takesRequests && peer.allowsExtendedConnect }
 
-    /// HTTP/2 has no fields that frame a message; those of HTTP/1.1 are never sent.
+    /// Returns the head for HTTP/2, in which no field frames the message.
     package func framedHead(of message: OutgoingMessage) -> RequestHead {
         var head = message.head
         head.majorVersion = 2
@@ -160,10 +163,11 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         return exchange
     }
 
-    /// Throws if a request exceeds the server's limit: the request would fail there, or end the connection with its other streams.
+    /// Throws if a request's fields exceed the server's limit, because the server would refuse the request, or end the connection
+    /// with its other streams.
     private func checkSize(of message: OutgoingMessage) throws(LoadError) {
         guard let limit = peer.listSize else { return }
-        // An upper bound for the size, however it is counted, including split cookies: nearly all requests are far below the limit.
+        // This upper bound of the size holds even if cookies are split, and spares nearly all requests the exact computation.
         let head = message.head
         let text = head.headers.bytes.count + head.target.utf8.count + head.method.utf8.count
         guard 16 * text + 32 * head.headers.lines.count + 512 > limit else { return }
@@ -245,7 +249,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         self.context = nil
         notifyLiveness(.ended)
         for promise in outgoing.takePromises() { promise.fail(ChannelError.ioOnClosedChannel) }
-        // A channel that had ended before the handler was added does not report it again.
+        // A channel that ended before the handler was added does not report its end again.
         leavePool()
         failAll(status.ended)
     }
@@ -273,7 +277,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // The end of a response is known from its frames, so a missing close_notify cuts nothing off.
+        // The frames mark the end of a response, so a missing close_notify cannot hide that a response was cut off.
         status.take(error)
         if let error = error as? NIOSSLError, case .uncleanShutdown = error { return }
         context.close(promise: nil)
@@ -323,7 +327,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         send(HTTP2Frames.resetLength) { HTTP2Frames.writeReset(stream: stream.id, code: code, into: $0) }
     }
 
-    /// Ends a stream, whose place is then available to others.
+    /// Ends a stream; another stream can then take its place.
     func end(_ stream: HTTP2Stream, _ error: LoadError? = nil, evidence: RetryEvidence = .none, isComplete: Bool = false) {
         guard streams.removeValue(forKey: stream.id) != nil else { return }
         loan.giveBack(stream.borrowed)
@@ -336,7 +340,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         endBulk()
     }
 
-    /// Ends a stream whose connection has ended; a stream whose whole response has arrived is nevertheless complete.
+    /// Ends a stream that receives nothing more; if its whole response has arrived, the exchange is complete.
     func giveUp(_ stream: HTTP2Stream, _ error: LoadError, evidence: RetryEvidence) {
         if stream.hasWholeResponse { end(stream, isComplete: true) } else { end(stream, error, evidence: evidence) }
     }

@@ -45,14 +45,14 @@ final class HTTP2Stream: ExchangeCarrier {
     /// The announced length of the content, if any.
     private var expectedLength: Int64?
     private var mayHaveContent = true
-    /// Pieces of one read, copied together.
+    /// The pieces of one read, copied into one buffer.
     private var gathered: ByteBuffer?
     private var isRecycled = false
-    /// The bytes received since the window last grew.
+    /// The number of bytes received since counting last started.
     private var receivedSinceGrowth = 0
     /// The time at which counting the received bytes started.
     private var countedSince: Int64 = 0
-    /// How much the window has grown beyond its initial size.
+    /// The number of bytes by which the window has grown beyond its initial size.
     private(set) var borrowed = 0
 
     /// Pieces of at least this size are copied into recycled memory, smaller ones into memory of their own size.
@@ -90,7 +90,7 @@ final class HTTP2Stream: ExchangeCarrier {
         outlet?.flush()
     }
 
-    /// Notes that content was written, with END_STREAM if it is the last.
+    /// Notes that `count` bytes of content were written, with END_STREAM if `ends` is true.
     func sent(_ count: Int, ends: Bool) {
         sendWindow.take(count)
         if ends { hasSentEnd = true }
@@ -131,12 +131,12 @@ final class HTTP2Stream: ExchangeCarrier {
 
     func priorityChanged(_ priority: Float, of exchange: Exchange) { connection.priorityChanged(priority, of: self) }
 
-    /// The socket is shared with other streams.
+    /// False, because the socket is shared with other streams.
     var mayBypass: Bool { false }
     func beginBypass(of exchange: Exchange) -> (any Channel)? { nil }
     func endBypass(of exchange: Exchange, moved: Int64) {}
 
-    /// The connection's count would include other streams.
+    /// Zero for "unknown", because the connection's count would include other streams.
     var unacknowledgedBytes: Int64 { 0 }
 
     var isWritable: Bool {
@@ -259,9 +259,10 @@ final class HTTP2Stream: ExchangeCarrier {
         return nil
     }
 
-    /// Whether to continue sending although the whole response has arrived: the server may want the rest after a success.
+    /// Whether to continue sending although the whole response has arrived: after a success, the server may want the rest of the
+    /// request.
     ///
-    /// A server that does not want it resets the stream (section 8.1).
+    /// A server that does not want the rest resets the stream (RFC 9113, section 8.1).
     func keepsSending() -> Bool {
         if switched != nil, !hasSentEnd, let exchange, exchange.hasSwitched {
             hasWholeResponse = true
@@ -316,7 +317,7 @@ final class HTTP2Stream: ExchangeCarrier {
         guard let exchange, !exchange.isOver, !exchange.control.isSuspended, connection.isOpen else { return }
         let waiting = exchange.waitingBytes + (gathered?.readableBytes ?? 0)
         if receivedSinceGrowth >= receiveWindow.size, waiting < Exchange.lowWaterMark {
-            // The load reads as fast as the data arrives, and the server had to wait: the window is too small for the round-trip
+            // The load reads as fast as the data arrives. If the server had to wait, the window is too small for the round-trip
             // time.
             let elapsed = connection.liveness.lastRead - countedSince
             let isShort = FlowControl.isShort(windowTook: elapsed, roundTrip: connection.roundTrip)
@@ -325,7 +326,8 @@ final class HTTP2Stream: ExchangeCarrier {
         if let change = receiveWindow.update(waiting: waiting) { connection.sendWindowUpdate(change, stream: id) }
     }
 
-    /// Opens the window before the response is known, because on a long path its head would come too late.
+    /// Enlarges the window before the response arrives, because with a long round-trip time the response's head would come too
+    /// late.
     func expectBulk() {
         let size = connection.windowOfBulk
         if size > receiveWindow.size { grow(to: size) }

@@ -14,20 +14,21 @@ package import NIOCore
 
 /// An established connection of any version of HTTP, as the pool and the loads see it.
 ///
-/// HTTP/1.1 carries one exchange at a time, HTTP/2 as many as the server allows. After a protocol switch the connection carries one
-/// exchange, and is not reused. Confined to the channel's event loop, which is the session's.
+/// HTTP/1.1 carries one exchange at a time, HTTP/2 as many as the server allows. After a protocol switch, an HTTP/1.1 connection
+/// belongs to one exchange, and is not reused. Confined to the channel's event loop, which is the session's.
 package protocol HTTPConnection: AnyObject {
     var id: Int { get }
     var facts: ConnectionFacts { get }
     /// The pool, which is notified when an exchange or the connection ends; released when the connection ends.
     var pool: ConnectionPool? { get set }
-    /// The number of exchanges that the connection may carry until the server announces a limit; nil for one at a time.
+    /// The number of concurrent exchanges until the server announces a limit; nil if the connection carries one exchange at a time.
     var initialCapacity: Int? { get }
     var channelIsActive: Bool { get }
     /// Whether the connection carries no exchange.
     var isIdle: Bool { get }
-    /// Whether the peer has closed the connection, even if the loop has not noticed that yet: polls the socket, for requests that
-    /// must not be lost.
+    /// Whether the peer has closed the connection, even if the loop has not noticed that yet.
+    ///
+    /// Reading the property polls the socket; it is meant for requests that must not be lost.
     var isGone: Bool { get }
 
     /// Whether the peer has announced support for extended CONNECT (RFC 8441).
@@ -36,7 +37,7 @@ package protocol HTTPConnection: AnyObject {
     /// The evidence for a load whose request was not started on this connection because the connection has ended.
     var evidenceBeforeRequest: RetryEvidence { get }
 
-    /// Starts an exchange on a leased connection; nothing is written if the head is refused.
+    /// Starts an exchange on a leased connection, or throws without having written anything.
     ///
     /// The connection adds the fields that frame the message.
     func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange
@@ -56,29 +57,31 @@ package protocol ExchangeCarrier: AnyObject {
     func abandon(_ exchange: Exchange)
     /// Sets whether to read more of the body; called whenever some of the body arrived, or was taken.
     func setReading(_ wanted: Bool, for exchange: Exchange)
-    /// Notes a large read of a body, which ends in `piece`; returns whether the next read will be large, too.
+    /// Notes a large read of a body, whose last bytes so far are in `piece`; returns whether the next read will be large, too.
     func noteLargeRead(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool
     /// Stops or resumes sending after the app suspended or resumed the task.
     func suspensionChanged(of exchange: Exchange)
-    /// Applies the priority to which the app changed the task.
+    /// Applies the task's new priority.
     func priorityChanged(_ priority: Float, of exchange: Exchange)
-    /// Stops reading, and lends the channel to a pump that reads the body from its socket; nil if that is impossible.
+    /// Stops reading, and lends the channel to a pump, which reads the body from the channel's socket; returns nil if that is
+    /// impossible.
     func beginBypass(of exchange: Exchange) -> (any Channel)?
-    /// Continues the exchange on this connection after a pump moved this many bytes of the body.
+    /// Continues the exchange on this connection after a pump has moved `moved` bytes of the body.
     func endBypass(of exchange: Exchange, moved: Int64)
     /// Whether a bypass is possible.
     var mayBypass: Bool { get }
-    /// The number of bytes sent on the socket that the peer has not acknowledged; zero if unknown.
+    /// The number of bytes that were sent on the socket but that the peer has not acknowledged yet; zero if unknown.
     var unacknowledgedBytes: Int64 { get }
     /// Whether more bytes can be written after a protocol switch; the load is woken when that becomes true.
     var isWritable: Bool { get }
     /// Sends bytes of the protocol that was switched to.
     ///
-    /// `written` is called on the loop, possibly before this method returns: with true when the system has accepted all of them.
+    /// `written` is called on the loop, possibly before this method returns: with true after the system has accepted all bytes, and
+    /// with false if they cannot be sent.
     func write(_ bytes: ByteBuffer, for exchange: Exchange, written: @escaping (Bool) -> Void)
-    /// Hands the connection over as a byte stream; returns nil if the connection is shared.
+    /// Hands the connection over as a byte stream; returns nil if that is impossible, as with a shared connection.
     func handOver(_ exchange: Exchange) -> ByteStreamConnection?
-    /// Ends the switched protocol: detaches the exchange, and gives the peer until the timeout to close the connection.
+    /// Ends the switched protocol, and closes the connection or stream if the peer does not do so within `patience`.
     func linger(for exchange: Exchange, _ patience: TimeAmount)
 }
 
@@ -95,12 +98,14 @@ package struct OutgoingMessage {
     package var expectsContinue: Bool
     /// The priority of the task, from 0 to 1.
     package var priority: Float
-    /// Whether the request asks to switch to WebSocket: with `Upgrade` (RFC 9110, section 7.8), after which the connection belongs
-    /// to the exchange until its end, or with a CONNECT that names the protocol (RFC 8441), after which the stream belongs to the
+    /// Whether the request asks to switch to WebSocket.
+    ///
+    /// An HTTP/1.1 request asks with `Upgrade` (RFC 9110, section 7.8); the connection then belongs to the exchange until the
+    /// connection ends. An HTTP/2 request asks with a CONNECT that names the protocol (RFC 8441); the stream then belongs to the
     /// exchange.
     package var asksToSwitch: Bool
 
-    /// The `:protocol` of a CONNECT that names one.
+    /// The value of `:protocol` in an extended CONNECT request (RFC 8441); nil for other requests.
     var protocolName: StaticString? { isExtendedConnect ? "websocket" : nil }
     package var isExtendedConnect: Bool { asksToSwitch && head.method == "CONNECT" }
 

@@ -30,7 +30,7 @@ package enum OutgoingBody {
 
     /// Returns a range of the body; nil if the range is beyond the end.
     ///
-    /// A stream is returned unchanged, because the stream already is the range.
+    /// A stream is returned unchanged, because it already contains exactly the range.
     package func part(from start: Int64, count: Int64?) -> OutgoingBody? {
         switch self {
         case .none: return start == 0 && (count ?? 0) == 0 ? OutgoingBody.data(Data()) : nil

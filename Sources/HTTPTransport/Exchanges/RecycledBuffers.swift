@@ -9,23 +9,24 @@
 
 package import NIOCore
 
-/// Memory for pieces of a body that are read, copied or gathered, which is reused once all references to its content are released.
+/// Memory for the pieces of a body; a buffer is reused after all references to its content have been released.
 ///
-/// The kernel clears new memory page by page, and repeatedly clearing memory costs as much as reading. A holder may keep its piece:
-/// the buffer is not touched as long as the piece exists.
+/// The kernel clears new memory page by page, and repeatedly clearing memory costs as much as reading. The receiver of a piece may
+/// keep it: the buffer is not reused while the piece exists.
 package struct RecycledBuffers {
-    /// After this many calls of ``take(otherwise:)`` in a row without a free buffer, the holders are assumed to keep their pieces.
+    /// The number of consecutive calls of ``take(otherwise:)`` without a free buffer after which the buffers are dropped, because
+    /// the receivers keep their pieces.
     private static let patience = 64
 
     package let size: Int
-    /// The maximum number of buffers: enough for the pieces that a load's client or file still holds, and for those queued for
+    /// The maximum number of buffers: enough for the pieces that a load's client or file still holds, and for the pieces queued for
     /// them.
     private let limit: Int
     /// The buffers, in the order in which they were handed out.
     private var buffers: [ByteBuffer] = []
     private var misses = 0
 
-    /// `size` must be a power of two, because NIO rounds capacities up to one.
+    /// `size` must be a power of two, because NIO rounds capacities up to a power of two.
     package init(size: Int, limit: Int) {
         self.size = size
         self.limit = limit
@@ -34,7 +35,7 @@ package struct RecycledBuffers {
     /// Returns an empty buffer without other references: the most recently used free buffer, which is most likely in the
     /// processor's cache.
     ///
-    /// While all buffers are in use, returns a new buffer of `capacity` bytes, which is not recycled.
+    /// While the maximum number of buffers is in use, returns a new buffer of `capacity` bytes, which is not recycled.
     package mutating func take(otherwise capacity: Int) -> ByteBuffer {
         for index in buffers.indices.reversed() where buffers[index].modifyIfUniquelyOwned({ $0.clear() }) != nil {
             misses = 0
@@ -46,7 +47,7 @@ package struct RecycledBuffers {
         return ByteBufferAllocator().buffer(capacity: capacity)
     }
 
-    /// Remembers the buffer of a piece that is handed out, if it is of the recycled size.
+    /// Remembers the buffer of a piece that is handed out, if the buffer has the recycled size.
     package mutating func remember(_ piece: ByteBuffer) {
         if piece.storageCapacity == size, buffers.count < limit { buffers.append(piece) }
     }

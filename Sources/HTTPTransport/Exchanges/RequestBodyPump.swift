@@ -26,10 +26,10 @@ final class RequestBodyPump {
         case stopped
     }
 
-    /// The size of one sendfile(2) call; progress and cancellation are processed in between.
+    /// The size of one sendfile(2) call; progress and cancellation are processed between calls.
     private static let regionSize = 1_048_576
     private static let fileWatchInterval = TimeAmount.milliseconds(250)
-    /// curl's timeout for 100 (Continue).
+    /// How long to wait for 100 (Continue), the same as in curl.
     private static let patience = TimeAmount.seconds(1)
     /// The delay before the pump checks again whether the system has a descriptor for a file.
     private static let moment = TimeAmount.milliseconds(250)
@@ -42,7 +42,7 @@ final class RequestBodyPump {
     private var taken: Int64 = 0
     private var isAtEnd = false
     private var isFetching = false
-    /// The body's file, once its first part is being sent.
+    /// The body's file, while it is open.
     private var source: FileSource?
     /// Whether the kernel was given parts of the file to send.
     private var hasSharedFile = false
@@ -60,7 +60,7 @@ final class RequestBodyPump {
 
     var isStopped: Bool { if case .stopped = state { true } else { false } }
 
-    /// Starts to send the body; to be called once the head is written.
+    /// Starts to send the body; call it after the head was written.
     func start(waitingForContinue waits: Bool) {
         guard waits else {
             sendMore()
@@ -158,9 +158,9 @@ final class RequestBodyPump {
         }
     }
 
-    /// Opens the body's file once the budget permits another open file.
+    /// Opens the body's file when the budget permits another open file.
     ///
-    /// The wait in the queue does not count as idle.
+    /// The request timeout does not run while the body waits in the queue.
     private func open(_ file: BodyFile) {
         isFetching = true
         let bound = NIOLoopBound(self, eventLoop: outlet.loop)
@@ -215,7 +215,8 @@ final class RequestBodyPump {
         outlet.flush()
     }
 
-    /// sendfile(2) of bytes that the file no longer has would be retried forever, so the file is checked while a part is in flight.
+    /// Checks the file while a part is in flight, because sendfile(2) of bytes that the file no longer contains would be retried
+    /// forever.
     private func watch(_ source: FileSource, from start: Int64) {
         guard fileWatch == nil else { return }
         let bound = NIOLoopBound(self, eventLoop: outlet.loop)

@@ -12,7 +12,7 @@ import LoadingModel
 
 /// What the peer announces about the connection.
 extension ResponseHead {
-    /// How long the server keeps an idle connection open, in nanoseconds, from `Keep-Alive: timeout=5`.
+    /// How long the server keeps an idle connection open, in nanoseconds, from a field such as `Keep-Alive: timeout=5`.
     var keepAlive: Int64? {
         guard let value = headers.first(.keepAlive) else { return nil }
         for parameter in value.split(whereSeparator: { $0 == "," || $0 == " " }) where parameter.hasPrefix("timeout=") {
@@ -25,6 +25,6 @@ extension ResponseHead {
     /// Whether the peer, a proxy, announces in the obsolete `Proxy-Connection` field that it closes the connection (RFC 9112,
     /// appendix C.2.2).
     ///
-    /// Fields of a server behind a tunnel do not concern the proxy.
+    /// The property has no meaning for a response through a tunnel, whose fields come from the server.
     var saysProxyCloses: Bool { headers.hasToken("close", in: .proxyConnection) }
 }

@@ -10,9 +10,9 @@
 import HTTPWire
 import LoadingModel
 
-/// The peer's name in the messages of errors.
+/// The peer's address in error messages.
 extension ConnectionFacts {
-    /// The peer, for messages.
+    /// The peer's address and port, for error messages.
     var peer: String {
         guard let address = remoteAddress else { return "the server" }
         return "\(address):\(remotePort ?? 0)"

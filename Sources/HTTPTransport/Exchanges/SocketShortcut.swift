@@ -41,7 +41,7 @@ struct SocketShortcut {
 
     /// Sends through the channel.
     ///
-    /// `written` is called with true when the kernel has the message, and with false if it never will.
+    /// `written` is called with true when the kernel has accepted the message, and with false if the write fails.
     func write(_ message: ByteBuffer, _ context: ChannelHandlerContext, written: ((Bool) -> Void)? = nil) {
         behind.count += 1
         let promise = context.eventLoop.makePromise(of: Void.self)

@@ -22,7 +22,7 @@ final class SwitchedOutput {
     /// Whether the next write is expected to be sent at once.
     var isReady: Bool { waiting.isEmpty && outlet.isReady }
 
-    /// Writes bytes; `written` is called with true when the system has accepted all of them.
+    /// Writes bytes; `written` is called with true when the system has accepted all bytes, and with false if they cannot be sent.
     func write(_ bytes: ByteBuffer, isLast: Bool = false, written: @escaping (Bool) -> Void) {
         guard !hasEnded else { return written(false) }
         hasEnded = isLast
@@ -30,7 +30,7 @@ final class SwitchedOutput {
         sendMore()
     }
 
-    /// Writes END_STREAM after all output, and calls back when the system has accepted it.
+    /// Writes END_STREAM after all output, and calls back when the system has accepted END_STREAM, or the write has failed.
     func end(_ written: @escaping () -> Void) {
         write(ByteBuffer(), isLast: true) { _ in written() }
     }

@@ -9,7 +9,8 @@
 
 import Synchronization
 
-/// Limits how much the streams of a connection may grow their windows in total: if loads do not read, windows fill memory.
+/// Limits the total growth of the windows of a connection's streams, because data within the windows occupies memory until loads
+/// read it.
 struct WindowLoan {
     private static let connectionLimit = 67_108_864
     private static let processLimit = 268_435_456
@@ -17,7 +18,7 @@ struct WindowLoan {
 
     private var left = Self.connectionLimit
 
-    /// Lends up to `count` bytes, within the limits of the connection and of the process.
+    /// Lends up to `count` bytes, within the limits of the connection and of the process, and returns how many.
     mutating func take(_ count: Int) -> Int {
         let wanted = min(count, left)
         guard wanted > 0 else { return 0 }

@@ -13,8 +13,9 @@ package import SystemThreads
 
 /// A regular file that is the body of a request, as it was when the request was created.
 ///
-/// The file is not kept open: thousands of uploads may be waiting for connections, and the process may open about a thousand files.
-/// The file is opened when it is sent, so that there are no more open files than connections, and opened again for a retry.
+/// The file is not kept open: thousands of uploads may be waiting for connections, but a process can often open only about a
+/// thousand files. The file is opened when it is sent, and opened again for a retry, so that there are no more open files than
+/// connections.
 package struct BodyFile: Sendable {
     package let path: String
     /// The length that the request announces.
@@ -23,13 +24,13 @@ package struct BodyFile: Sendable {
     package private(set) var start: Int64 = 0
     /// The state of the file when the request was created.
     package let found: FileVersion
-    /// Whether the file is sent with sendfile(2), in cleartext, rather than through memory, for TLS.
+    /// Whether the file is sent with sendfile(2); false for TLS, which needs the bytes in memory.
     package var usesSendfile = true
     private let identity: FileSource.Identity
     /// The state that the file must have whenever it is opened; nil if only its length matters.
     private let version: FileVersion?
 
-    /// Determines whether a file can be sent, and its length; may block on the file system.
+    /// Checks that a file can be sent, and determines its length; the call may block on the file system.
     package static func findNow(path: String, as version: FileVersion? = nil) throws(LoadError) -> BodyFile {
         let source = try FileSource.openNow(path: path)
         defer { source.close() }
@@ -38,7 +39,8 @@ package struct BodyFile: Sendable {
         return body
     }
 
-    /// Returns a range of the file, or nil if the range is beyond the end; the file must be unchanged.
+    /// Returns a range of the file, or nil if the range is beyond the end; opening the range fails if the file's length has
+    /// changed.
     package func part(from start: Int64, count: Int64?) -> BodyFile? {
         guard start >= 0, start <= found.size else { return nil }
         let count = count ?? (found.size - start)
@@ -56,7 +58,7 @@ package struct BodyFile: Sendable {
         self.version = version
     }
 
-    /// Opens the file off the event loop, and replies on it.
+    /// Opens the file on another thread, and replies on the event loop.
     func open(_ room: FileReservation, on loop: any EventLoop, reply: @escaping (Result<FileSource, LoadError>) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: FilePlace(opening: path)) {
@@ -65,10 +67,10 @@ package struct BodyFile: Sendable {
         }
     }
 
-    /// Opens the file for sending, if the file still matches the length that the request announces.
+    /// Opens the file for sending, if the file still has the length that it had when the request was created.
     ///
-    /// A file that replaced the original and has the same length is sent, because it is a complete file. A file that has grown,
-    /// such as a log, is not sent: its beginning would be content that the file never had.
+    /// Unless a version is required, a file that replaced the original and has the same length is sent, because it is a complete
+    /// file. A file that has grown, such as a log, is not sent: its beginning alone may be content that the file never had.
     package func openNow(room: FileReservation? = nil) throws(LoadError) -> FileSource {
         let source = try FileSource.openNow(path: path, room: room)
         try check(source)
@@ -89,7 +91,7 @@ package struct BodyFile: Sendable {
 
     /// Opens the file temporarily and reads a range of it.
     ///
-    /// The file may have grown; a file that replaced it is an error.
+    /// The file may have grown, but must not have been replaced.
     func readNow(offset: Int64, count: Int) -> Result<ByteBuffer, LoadError> {
         Result { () throws(LoadError) in try FileSource.openNow(path: path) }.flatMap { source in
             defer { source.close() }

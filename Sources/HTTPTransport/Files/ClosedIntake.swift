@@ -28,7 +28,9 @@ struct ClosedIntake: RecvByteBufferAllocator {
         }
     }
 
-    /// Stops the intake of a channel, on its event loop; returns nil if the channel is already closed.
+    /// Keeps NIO from reading from a channel; returns nil if the channel is already closed.
+    ///
+    /// Call it on the channel's event loop.
     static func close(on channel: any Channel) -> Reopening? {
         guard let options = channel.syncOptions, let allocator = try? options.getOption(.recvAllocator) else { return nil }
         try? options.setOption(.recvAllocator, value: ClosedIntake())

@@ -17,8 +17,8 @@ extension LoadControl {
 
     /// Reserves a descriptor for a file; waits in a queue while the budget is used up.
     ///
-    /// Like the wait for a connection, the wait does not count as idle. A suspended load leaves the queue, and joins it again at
-    /// the end when the load is resumed.
+    /// The request timeout does not run during this wait, nor during the wait for a connection. A suspended load leaves the queue,
+    /// and joins it again at the end when the load is resumed.
     package func reserveFile(
         _ part: FileBudget.Part, of budget: FileBudget = .shared
     ) async throws(LoadError) -> FileReservation {
@@ -39,7 +39,7 @@ extension LoadControl {
         case .room(let room): return room
         case .queued(let line): place = line
         }
-        // A reservation that arrives later is dropped with the slot, and thereby released.
+        // A reservation that arrives later is released with the slot.
         defer { budget.leave(place) }
         let room = try await slot.wait(unless: { isSuspended })
         return isSuspended ? nil : room

@@ -20,15 +20,15 @@ import Musl
 #endif
 
 extension FileSink {
-    /// The maximum free space that is required because of the length that the server announced.
+    /// The maximum free space, in bytes, that an announced length can require.
     private static let freeSpaceLimit: Int64 = 1 << 30
     private static let nameAttempts = 100
     private static let nameCharacters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
-    /// Creates a new file that an attacker can neither predict nor plant, readable by its owner only.
+    /// Creates a new file that only its owner can read, with an unpredictable name; an existing file is never used.
     ///
-    /// If the server announced a length, a disk without space for that length is detected before the download; no space is reserved
-    /// only because of the server's announcement.
+    /// If the server announced a length, a disk without space for that length is detected before the download; the announcement
+    /// alone reserves no space.
     package static func createNow(
         in directory: String, expectedLength: Int64? = nil, room: FileReservation? = nil
     ) throws(LoadError) -> FileSink {
@@ -44,7 +44,7 @@ extension FileSink {
         throw LoadError(.cannotCreateFile, "creating a file in \(directory): no unused name was found")
     }
 
-    /// Reopens a file that an earlier sink kept, if it is still a regular file of the same owner with the same length.
+    /// Reopens a file that an earlier sink kept, if it is still a regular file of this user with the same length.
     package static func reopenNow(
         path: String, length: Int64, expectedLength: Int64? = nil, room: FileReservation? = nil
     ) throws(LoadError) -> FileSink {

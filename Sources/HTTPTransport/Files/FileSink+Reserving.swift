@@ -25,8 +25,9 @@ struct BlockReservation: Sendable {
         end = written
     }
 
-    /// Returns the blocks to reserve before writing `count` bytes: enough for those bytes, and for as many bytes beyond them as the
-    /// file then has.
+    /// Returns the range of bytes to reserve before writing `count` bytes; nil if nothing has to be reserved.
+    ///
+    /// The range covers those bytes, and as many further bytes as the file then has, within ``aheadRange``.
     func next(_ count: Int64, written: Int64) -> Range<Int64>? {
         let start = max(end, written)
         let written = written.addingSaturating(count)

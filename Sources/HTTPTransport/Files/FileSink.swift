@@ -20,12 +20,13 @@ import TransportMachines
 /// Writing never blocks the event loop: bytes are gathered and written in order on one of ``FileWork``'s threads, at least
 /// ``FileSinkMachine/batchSize`` at a time, while at most about ``outstandingLimit`` bytes wait. A sink has one caller, which makes
 /// one call at a time and is called back on any thread. The caller finishes with ``close(_:)``, ``keep(_:)`` or ``abort(_:)``. A
-/// caller that stops waiting for any step must abort; the file is deleted once its thread returns. The file is deleted at once if
-/// writing fails, or if the sink is released unfinished, unless nothing was added to the bytes of an earlier load.
+/// caller that stops waiting for any step must abort; the file is deleted when the writing thread returns. If writing fails, the
+/// file is deleted at once (but see ``keepWhenFull()``). If the sink is released unfinished, the file is deleted unless it contains
+/// only the bytes of an earlier load.
 package final class FileSink: Sendable {
     package typealias Done<Value: Sendable> = @Sendable (Result<Value, LoadError>) -> Void
 
-    /// The number of bytes accepted but not yet written beyond which the caller waits.
+    /// The number of bytes, accepted but not yet written, at which the caller starts to wait.
     package static let outstandingLimit = 1 << 20
 
     fileprivate struct State: Sendable {
@@ -34,7 +35,7 @@ package final class FileSink: Sendable {
         var reservation: BlockReservation
         /// The reason why the file is deleted, or about to be.
         var failure: LoadError?
-        /// The instant until which a load that has to end waits for the file.
+        /// The instant until which a failed or cancelled load waits for the file.
         var endDeadline: NIODeadline?
         var closing: Done<Int64>?
         var aborting: [Done<Void>] = []
@@ -42,7 +43,7 @@ package final class FileSink: Sendable {
     }
 
     package let path: String
-    /// Used by ``SplicePump``, the only other writer.
+    /// The descriptor of the file; ``SplicePump``, the only other writer, uses it, too.
     let descriptor: CInt
     let place: FilePlace
     /// The number of bytes that an earlier load left.
@@ -85,7 +86,7 @@ package final class FileSink: Sendable {
     /// Whether writing failed, or the sink was aborted: the file is deleted, or about to be.
     package var hasFailed: Bool { state.withLock { $0.failure != nil } }
 
-    /// Passes an event to the machine, performs the resulting step, and calls back waiters that are done.
+    /// Passes an event to the machine, performs the resulting step, and calls back the waiters that need not wait any longer.
     ///
     /// The writing thread uses `nextTurn()` instead.
     @discardableResult
@@ -98,7 +99,7 @@ package final class FileSink: Sendable {
             let step = state.machine.handle(event)
             return (step, state.waitersToResume(), state.failure)
         }
-        // Submitted outside the lock: if the system cannot create a thread, the work runs on this thread.
+        // The work is submitted outside the lock: if the system cannot create a thread, the work runs on this thread.
         if step == .start { FileWork.submit(at: place) { self.work() } }
         for done in ready { done(failure.map { .failure($0) } ?? .success(())) }
         return step
@@ -140,9 +141,9 @@ package final class FileSink: Sendable {
 
     /// Reserves blocks for bytes that are about to be written.
     ///
-    /// To be called on the thread that writes.
+    /// Call it on the thread that writes.
     ///
-    /// - Returns: 0, or the negative error if there is no space.
+    /// - Returns: 0, or a negative error code if the bytes cannot be written.
     func reserve(_ count: Int64) -> CInt {
         guard let blocks = state.withLock({ $0.reservation.next(count, written: $0.machine.written) }) else { return 0 }
         let status = cls_preallocate(descriptor, blocks.lowerBound, blocks.upperBound - blocks.lowerBound)
@@ -160,7 +161,7 @@ package final class FileSink: Sendable {
 
     // MARK: Ending
 
-    /// Completes the file and reports its actual length; the caller owns it from here on.
+    /// Completes the file and reports its actual length; from then on, the caller owns the file.
     package func close(_ done: @escaping Done<Int64>) { handle(.end(.close)) { $0.closing = done } }
 
     /// Closes an incomplete file for another load to continue, even if the disk is full, and reports its length.
@@ -178,7 +179,7 @@ package final class FileSink: Sendable {
         }
     }
 
-    /// Closes the file; releases blocks reserved beyond its end, and a little of a file that filled the disk.
+    /// Closes the file after releasing the blocks beyond its end, and the last bytes of a file that filled the disk.
     private func close(isFull: Bool) throws(LoadError) -> Int64 {
         let (failure, written, reserved) = state.withLock { ($0.failure, $0.machine.written, $0.reservation.end) }
         let length = isFull ? written - BlockReservation.bytesToRelease(of: written, since: startLength) : written
@@ -233,12 +234,12 @@ package final class FileSink: Sendable {
         fail(Self.writingFailed(path, status)) { _ = $0.machine.handle(.wrote(count, of: size)) }
     }
 
-    /// Deletes a failed file before other programs can open it.
+    /// Fails the sink, and deletes its file before other programs can open it.
     private func fail(_ error: LoadError, change: (inout State) -> Void = { _ in }) {
         if handle(.failed(isFull: error.isOutOfSpace), error, change: change) == .unlink { _ = cls_unlink(path) }
     }
 
-    /// Makes a caller wait; no other function does.
+    /// Calls `done` when at most `limit` bytes are outstanding, or the sink has failed.
     private func wait(untilOutstanding limit: Int, _ done: @escaping Done<Void>) {
         let result = state.withLock { state -> Result<Void, LoadError>? in
             if let failure = state.failure { return .failure(failure) }

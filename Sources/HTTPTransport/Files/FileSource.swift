@@ -24,7 +24,7 @@ package final class FileSource: Sendable {
     package let place: FilePlace
     let identity: Identity
     private let descriptor: CInt
-    /// The handle from which NIO sends, and which owns the descriptor.
+    /// NIO's handle of the file, which owns the descriptor.
     private let handle: NIOFileHandle
     private let clear: Atomic<Bool>
     /// The reservation, which is released when the file is closed; nil if the file is open only briefly.
@@ -91,9 +91,9 @@ package final class FileSource: Sendable {
         return LoadError(kind, "opening \(path): \(error)", cause: error)
     }
 
-    /// Whether the file is sent with sendfile(2), in cleartext, rather than through memory, for TLS.
+    /// Whether the file is sent with sendfile(2); false for TLS, which needs the bytes in memory.
     ///
-    /// The connection sets it before it starts.
+    /// The property must be set before the file is sent.
     package var usesSendfile: Bool {
         get { clear.load(ordering: .relaxed) }
         set { clear.store(newValue, ordering: .relaxed) }
@@ -110,8 +110,8 @@ package final class FileSource: Sendable {
         return FileRegion(fileHandle: handle, readerIndex: Int(offset), endIndex: Int(offset) + count)
     }
 
-    /// Replies on the event loop with an error if the file has become shorter than a part that is being sent from it, otherwise
-    /// with nil.
+    /// Replies on the event loop with an error if the file has become shorter than `end`, the end of the part being sent, and
+    /// otherwise with nil.
     package func look(sendingUpTo end: Int64, on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: place) {

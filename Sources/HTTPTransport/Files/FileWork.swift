@@ -16,7 +16,7 @@ import TransportMachines
 /// The threads on which files are opened, written and read, so that a disk never blocks an event loop.
 ///
 /// A single file system may occupy half of the threads, and a single file a third (``ThreadShares``), so that a disk that does not
-/// respond leaves threads for the others. Each user of a file submits one item at a time, so the queue is never longer than the
+/// respond leaves threads for other disks. Each user of a file submits one item at a time, so the queue is never longer than the
 /// number of loads with files.
 package enum FileWork {
     package typealias Work = WorkerThreads.Work

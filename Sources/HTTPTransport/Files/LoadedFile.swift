@@ -15,9 +15,9 @@ import SystemThreads
 
 /// A regular file that a load reads from beginning to end.
 ///
-/// The file is kept open, so that a replacement is not read instead, if the process has few such files and the budget allows it
-/// (`FileBudget`). Any other file is opened for each part: thousands of file loads may start at a time, and the process may open
-/// about a thousand files.
+/// If the process has few such files and the budget (`FileBudget`) permits it, the file is kept open, so that a replacement is not
+/// read instead. Any other file is opened for each part: thousands of file loads may start at a time, but a process can often open
+/// only about a thousand files.
 package final class LoadedFile: Sendable {
     /// The maximum number of files that are kept open.
     package static let maximumOpen = 64

@@ -13,11 +13,11 @@ import NIOCore
 import Synchronization
 import SystemThreads
 
-/// The path from a socket through a pipe into a file, one piece at a time.
+/// Moves the bytes of a socket through a pipe into a file, one piece at a time.
 ///
 /// If the kernel cannot splice, the bytes are copied.
 ///
-/// Created on the event loop, then used and closed by the pump's thread only.
+/// The event loop creates this object; only the pump's thread uses and closes it.
 final class SplicePipe: Sendable {
     enum Outcome {
         case moved(Int64)
@@ -27,10 +27,10 @@ final class SplicePipe: Sendable {
         case fileFailed(LoadError)
     }
 
-    /// The limit for unprivileged users (pipe-max-size).
+    /// The requested capacity of the pipe: Linux's default limit for unprivileged users (pipe-max-size).
     private static let pipeCapacity: Int64 = 1 << 20
 
-    /// The three descriptors of this object, and the pump's event.
+    /// The number of descriptors to reserve: three for this object, and one for the pump's event.
     private static let descriptorCount = 4
 
     /// A duplicate of the socket's descriptor, which stays open when the channel is closed.
@@ -40,7 +40,7 @@ final class SplicePipe: Sendable {
     private let pipeOut: CInt
     private let capacity: Int64
     private let copies = Atomic<Bool>(false)
-    /// The reservation, released with this object, which the pump's thread releases after closing the descriptors.
+    /// The reservation of the descriptors, released with this object after the pump's thread has closed them.
     private let room: FileReservation
 
     /// Returns nil if no descriptors are available, or splicing is impossible; the body is then read and written as usual.

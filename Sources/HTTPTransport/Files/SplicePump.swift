@@ -17,10 +17,10 @@ import Synchronization
 ///
 /// The pump runs on its own thread and borrows the socket from NIO; the channel reads nothing meanwhile. If the peer closes its
 /// side, NIO closes the channel without reading the bytes that are still in the socket; the pump reads them to the end from a
-/// duplicated descriptor. So only ``End`` tells how the body ended. If the channel becomes inactive earlier, that only means that
-/// the connection cannot be reused.
+/// duplicated descriptor. Only ``End`` therefore tells how the body ended. If the channel becomes inactive earlier, that only means
+/// that the connection cannot be reused.
 package final class SplicePump: Sendable {
-    /// The outcome, with the number of bytes in the file.
+    /// The outcome, with the number of bytes moved into the file.
     package enum End: Sendable {
         case finished(Int64)
         /// The peer closed its side before all bytes had arrived.
@@ -67,8 +67,8 @@ package final class SplicePump: Sendable {
     /// Call it on the channel's event loop but not from within `channelRead`, with automatic reading off and no read pending, and
     /// with the sink flushed. Until `ended` is called, write nothing to the sink; ending the sink waits for the pump.
     ///
-    /// `progress` is called on the loop with the number of bytes in the file, every 8 MiB or 50 ms if it has changed; `ended` is
-    /// called once, on the loop.
+    /// `progress` is called on the loop with the number of bytes moved so far: after every 8 MiB, and after 50 ms if the number has
+    /// changed. `ended` is called once, on the loop.
     package static func start(
         on channel: any Channel,
         into sink: FileSink,
@@ -109,7 +109,7 @@ package final class SplicePump: Sendable {
 
     package func resume() { command(.run) }
 
-    /// Ends the pump soon; `ended` is called when it has ended.
+    /// Ends the pump soon; `ended` is called when the pump has ended.
     package func cancel() { command(.cancel) }
 
     private func command(_ new: Command) {
@@ -176,7 +176,7 @@ private struct ProgressReports {
         total - reported >= Self.bytes || (total > reported && NIODeadline.now() >= next)
     }
 
-    /// Returns the milliseconds until a report is due: -1 for no limit, 0 if it is due now.
+    /// Returns the milliseconds until a report is due: -1 if there is nothing to report, 0 if the report is due now.
     func patience(_ total: Int64) -> CInt {
         guard total > reported else { return -1 }
         let left = (next - NIODeadline.now()).nanoseconds

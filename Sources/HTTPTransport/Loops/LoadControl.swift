@@ -20,8 +20,8 @@ package import NIOCore
 package final class LoadControl {
     /// The executor of the session's loop.
     private let executor: LoopExecutor
-    // Other modules read these at each step of a load through a function, which is cheaper than the exclusivity check on a variable
-    // of another module.
+    // Other modules read these variables at each step of a load through computed properties, which cost less than the exclusivity
+    // check on another module's stored property.
     private var reason: LoadError?
     private var suspended = false
     private var progress: NIODeadline
@@ -45,8 +45,9 @@ package final class LoadControl {
         case offline(NetworkView.Wait)
         /// The load is waiting for a connection.
         case queued(any QueuePosition)
-        /// The load has a connection. The exchange is notified when ``LoadControl/isSuspended`` changes, so that reading stops at
-        /// once.
+        /// The load has a connection.
+        ///
+        /// The exchange is notified when ``LoadControl/isSuspended`` changes, so that reading stops at once.
         case exchanging(Exchange)
     }
 
@@ -57,7 +58,7 @@ package final class LoadControl {
     package var exchange: Exchange? { if case .exchanging(let exchange) = phase { exchange } else { nil } }
     package var queuePosition: (any QueuePosition)? { if case .queued(let queuePosition) = phase { queuePosition } else { nil } }
 
-    /// The waiter: the load's task, or, before there is a task, the load itself.
+    /// The waiter: the load's task, or, if the load has no task, the load itself.
     private enum Waiter {
         case none
         case task(UnsafeContinuation<Void, Never>)
@@ -94,7 +95,7 @@ package final class LoadControl {
 
     private var isParked: Bool { if case .none = waiter { false } else { true } }
 
-    /// Resumes the load; no other function does.
+    /// Resumes the load; no other function resumes it.
     package func wake() {
         switch waiter {
         case .none: break
@@ -113,8 +114,9 @@ package final class LoadControl {
 
     package var isOnHold: Bool { holdCount > 0 }
 
-    /// Pauses the request timeout, because the load is waiting for something other than its server, until ``endHold(now:)``, which
-    /// must follow.
+    /// Pauses the request timeout, because the load starts to wait for something other than its server.
+    ///
+    /// A call of ``endHold(now:)`` must follow.
     package func hold(now: NIODeadline) {
         if holdCount == 0 { heldSince = now }
         holdCount += 1
@@ -125,8 +127,8 @@ package final class LoadControl {
         if holdCount == 0 { progress = progress + (now - max(heldSince, progress)) }
     }
 
-    /// Returns the instant from which the server has kept the load waiting, as of `now`: the last progress plus the paused time
-    /// since.
+    /// Returns the instant from which the server has kept the load waiting, as of `now`: the last progress plus the time paused
+    /// since then.
     package func idleSince(now: NIODeadline) -> NIODeadline {
         holdCount == 0 ? progress : progress + (now - max(heldSince, progress))
     }
@@ -170,8 +172,9 @@ package final class LoadControl {
 
 /// A load's position in the queue for a connection.
 package protocol QueuePosition: AnyObject {
-    /// Tells the load whether the app is being asked about a connection that may serve the load. No queued load times out while the
-    /// app is being asked.
+    /// Tells the queue whether the app is being asked, for this load, about a connection that may serve the load.
+    ///
+    /// No queued load times out while the app is being asked.
     func appIsAsked(_ isAsked: Bool)
     func priorityChanged(_ priority: Float)
     /// Called when the load was suspended: the load must not occupy a position that others could use.

@@ -10,14 +10,15 @@ package import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Keeps the executors of each event loop for the lifetime of the process, because executors are referenced unowned, and assigns
-/// the loops of the process's group to sessions round-robin.
+/// Assigns the event loops of the process's group to sessions in turn, and keeps the executors of each loop.
+///
+/// The executors live as long as the process, because the runtime references executors unowned.
 package enum LoopDirectory {
     private static let executors = Mutex<[ObjectIdentifier: (loads: LoopExecutor, guests: LoopGuestExecutor)]>([:])
 
     package static func next() -> LoopExecutor { executor(of: MultiThreadedEventLoopGroup.singleton.next()) }
 
-    /// A loop that is not assigned to sessions.
+    /// The executor of a loop that is not assigned to sessions.
     package static let apart = executor(of: dedicatedGroup.next())
 
     private static let dedicatedGroup = MultiThreadedEventLoopGroup(numberOfThreads: 1)

@@ -33,7 +33,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     package let loop: any EventLoop
     /// Schedules long work on the loop.
     package let turns: LoopTurns
-    // Unchecked, because every job passes through these arrays, which never call back into this class.
+    // Exclusivity is unchecked, because every job passes through these arrays, and they never call back into this class.
     /// Work that became ready on the loop and has not run yet.
     @exclusivity(unchecked) private var ready: [Work] = []
     /// The work that is running; the array is reused for its capacity.
@@ -51,13 +51,14 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
         add(.job(job))
     }
 
-    /// Calls back on the loop, after the work that is already ready; to be called on the loop.
+    /// Calls back on the loop, after the work that is already ready; call this method on the loop.
     package func callLater(_ call: @escaping () -> Void) { add(.call(call)) }
 
-    /// Calls `callee` back on the loop, after the work that is already ready; to be called on the loop.
+    /// Calls `callee` back on the loop, after the work that is already ready; call this method on the loop.
     package func proceed(_ callee: any LoopCallee) { add(.callee(callee)) }
 
-    /// Calls `callee` at once, and runs work that becomes ready meanwhile in the same turn; to be called from a task of the loop.
+    /// Calls `callee` at once, and runs work that becomes ready meanwhile in the same turn; call this method from a task of the
+    /// loop.
     package func enter(_ callee: any LoopCallee) {
         ready.append(.callee(callee))
         if ready.count == 1, !isRunning { runReady() }
@@ -74,7 +75,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
         if ready.count == 1, !isRunning { loop.execute { self.runReady() } }
     }
 
-    /// The number of rounds in which newly ready work runs at once, before the loop's other tasks get their turn.
+    /// The maximum number of rounds in which newly ready work runs at once, before the loop's other tasks get their turn.
     private static let rounds = 16
 
     private func runReady() {
@@ -112,7 +113,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
 /// Runs tasks of the app on an event loop.
 ///
 /// There is one executor per loop, kept for the lifetime of the process, like the loads' executor. It is separate because the
-/// runtime tracks the isolation of an executor's jobs: loads are isolated to their actor, while the app's tasks are not isolated.
+/// runtime tracks the isolation of an executor's jobs: loads are isolated to their actor, but the app's tasks are not isolated.
 /// With a shared executor, the difference would cause another executor hop at each return from an `async` function.
 package final class LoopGuestExecutor: TaskExecutor {
     private let host: LoopExecutor

@@ -65,7 +65,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         return value.value
     }
 
-    /// Waits for the value even if the load has failed, for cleanup before it ends; returns nil on a timeout.
+    /// Waits for the value even if the load has failed, for cleanup before the load ends; returns nil on a timeout.
     package func waitAtEnd(until deadline: NIODeadline) async -> Value? {
         let control = control.value
         let timer = wake(at: deadline)
@@ -80,10 +80,10 @@ package final class LoopSlot<Value: Sendable>: Sendable {
 }
 
 extension FileSink {
-    /// How long a load that has to end waits for its file.
+    /// How long a failed or cancelled load waits for its file.
     static let patience = TimeAmount.seconds(3)
 
-    /// Waits for a step of the sink, which does not count as idle time; ends with the load.
+    /// Waits for a step of the sink while the request timeout is paused; throws if the load ends first.
     package func wait<Value: Sendable>(
         in control: LoadControl, for step: (@escaping Done<Value>) -> Void
     ) async throws(LoadError) -> Value {

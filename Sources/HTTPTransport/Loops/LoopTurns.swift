@@ -17,11 +17,13 @@ import NIOCore
 ///
 /// Confined to its event loop.
 package final class LoopTurns {
-    /// Longer than the loop needs to get from the end of its tasks to polling its sockets.
+    /// The length of a pause: longer than the loop needs to get from the end of its tasks to polling its sockets.
     private static let pause = TimeAmount.microseconds(20)
-    /// If a pause ends this late, the loop was busy with tasks, after which it runs due timers without polling its sockets first.
+    /// The minimum delay of the end of a pause that shows that the loop was busy with tasks.
+    ///
+    /// After tasks, the loop runs due timers without polling its sockets first.
     private static let lateness = TimeAmount.microseconds(500)
-    /// The maximum number of pauses in a row: handling the sockets themselves may also have delayed the end of a pause.
+    /// The maximum number of pauses in a row, because handling the sockets can also delay the end of a pause.
     private static let attempts = 4
 
     private let loop: any EventLoop

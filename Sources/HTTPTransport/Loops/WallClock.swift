@@ -17,7 +17,7 @@ import Synchronization
 package enum WallClock {
     private static let clock = AdjustedClock(wall: { Date().timeIntervalSinceReferenceDate })
 
-    /// Seconds since the reference date of `Date`.
+    /// Returns the current time, in seconds since the reference date of `Date`.
     package static func now() -> Double { seconds(NIODeadline.now()) }
 
     package static func seconds(_ instant: NIODeadline) -> Double {
@@ -34,7 +34,7 @@ package final class AdjustedClock: Sendable {
 
     private let monotonic: @Sendable () -> Int64
     private let wall: @Sendable () -> Double
-    /// The offset to the monotonic seconds: the bits of a `Double`.
+    /// The wall clock's offset from the monotonic clock in seconds, as the bits of a `Double`.
     private let offset: Atomic<UInt64>
     private let checkedAt: Atomic<Int64>
 

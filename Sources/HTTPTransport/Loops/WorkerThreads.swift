@@ -27,10 +27,10 @@ package final class WorkerThreads: @unchecked Sendable {
         var count = 0
     }
 
-    /// For computations that take milliseconds and wait for nothing: evaluating certificates, creating TLS contexts.
+    /// The threads for computations that take milliseconds and wait for nothing: evaluating certificates, creating TLS contexts.
     package static let computing = WorkerThreads("url-computing", maximumCount: max(2, System.coreCount))
 
-    /// How long a thread waits for more work: long enough that no threads are restarted in busy times.
+    /// How long a thread waits for more work, in seconds: long enough that no threads are restarted in busy times.
     private static let patience = 5.0
 
     private let name: String
@@ -47,7 +47,7 @@ package final class WorkerThreads: @unchecked Sendable {
         self.maximumCount = maximumCount
     }
 
-    /// Runs work on one of the threads: at once if one is idle or may be started, and otherwise after earlier work.
+    /// Runs work on one of the threads: at once if a thread is idle or can be started, and otherwise after earlier work.
     ///
     /// - Returns: false if there is no thread and the system cannot create one; the work is not run then.
     package func run(_ work: @escaping Work) -> Bool {
@@ -62,7 +62,7 @@ package final class WorkerThreads: @unchecked Sendable {
             _ = state.waiting.popLast()
             return (false, false)
         }
-        // The thread is woken outside the lock, because the woken thread would only have to wait for the lock.
+        // The thread is woken outside the lock, because a thread woken inside it would only have to wait for the lock.
         if isForIdle { monitor.wakeOne() }
         return isTaken
     }

@@ -19,7 +19,7 @@ package enum AddressLiteral {
         return (try? SocketAddress(ipAddress: address, port: 0)) != nil
     }
 
-    /// Whether a host or address is recognizably this machine's loopback.
+    /// Whether a host is a loopback address, or a name for one, such as `localhost`.
     static func isLoopback(_ host: String) -> Bool {
         if host.hasPrefix("127.") { return isAddress(host) }
         let bare = HostName.unbracketed(host)
@@ -30,10 +30,10 @@ package enum AddressLiteral {
 }
 
 extension SocketAddress {
-    /// The address with the number of its interface as its zone, if it has one ("fe80::1%2").
+    /// The IP address; an IPv6 address with a scope gets the interface's number as its zone ("fe80::1%2").
     var zonedAddress: String? {
         guard case .v6(let address) = self else { return ipAddress }
-        // The field sin6_scope_id, which is the last field of a `sockaddr_in6`, after its 16 bytes of address.
+        // This is sin6_scope_id, the last field of a `sockaddr_in6`, after the 16 bytes of the address.
         let scope = withUnsafeBytes(of: address.address) { $0.loadUnaligned(fromByteOffset: 24, as: UInt32.self) }
         return scope == 0 ? ipAddress : ipAddress.map { "\($0)%\(scope)" }
     }

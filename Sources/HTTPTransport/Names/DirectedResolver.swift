@@ -10,10 +10,11 @@ import HTTPRules
 import LoadingModel
 import NIOCore
 
-/// Resolves the addresses that the session's configuration overrides, and asks another resolver for the rest.
+/// Answers lookups with the addresses that the session's configuration specifies, and passes other lookups to another resolver.
 ///
-/// A Unix-domain socket is the only address of every host. It is reported for IPv4, the family that the race requests last. With a
-/// local address, hosts have only addresses of its family, because a socket has one family.
+/// If the configuration specifies a Unix-domain socket, the socket is the only address of every host. It is reported for IPv4, the
+/// family that the race requests last. If the configuration specifies a local address, only addresses of the same family are found,
+/// because a socket has one family.
 struct DirectedResolver: Resolver {
     private let options: ConnectionOptions
     private let other: any Resolver
@@ -32,7 +33,7 @@ struct DirectedResolver: Resolver {
         guard let answer = answer(host, port, family) else {
             return other.lookUp(host, port: port, family: family, on: loop, holdChanged: holdChanged, reply: reply)
         }
-        // The lookup can only be cancelled on its loop, where dials cancel it.
+        // The cancellation takes effect only on the lookup's loop, where dials cancel lookups.
         let isCancelled = NIOLoopBoundBox(false, eventLoop: loop)
         loop.execute { if !isCancelled.value { reply(answer) } }
         return { if loop.inEventLoop { isCancelled.value = true } }
@@ -69,7 +70,8 @@ struct DirectedResolver: Resolver {
         return addresses.isEmpty ? .failure(Self.none(host)) : .success(addresses)
     }
 
-    /// Whether the local address can connect to addresses of a host of this family.
+    /// Whether a socket with the local address can connect to the host, which has addresses of this family, or is a literal
+    /// address.
     private func canReach(_ host: String, _ family: NIOBSDSocket.ProtocolFamily) -> Bool {
         guard AddressLiteral.isAddress(host) else { return family == localFamily }
         return localFamily == (host.utf8.contains(UInt8(ascii: ":")) ? .inet6 : .inet)

@@ -20,7 +20,9 @@ import TransportMachines
 package final class NameLookups: Sendable {
     package typealias Answer = Result<[SocketAddress], LoadError>
     typealias Machine = LookupMachine<Answer>
-    /// Looks up a name's addresses of a family, or of both families for nil, with any port; blocks until there is a result.
+    /// Looks up a name's addresses of one family, or of both if the family is nil; blocks until there is a result.
+    ///
+    /// The ports of the addresses do not matter.
     package typealias Ask = @Sendable (_ host: String, NIOBSDSocket.ProtocolFamily?) -> Finding
 
     /// The result of a lookup.
@@ -34,8 +36,8 @@ package final class NameLookups: Sendable {
             self.lifetime = lifetime
         }
 
-        /// Creates a result from addresses of 4 or 16 bytes and their TTL, which is limited to an hour; an empty list has the
-        /// default lifetime.
+        /// Creates a result from addresses of 4 or 16 bytes and their TTL in seconds, which is limited to an hour; an empty list
+        /// has the default lifetime.
         package init(_ addresses: [[UInt8]], of host: String, seconds: Int) {
             let found = addresses.prefix(NameLookups.maximumAddressCount).compactMap {
                 try? SocketAddress(packedIPAddress: ByteBuffer(bytes: $0), port: 0)
@@ -46,8 +48,8 @@ package final class NameLookups: Sendable {
         }
     }
 
-    /// Asks the system for both families at once: with search domains (resolv.conf(5)), separate lookups could find different
-    /// hosts.
+    /// The lookups that ask the system, for both families at once: with search domains (resolv.conf(5)), separate lookups could
+    /// find different hosts.
     static let shared = NameLookups(threads: "url-names", asksNameServers: false) {
         Finding(SystemResolver.ask($0, port: 0, family: $1, flags: 0))
     }
@@ -56,7 +58,7 @@ package final class NameLookups: Sendable {
     /// reasonable time.
     static let maximumAddressCount = 16
 
-    /// `getaddrinfo` blocks until the name servers answer: usually for at most 10 seconds.
+    /// The maximum number of threads: `getaddrinfo` blocks a thread until the name servers answer, usually for at most 10 seconds.
     fileprivate static let threadCount = DescriptorLimit.threadsForNames()
     fileprivate static let waitingLimit = 65_536
     fileprivate static let memoryLimit = 1_024

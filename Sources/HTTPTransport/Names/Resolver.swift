@@ -17,7 +17,7 @@ import Glibc
 import Musl
 #endif
 
-/// Looks up the addresses of a host, one family at a time, so that a race can start with the family that arrives first.
+/// Looks up the addresses of a host, one family at a time, so that a race can start with the family whose addresses arrive first.
 package protocol Resolver: Sendable {
     /// Looks up one family; never blocks, and never replies before it returns.
     ///
@@ -25,12 +25,12 @@ package protocol Resolver: Sendable {
     ///   - host: A name, or a literal address; IPv6 with or without brackets.
     ///   - port: The port of the addresses.
     ///   - family: IPv4 (`.inet`) or IPv6 (`.inet6`).
-    ///   - loop: Where `reply` is called, once; not at all if the lookup is cancelled in time.
-    ///   - holdChanged: Called on the loop with true when the lookup starts waiting for other lookups, and with false when it stops, at
-    ///     the latest with the reply.
-    ///   - reply: Receives at least one address, or the reason why there is none: `.cannotFindHost` if the name has none of this
-    ///     family, `.dnsLookupFailed` if there was no answer.
-    /// - Returns: A function that cancels the lookup; may be called at any time, on any thread.
+    ///   - loop: The loop on which `reply` is called: once, or never if the lookup is cancelled in time.
+    ///   - holdChanged: Called on the loop with true when the lookup starts waiting for other lookups, and with false when that
+    ///     wait ends, at the latest with the reply.
+    ///   - reply: Receives at least one address, or the failure: `.cannotFindHost` if the name has no address of this family,
+    ///     `.dnsLookupFailed` if no answer arrived.
+    /// - Returns: A function that cancels the lookup; the caller may call it at any time, on any thread.
     func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         holdChanged: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
@@ -95,7 +95,7 @@ package struct SystemResolver: Resolver {
     /// Created only once, because every connection to a literal address needs this error.
     private static let otherFamily = LoadError(.cannotFindHost, "looking up an address: it belongs to the other family")
 
-    /// Returns the result for a host that needs no lookup.
+    /// Returns the result for a host that needs no lookup, and nil for any other host.
     private static func known(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily
     ) -> Result<[SocketAddress], LoadError>? {
@@ -156,7 +156,8 @@ package struct SystemResolver: Resolver {
     }
 
     private static func error(_ status: CInt, _ host: String) -> LoadError {
-        // GNU's EAI_NODATA and EAI_ADDRFAMILY, which are not in every header: the name exists, but has no address (of the family).
+        // The numbers are GNU's EAI_NODATA and EAI_ADDRFAMILY, which not every header defines: the name exists, but has no address
+        // (of the family).
         let hasNoAddress = status == EAI_NONAME || status == -5 || status == -9
         let reason = gai_strerror(status).map { String(cString: $0) } ?? "error \(status)"
         let message = "looking up \(host): \(reason.prefix(1).lowercased())\(reason.dropFirst())"

@@ -36,7 +36,7 @@ package final class NetworkView {
 
     private static let firstRetry = TimeAmount.seconds(2)
     private static let longestRetry = TimeAmount.seconds(60)
-    /// Called on each change, with the previous path.
+    /// Called on each change of the path, with the previous path and the new one.
     var changed: ((_ before: NetworkPath, _ now: NetworkPath) -> Void)?
     /// Called when the machine's interfaces or addresses change, for example because it joined another network.
     package var addressesChanged: (() -> Void)?
@@ -48,7 +48,7 @@ package final class NetworkView {
 
     deinit { stop?() }
 
-    /// Stops watching; no load or dial may be waiting when this is called.
+    /// Stops watching; call it only while no load or dial is waiting.
     package func end() {
         isOver = true
         retry?.cancel()
@@ -81,7 +81,7 @@ package final class NetworkView {
             if Self.addressSets(before) != Self.addressSets(new) { addressesChanged?() }
         }
         retryPause = Self.firstRetry
-        // Wake loads even if the path is unchanged: it does not represent every change.
+        // Wake loads even if the path is unchanged: the path does not represent every change.
         if new.isSatisfied || !new.interfaces.isEmpty { wakeLoads() }
     }
 
@@ -99,7 +99,7 @@ package final class NetworkView {
 
     // MARK: Dials
 
-    /// Whether the state of the networks matters for connections to a host: false for loopback, unless the monitor covers it.
+    /// Whether the state of the networks matters for connections to a host: false for loopback, unless the monitor covers loopback.
     func mayConcern(_ host: String) -> Bool { monitor.coversLoopback || !AddressLiteral.isLoopback(host) }
 
     /// Runs `dial` once the path is known: at once if it is already known, and after a second at the latest.
@@ -115,7 +115,7 @@ package final class NetworkView {
         }
     }
 
-    /// How a connection may leave the machine.
+    /// How a connection is allowed to leave the machine.
     enum Way {
         case any
         /// Through this interface, to which the socket must be bound.
@@ -127,8 +127,8 @@ package final class NetworkView {
 
     /// Returns the way for a connection to an address.
     ///
-    /// If the route that the system chooses is prohibited, an allowed interface that also leads to the address is used instead,
-    /// unless the session specifies the source of its connections by an interface's name or an address.
+    /// If the route that the system chooses is prohibited, an allowed interface that also leads to the address is used instead. If
+    /// the session specifies the source of its connections (an interface or an address), no other interface is used.
     func way(to address: String, from source: String?, _ prohibited: ProhibitedNetworks) -> Way {
         guard mayConcern(address), monitor.coversLoopback || !prohibited.isEmpty else { return .any }
         guard let path else {
@@ -175,7 +175,8 @@ package final class NetworkView {
     /// - Parameters:
     ///   - local: The address at this end.
     ///   - remote: The address of the peer.
-    ///   - isBound: Whether the socket is bound to an interface or address: the kernel's routing then says nothing about it.
+    ///   - isBound: Whether the socket is bound to an interface or address: the kernel's routing then says nothing about the
+    ///     socket.
     ///   - prohibited: The networks that the connection must not use.
     /// - Returns: True if the connection is lost; false if it is not, or if that is unknown.
     func isLost(from local: String?, to remote: String?, isBound: Bool, _ prohibited: ProhibitedNetworks) -> Bool {
@@ -185,7 +186,7 @@ package final class NetworkView {
             return path.interfaces.first.map { prohibited.objection(to: $0) != nil } ?? false
         }
         guard path.localAddresses.contains(local) else { return true }
-        // The connection stays within the machine, or on one link.
+        // If no interface has the address, the connection stays within the machine, or on one link.
         guard let interface = path.interface(withAddress: local) else { return false }
         if prohibited.objection(to: interface) != nil { return true }
         return !isBound && monitor.interface(to: remote, in: path) == nil
@@ -212,7 +213,7 @@ package final class NetworkView {
         control.enter(.offline(wait))
     }
 
-    /// Whether the wait is over: the path changed, or the load must end.
+    /// Ends the wait if the path changed or the load must end; returns whether the wait has ended.
     package func hasEnded(_ wait: Wait, now: NIODeadline) -> Bool {
         guard wait.hasEnded || wait.control.failure != nil else { return false }
         waitingLoads[ObjectIdentifier(wait)] = nil
@@ -234,7 +235,7 @@ package final class NetworkView {
         }
     }
 
-    /// Wakes a few loads per turn of the loop: there may be very many, and each starts a dial.
+    /// Wakes a few loads per turn of the loop, because there may be very many loads, and each of them starts a dial.
     private func wakeLoads() {
         let waits = waitingLoads.values.sorted { $0.number < $1.number }.map(\.load)
         wake(waits[...])
@@ -251,7 +252,7 @@ package final class NetworkView {
     }
 
     private static let loadsPerTurn = 64
-    /// Limits the queries to the kernel: a machine may have thousands of interfaces, mostly of containers, which lead to no other
-    /// network.
+    /// Limits the queries to the kernel: a machine may have thousands of interfaces, and most of them belong to containers and lead
+    /// to no other network.
     private static let maximumDetourCount = 64
 }

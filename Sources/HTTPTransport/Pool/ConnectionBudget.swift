@@ -15,9 +15,9 @@ import SystemThreads
 ///
 /// The budget is the connections' share of ``DescriptorLimit``, separate from the shares of files (`FileBudget`) and of the app.
 /// One session leaves a quarter of the budget, up to 512 connections, for other sessions. Sessions that find the budget used up are
-/// queued, each for one connection at a time, and idle connections are closed to free reservations, first those that have been idle
-/// longest in the process. If the system nevertheless has no descriptor (because of the app, or of other processes), the budget is
-/// temporarily reduced to the number that is in use at that time.
+/// queued, each for one connection at a time. To free reservations, idle connections are closed, beginning with those that have
+/// been idle longest in the process. If the system nevertheless has no descriptor (because of the app, or of other processes), the
+/// budget is temporarily reduced to the number that is in use at that time.
 package final class ConnectionBudget: Sendable {
     /// One pool's share of the budget.
     package final class Share: Sendable {
@@ -42,8 +42,8 @@ package final class ConnectionBudget: Sendable {
 
         var moment: TimeAmount { budget.moment }
 
-        /// Requests a reservation for a connection: returns true if one is available, and otherwise calls `made` once a reservation
-        /// is available.
+        /// Requests a reservation for a connection: returns true if a reservation is available, and otherwise calls `made` as soon
+        /// as one is available.
         package func ask() -> Bool { budget.ask(self) }
 
         /// Takes a reservation for another attempt of a dial, if a reservation is available or `isNeeded` is true.
@@ -63,7 +63,7 @@ package final class ConnectionBudget: Sendable {
 
         /// Records that the system has no descriptor for a connection, whose reservation is released next.
         ///
-        /// For a moment, only released reservations are granted.
+        /// Until ``moment`` has passed, only released reservations are granted.
         package func descriptorsRanOut() { budget.descriptorsRanOut(self) }
 
         /// Whether this process has open connections, whose descriptors will be released.
@@ -99,8 +99,8 @@ package final class ConnectionBudget: Sendable {
     let moment: TimeAmount
 
     /// - Parameters:
-    ///   - descriptorLimit: Returns the number of descriptors to divide; called for each connection, because the app may change the
-    ///     process's limit.
+    ///   - descriptorLimit: Returns the number of descriptors to divide among connections, files and the app; called for each
+    ///     connection, because the app may change the process's limit.
     ///   - moment: How long the temporary limit applies.
     package init(
         descriptorLimit: @escaping @Sendable () -> Int = DescriptorLimit.divisible, moment: TimeAmount = .milliseconds(250)
@@ -210,7 +210,7 @@ package final class ConnectionBudget: Sendable {
             hasWaiters.store(!state.waiting.isEmpty, ordering: .sequentiallyConsistent)
             return served
         }
-        // The pool may no longer exist.
+        // If the pool no longer exists, `made` returns false.
         for share in served { share.loop.execute { if !share.made.value() { share.giveBack() } } }
         if hasWaiters.load(ordering: .sequentiallyConsistent) { makeRoom() }
     }
@@ -219,7 +219,7 @@ package final class ConnectionBudget: Sendable {
     fileprivate func makeRoom() {
         let donors = state.withLock { state -> [Share] in
             var donors: [Share] = []
-            // Usually no connection is idle, however many shares are waiting. Sorted so that the last share has been idle longest.
+            // The share that has been idle longest comes last. Usually the array is empty, however many shares are waiting.
             var idle = state.shares.values.map { (share: $0, since: $0.idleSince.load(ordering: .sequentiallyConsistent)) }
                 .filter { $0.since < .max }
                 .sorted { $0.since > $1.since }

@@ -12,7 +12,7 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Uses connections for hosts other than the one for which they were made (RFC 9113, section 9.1.1).
+/// Uses connections for hosts other than the host for which they were made (RFC 9113, section 9.1.1).
 ///
 /// The host is looked up as usual. If one of its addresses is the peer of an established HTTP/2 connection whose certificate is
 /// also valid for the host, the host's loads use that connection, and the dial ends. A server that is not configured for the host
@@ -26,12 +26,12 @@ extension ConnectionPool {
     /// - Parameters:
     ///   - id: The dial.
     ///   - addresses: The result of the lookup.
-    ///   - decide: Called once, with whether the dial is over.
+    ///   - decide: Called once; its argument tells whether the dial is over.
     /// - Returns: false if there is no such connection, in which case `decide` is not called.
     func coalesce(_ id: ConnectionID, _ addresses: [SocketAddress], decide: @escaping (Bool) -> Void) -> Bool {
         guard let origin = entries[id]?.origin, let route = routes[origin], route.isSecure, route.details == nil,
             dialer.offersHTTP2(for: route), !separated.contains(route), machine.hasSingleDial(origin),
-            // An app that judges servers must be asked about each of them.
+            // An app that judges servers must be asked about each server.
             adviser(for: origin)?.judgesServers == false,
             let host = candidate(for: route, addresses)
         else { return false }
@@ -50,8 +50,8 @@ extension ConnectionPool {
         return true
     }
 
-    /// Returns an open connection to one of the addresses whose server is trusted by the roots, and to which no client certificate
-    /// was presented.
+    /// Returns an open connection to one of the addresses, if the roots trust the connection's server and no client certificate was
+    /// sent.
     private func candidate(for route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
         let port = dialer.destination(of: route).port
         let known = Set(addresses.compactMap(\.ipAddress))

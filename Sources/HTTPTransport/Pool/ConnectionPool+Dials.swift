@@ -31,7 +31,7 @@ extension ConnectionPool {
     /// The maximum number of retries of a dial for which the system has no descriptor.
     private static let maximumRetries = 20
 
-    /// Whether connections to the origin may turn out to use HTTP/2, as far as is known.
+    /// Whether connections to the origin can turn out to use HTTP/2, judging by earlier connections.
     func mayBeShared(_ origin: OriginID, _ route: Route) -> Bool {
         guard dialer.offersHTTP2(for: route) || dialer.assumesHTTP2(for: route) else { return false }
         return versions[origin].map { !$0.isHTTP1 && !$0.isUnfitForHTTP2 } ?? true
@@ -49,7 +49,7 @@ extension ConnectionPool {
         let dial = dialer.dial(way, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
             dialled(id, result)
         }
-        // The time of waiting for other lookups does not count as idle.
+        // The request timeout does not run while the dial waits for other lookups.
         dial.holdChanged = { [unowned self] in perform(machine.handle(.appIsAsked(origin, $0))) }
         dial.proxyIsSilent = { [unowned self] isConnected in
             guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
@@ -63,10 +63,10 @@ extension ConnectionPool {
     /// The number of loads that are notified of a silent proxy in one turn of the loop.
     private static let leasesPerTurn = 128
 
-    /// Fails the requests of loads that are waiting for a connection through a silent proxy and have another way.
+    /// Refuses the leases of all loads that are waiting for a connection through a silent proxy and have another way.
     ///
-    /// All of them fail, because a dial may serve many loads, and the next dial would have the same problem. A dial without a
-    /// waiting load is then cancelled.
+    /// All such leases are refused, because a dial may serve many loads, and the next dial would have the same problem. A dial
+    /// without a waiting load is then cancelled.
     private func abandonProxy(_ proxy: ProxyServer, _ origin: OriginID) {
         // No load times out while the app is asked about one of the connections.
         guard !machine.appIsAsked(origin) else { return }
@@ -79,7 +79,7 @@ extension ConnectionPool {
 
     /// Whether the origin has an established connection.
     ///
-    /// A dial that has reached its proxy then waits only for the server.
+    /// If so, the proxy works, and a dial that has reached the proxy waits only for the server.
     private func hasOpenConnection(_ origin: OriginID) -> Bool { machine.count(origin) > machine.dials(origin).count }
 
     private func abandonProxy(_ affectedLeases: ArraySlice<LeaseID>, _ origin: OriginID, _ error: LoadError) {
@@ -183,8 +183,9 @@ extension ConnectionPool {
         dialFailures[id] = nil
     }
 
-    /// Retries a dial for which the process has no descriptor: once one of its connections is closed, or after a moment if it has
-    /// no connection.
+    /// Retries a dial for which the process has no descriptor; returns false if the dial must fail.
+    ///
+    /// The dial is retried when a connection of the process is closed, or, if the process has no connection, after a moment.
     private func retryIfPossible(_ id: ConnectionID) -> Bool {
         guard var entry = entries[id] else { return false }
         if room.mayGetDescriptor {

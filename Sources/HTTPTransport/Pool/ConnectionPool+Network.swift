@@ -29,7 +29,8 @@ extension ConnectionPool {
     /// Whether a route has a connection that allows extended CONNECT (RFC 8441).
     package func allowsExtendedConnect(_ route: Route) -> Bool {
         guard let origin = origins[route] else { return false }
-        // Not all entries of the pool are searched: they include connections that were taken over, perhaps ten thousand.
+        // Only the origin's shared connections are searched: the pool may have ten thousand other entries, for connections that
+        // were taken over.
         return machine.shared(origin).contains { id in
             entries[id]?.connection?.allowsExtendedConnect == true && machine.takesLeases(id)
         }
@@ -44,19 +45,19 @@ extension ConnectionPool {
         perform(machine.handle(.closed(id)))
     }
 
-    /// Replaces a connection with the other handler that has taken over its channel.
+    /// Replaces a connection with the handler that has taken over its channel.
     func replace(_ connection: any HTTPConnection, by other: any HTTPConnection) {
         entries[ConnectionID(connection.id)]?.connection = other
     }
 
-    /// Makes a load wait until the machine's networks change; returns false if they are not monitored.
+    /// Makes a load wait until the machine's networks change; returns false if the networks are not monitored.
     package func wait(_ control: LoadControl) -> Bool {
         guard let network = dialer.network else { return false }
         network.wait(control, now: .now())
         return true
     }
 
-    /// Whether the wait is over: the networks have changed, or the load must end.
+    /// Ends the wait if the networks have changed or the load must end; returns whether the wait has ended.
     package func hasEnded(_ wait: NetworkView.Wait) -> Bool { dialer.network?.hasEnded(wait, now: .now()) ?? true }
 
     /// Returns the established connections in the order in which they were made, with the networks that they must not use.

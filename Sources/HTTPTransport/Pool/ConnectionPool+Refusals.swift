@@ -14,7 +14,7 @@ import TransportMachines
 
 /// Handles connections that take no more requests.
 extension ConnectionPool {
-    /// Records that the server has started to process a request of this connection.
+    /// Records that the server has answered a request on this connection.
     func serverAnswered(_ connection: any HTTPConnection) {
         if let origin = entries[ConnectionID(connection.id)]?.origin { resetFailures(origin) }
     }
@@ -29,9 +29,10 @@ extension ConnectionPool {
     ///
     /// - Parameters:
     ///   - connection: The connection.
-    ///   - isFruitless: Whether the server has processed none of its requests.
-    ///   - asksForCalm: Whether the server reported excessive load (ENHANCE_YOUR_CALM), and gets no second connection for a while.
-    /// - Returns: Whether the connection is the last of too many such connections in a row.
+    ///   - isFruitless: Whether the server has answered none of the connection's requests.
+    ///   - asksForCalm: Whether the server reported excessive load (ENHANCE_YOUR_CALM); if so, no second connection to the server
+    ///     is made for a while.
+    /// - Returns: Whether the connection is the last of too many fruitless connections in a row.
     func stopsTakingRequests(_ connection: any HTTPConnection, isFruitless: Bool, asksForCalm: Bool) -> Bool {
         let id = ConnectionID(connection.id)
         guard let origin = entries[id]?.origin else { return false }
@@ -68,7 +69,7 @@ extension ConnectionPool {
 
     /// Pauses a dial if the origin must not be dialed yet; returns whether the dial is paused.
     ///
-    /// The pause does not count as idle.
+    /// The request timeout does not run during the pause.
     func pausesDial(_ id: ConnectionID, _ origin: OriginID) -> Bool {
         guard let end = versions[origin]?.pausedUntil, loop.now < end else { return false }
         let bound = NIOLoopBound(self, eventLoop: loop)
@@ -86,7 +87,7 @@ extension ConnectionPool {
         return true
     }
 
-    /// Notifies the loads that are waiting for a paused dial, once the machine's earlier actions are carried out.
+    /// Notifies the loads that are waiting for a paused dial, after the machine's earlier actions have been performed.
     func reportPauses() {
         isReportingPauses = true
         defer { isReportingPauses = false }

@@ -26,7 +26,7 @@ extension ConnectionPool {
     /// Starts a timer that checks a blocked queue.
     func watchQueue(of origin: OriginID) {
         let bound = NIOLoopBound(self, eventLoop: loop)
-        // The origin may have been forgotten since the last time.
+        // If the origin was forgotten after an earlier call, an earlier timer may still be running.
         queueWatches[origin]?.cancel()
         queueWatches[origin] = loop.scheduleTask(in: Self.queueWatchDelay) {
             let pool = bound.value

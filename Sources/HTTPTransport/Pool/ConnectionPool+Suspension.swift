@@ -15,9 +15,9 @@ extension ConnectionPool {
     ///
     /// A connection that the load was granted goes to the next queued load at once. A failure is kept until the load is resumed.
     ///
-    /// A load that was asked about a connection keeps its position until that dial succeeds or fails, and then passes the
-    /// connection on. Otherwise an app that suspends the task, answers and resumes the task would be asked the same question about
-    /// a new connection each time.
+    /// A load that was asked about a connection keeps its position until the connection's dial succeeds or fails, and then passes
+    /// the connection on. Otherwise an app that suspends the task, answers the question and resumes the task would be asked the
+    /// same question about each new connection.
     func leaveQueue(_ lease: Lease) {
         guard lease.connection != nil || lease.failure == nil else { return }
         if lease.connection == nil, isAsked(lease) { return perform(machine.handle(.suspended(lease.id, true))) }

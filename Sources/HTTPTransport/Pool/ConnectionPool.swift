@@ -14,7 +14,7 @@ import TransportMachines
 ///
 /// One pool belongs to one session. Confined to the session's event loop.
 package final class ConnectionPool {
-    /// A load's request for a connection; the load checks it when it is woken.
+    /// A load's request for a connection; the load checks the request after each wakeup.
     package final class Lease: QueuePosition {
         let id: LeaseID
         fileprivate(set) var origin: OriginID
@@ -26,9 +26,9 @@ package final class ConnectionPool {
         fileprivate(set) var adviser: (any HandshakeAdviser)?
         var connection: (any HTTPConnection)?
         fileprivate(set) var failure: LoadError?
-        /// Whether the lease is paused, because no running dial serves it.
+        /// Whether the load's request timeout is paused, because no running dial serves the lease.
         fileprivate var isOnHold = true
-        /// The number of questions to the app on behalf of this load that are not answered yet.
+        /// The number of this load's questions to the app that are not answered yet.
         fileprivate var questionCount = 0
 
         private unowned let pool: ConnectionPool
@@ -65,7 +65,7 @@ package final class ConnectionPool {
         var connection: (any HTTPConnection)?
         /// The number of times that the system had no descriptor while the process had no other connection to wait for.
         var triesWithoutDescriptor = 0
-        /// The timer of the next attempt, or of the first one after a pause.
+        /// The timer of the next attempt, or, during a pause, of the first attempt.
         var retryTimer: Scheduled<Void>?
         var isPaused = false
     }
@@ -73,12 +73,12 @@ package final class ConnectionPool {
     let loop: any EventLoop
     let dialer: Dialer
     let pace: DialPace
-    // The machine and the tables that every request uses are unchecked: their methods do not call back into the pool.
+    // Exclusivity is unchecked for the machine and the most used tables: their methods do not call back into the pool.
     @exclusivity(unchecked) var machine: PoolMachine
     @exclusivity(unchecked) var origins: [Route: OriginID] = [:]
     private(set) var routes: [OriginID: Route] = [:]
     var versions: [OriginID: KnownVersion] = [:]
-    /// The routes that share another route's origin, by that origin.
+    /// The routes that share another route's origin, keyed by that origin.
     var aliases: [OriginID: Set<Route>] = [:]
     /// The routes that must not share an origin.
     var separated: Set<Route> = []
@@ -90,7 +90,7 @@ package final class ConnectionPool {
     var dialFailures: [ConnectionID: LoadError] = [:]
     private var nextLease = 0
     private var nextOrigin = 0
-    /// The number of origins beyond which unused ones are removed.
+    /// The number of origins at which unused origins are removed.
     private var originLimit = 256
     private var sweep: Scheduled<Void>?
     /// The timers of blocked queues.
@@ -219,7 +219,7 @@ package final class ConnectionPool {
         for id in machine.dials(lease.origin) { entries[id]?.dial?.left(adviser) }
     }
 
-    /// Ends the pause of a lease, so that its load's waiting time counts as idle from now on.
+    /// Ends the hold of a lease, so that the request timeout of its load runs again.
     func endHold(_ lease: Lease, now: NIODeadline) {
         guard lease.isOnHold else { return }
         lease.isOnHold = false
@@ -257,7 +257,7 @@ package final class ConnectionPool {
         giveBack(connection)
     }
 
-    /// Takes back a connection that was leased and not used, or was found closed.
+    /// Takes back a connection that was leased but not used, or was found closed.
     package func giveBack(_ connection: any HTTPConnection, now: NIODeadline = .now()) {
         exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: nil, now: now)
     }
@@ -333,7 +333,7 @@ package final class ConnectionPool {
     func perform(_ actions: [PoolMachine.Action]) {
         for action in actions { perform(action) }
         reportIdle()
-        // These reservations were available at once; each dial requests its own.
+        // Each dial requests its own reservation; the machine learns here whether the reservation was available at once.
         while hasRoom || awaitsRoom {
             let event: PoolMachine.Event = hasRoom ? .capacityGranted : .capacityPending
             hasRoom = false

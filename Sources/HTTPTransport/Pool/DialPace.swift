@@ -9,11 +9,12 @@
 
 import NIOCore
 
-/// Starts dials a few per turn of the loop, in FIFO order: opening a socket takes time, and thousands may be requested at once.
+/// Starts a few dials per turn of the loop, in FIFO order: opening a socket takes time, and thousands of dials may be requested at
+/// once.
 ///
 /// Confined to its event loop.
 final class DialPace {
-    /// About 5 ms of work.
+    /// The maximum number of dials per turn of the loop, about 5 ms of work.
     private static let dialsPerTurn = 32
 
     private let turns: LoopTurns

@@ -35,13 +35,13 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     package var changed: (() -> Void)?
     package private(set) var hasEnded = false
     package private(set) var failure: LoadError?
-    /// Whether a network became available since this value was last checked.
+    /// Whether a new network address has appeared since the owner last set this property to false.
     package var mayHaveBetterRoute = false
     /// Whether received bytes are dropped.
     package private(set) var discardsInput = false
     private var received = ByteBuffer()
     private var context: ChannelHandlerContext?
-    /// Whether the connection already uses TLS, with a proxy or the server; further TLS is nested inside that.
+    /// Whether the connection already uses TLS, with a proxy or the server; another TLS session is nested inside that one.
     private let isInTLS: Bool
     private var isReading = true
     /// Whether the app suspended the task.
@@ -82,7 +82,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
         return taken
     }
 
-    /// Reads until this many bytes are buffered, and a little ahead.
+    /// Reads until `wanted` bytes, and at least ``readAhead`` bytes, are buffered; reads nothing while the task is suspended.
     package func read(upTo wanted: Int, isHeld: Bool) {
         self.wanted = wanted
         self.isHeld = isHeld
@@ -108,7 +108,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     /// Whether to write now; also true for a lost connection, so that the write fails.
     package var isWritable: Bool { !channelIsActive || context?.channel.isWritable == true }
 
-    /// Writes bytes, and reports on the loop, possibly before this method returns, whether the system accepted all of them.
+    /// Writes bytes, and reports on the loop, possibly before this method returns, whether the system accepted all bytes.
     package func write(_ bytes: ByteBuffer, written: @escaping (Bool) -> Void) {
         guard let context, channelIsActive, !outputIsClosed else {
             written(false)
@@ -138,7 +138,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     ///
     /// - Parameters:
     ///   - server: The name that the certificate must be valid for.
-    ///   - adviser: Asked about the certificate, and for the client's.
+    ///   - adviser: Asked to judge the server's certificate, and for the client's certificate.
     ///   - completion: Called on the loop, once.
     package func secure(
         to server: ServerName, by adviser: any HandshakeAdviser, completion: @escaping (LoadError?) -> Void
@@ -196,7 +196,8 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
         context?.close(promise: nil)
     }
 
-    /// Waits for the peer to close the connection, because a reset would drop bytes that it has not acknowledged.
+    /// Waits up to `patience` for the peer to close the connection, because a reset would drop bytes that the peer has not
+    /// acknowledged.
     package func linger(_ patience: TimeAmount) {
         guard let context, channelIsActive, !hasEnded else { return close() }
         changed = nil
@@ -272,8 +273,8 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     package func channelInactive(context: ChannelHandlerContext) {
         isClosing = true
         lingering?.cancel()
-        // If we have closed our side, the peer's close also closes the channel. So does the close of a Unix socket's peer, which
-        // closes both sides at once. A handshake reports its failure itself.
+        // If this side is closed already, the peer's close also closes the channel. The peer of a Unix socket closes both sides at
+        // once, which closes the channel, too. A handshake reports its failure itself.
         if outputIsClosed || hasEnded && facts.remotePort == nil, transportError == nil {
             inputEnded()
         } else if !isSecuring {

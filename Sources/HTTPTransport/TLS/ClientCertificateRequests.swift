@@ -12,9 +12,9 @@ import NIOSSL
 
 /// Determines which handshake a server's request for a client certificate belongs to.
 ///
-/// NIOSSL reports the request through a callback of the context, which all handshakes share, and passes it only the server's name.
-/// NIOSSL makes the call while the TLS handler processes the event that carried the request. The handshake is therefore recorded
-/// here before each event is passed to the TLS handler.
+/// NIOSSL reports the request through a callback of the TLS context, and passes only the server's name. All handshakes share the
+/// context. NIOSSL makes the call while the TLS handler processes the event that carried the request. The handshake is therefore
+/// recorded here before each event is passed to the TLS handler.
 enum ClientCertificateRequests {
     final class Current: Sendable {
         let handshake: NIOLoopBound<TLSHandshake>

@@ -45,13 +45,14 @@ final class ServerHelloReader: ChannelInboundHandler, RemovableChannelHandler {
     /// Reads the buffered bytes; returns true when there is nothing more to learn.
     private func read() -> Bool {
         guard let type = start.first else { return false }
-        // Record types alert (21) and handshake (22); a record's header has 5 bytes, a handshake message's 4.
+        // The record types are alert (21) and handshake (22). A record's header has 5 bytes; a handshake message's header has 4.
         guard type == 22 else {
             isNotTLS = type != 21
             return true
         }
         guard start.count > 43 else { return false }
-        // ServerHello is message type 2: version (2), random (32), session ID with its length, cipher suite (2).
+        // ServerHello has message type 2. It contains version (2 bytes), random (32), session ID with its length, and cipher suite
+        // (2).
         guard start[5] == 2 else { return true }
         let suite = 44 + Int(start[43])
         guard start.count >= suite + 2 else { return start.count >= 128 }

@@ -71,7 +71,7 @@ enum TLSContexts {
             configuration.cipherSuites = "ECDH+AESGCM:ECDH+CHACHA20:ECDH+AES256:ECDH+AES128:!aNULL:!eNULL:!MD5"
         }
         configuration.sslContextCallback = { _, promise in ClientCertificateRequests.answer(promise) }
-        // Sends close_notify on closing, but waits only briefly for the peer's.
+        // A closing connection sends close_notify, but waits only briefly for the peer's close_notify.
         configuration.shutdownTimeout = .seconds(1)
         do {
             return .success(try NIOSSLContext(configuration: configuration))

@@ -11,7 +11,7 @@ import LoadingModel
 import NIOCore
 import NIOSSL
 
-/// Describes the failure of a handshake, and gives advice.
+/// Describes the failure of a handshake, and tells the developer which setting may help.
 enum TLSFailure {
     /// Whether the client was asked for a certificate, and presented one.
     struct Shown {

@@ -15,7 +15,8 @@ import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// Waits behind the TLS handler for the end of the handshake, reports what was negotiated or why it failed, and removes itself.
+/// Waits behind the TLS handler for the end of the handshake, reports what was negotiated or why the handshake failed, and removes
+/// itself.
 ///
 /// This handler keeps the verdict on the server's certificate, because the TLS handler's error only says that the handshake failed.
 final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
@@ -58,7 +59,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
 
     // MARK: The server's certificate
 
-    /// Evaluates the server's chain: asks the app if it judges servers itself, and otherwise checks the chain against the roots.
+    /// Evaluates the server's chain: if the app judges servers itself, the app decides; otherwise the roots decide.
     func verify(_ presented: [NIOSSLCertificate], on loop: any EventLoop, verdict: EventLoopPromise<NIOSSLVerificationResult>) {
         self.verdict = verdict
         do {
@@ -122,7 +123,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         conclude(LoadError(failure.kind, failure.message + (isTrustedByApp ? hint(on: failure) : "")))
     }
 
-    /// Returns the name of the App Transport Security key that would let the app's decision stand, if there is such a key.
+    /// Returns a hint that names the App Transport Security key that would let the app's decision stand; empty if there is no such
+    /// key.
     private func hint(on failure: TrustFailure) -> String {
         let loads = TLSFailure.key("NSExceptionAllowsInsecureHTTPLoads", of: server.host)
         let keys = TLSFailure.key("NSExceptionRequiresForwardSecrecy", of: server.host)
@@ -138,7 +140,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    /// Applies the verdict: nil if the server is trusted.
+    /// Applies the verdict; `failure` is nil if the server is trusted.
     ///
     /// NIOSSL's subsequent work is attributed to this handshake.
     private func conclude(_ failure: LoadError?) {

@@ -46,16 +46,16 @@ package final class TLSSession: Sendable {
         TrustRoots.prepare(policy.trustRoots)
     }
 
-    /// Performs the client's handshake; to be called on the channel's loop.
+    /// Performs the client's handshake; call it on the channel's loop.
     ///
     /// - Parameters:
-    ///   - channel: Connected, but not reading yet (`autoRead` off): the handshake may have to wait for the TLS context, and what
-    ///     the server sends in the meantime must not be lost.
+    ///   - channel: A connected channel that is not reading yet (`autoRead` off): the handshake may have to wait for the TLS
+    ///     context, and what the server sends in the meantime must not be lost.
     ///   - server: The name or address that the server's certificate must be valid for.
     ///   - demands: The requirements of App Transport Security for this server.
     ///   - isInner: Whether the channel already uses TLS, with a proxy.
     ///   - offersHTTP2: Whether the server may choose HTTP/2.
-    ///   - advice: Asked about the server's certificate, and for the client's.
+    ///   - advice: Asked to judge the server's certificate, and for the client's certificate.
     ///   - completion: Called on the loop, once, within the event that decided the handshake. After a failure the channel is
     ///     closed.
     func secure(
@@ -90,7 +90,8 @@ package final class TLSSession: Sendable {
                 }
             )
             handshake.security = security
-            // Added from tail to head, so that all handlers are in place when the TLS handler sends its ClientHello.
+            // The handlers are added from tail to head, so that all of them are in place when the TLS handler sends its
+            // ClientHello.
             let pipeline = channel.pipeline.syncOperations
             try pipeline.addHandler(handshake)
             let outer = isInner ? try pipeline.handler(type: NIOSSLClientHandler.self) : nil

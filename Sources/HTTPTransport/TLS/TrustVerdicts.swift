@@ -17,8 +17,8 @@ import Synchronization
 struct TrustVerdict: Sendable {
     /// The reason why the server is not trusted; nil if it is trusted.
     let failure: TrustFailure?
-    /// The SHA-256 hashes of the keys in the chain, the server's own first: of the validated chain, or otherwise of the presented
-    /// one.
+    /// The SHA-256 hashes of the keys in the validated chain, or, if validation failed, in the presented chain; the server's own
+    /// key comes first.
     var keys: [Data] = []
 }
 

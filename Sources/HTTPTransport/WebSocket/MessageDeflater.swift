@@ -26,9 +26,9 @@ package final class MessageDeflater {
     private var hasContent = false
 
     /// - Parameters:
-    ///   - windowBits: The size of the window as a power of two, from 9 to 15: the negotiated size, or less.
-    ///   - usesContextTakeover: Whether the window spans messages; if negotiated, either value is allowed.
-    ///   - level: From 1, the fastest, to 9; -1 is zlib's default.
+    ///   - windowBits: The base-2 logarithm of the window size, from 9 to 15; at most the negotiated value.
+    ///   - usesContextTakeover: Whether the window spans messages; if context takeover was negotiated, both values are allowed.
+    ///   - level: The compression level, from 1 (the fastest) to 9; -1 is zlib's default.
     package init(windowBits: Int, usesContextTakeover: Bool, level: Int = -1) {
         precondition(9...15 ~= windowBits, "zlib supports compression windows of 9 to 15 bits")
         self.windowBits = windowBits
@@ -40,7 +40,7 @@ package final class MessageDeflater {
 
     /// Starts a message.
     ///
-    /// - Returns: False if there is no memory: the message is then sent uncompressed, as any message may be (section 6).
+    /// - Returns: False if there is not enough memory; the message is then sent uncompressed, which is always allowed (section 6).
     package func begin() -> Bool {
         hasContent = false
         return makeStream() != nil

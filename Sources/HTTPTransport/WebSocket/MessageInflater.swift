@@ -45,10 +45,10 @@ package final class MessageInflater {
     /// Creates an inflater for a peer's window.
     ///
     /// A peer that exceeds its window is not always detected, because zlib can look back over the window plus the output of the
-    /// current call. The result is then still the message, or a failure.
+    /// current call. In either case, the result is the correct message, or a failure.
     ///
     /// - Parameters:
-    ///   - windowBits: The size of the peer's window as a power of two, from 8 to 15.
+    ///   - windowBits: The base-2 logarithm of the peer's window size, from 8 to 15.
     ///   - usesContextTakeover: Whether the window spans messages.
     package init(windowBits: Int, usesContextTakeover: Bool) {
         precondition(8...15 ~= windowBits, "a window must have 8 to 15 bits")
@@ -63,7 +63,7 @@ package final class MessageInflater {
 
     deinit { freeStream() }
 
-    /// Starts a compressed message, which may have at most `limit` bytes.
+    /// Starts a compressed message, whose inflated size may be at most `limit` bytes.
     package func begin(limit: Int) {
         self.limit = max(limit, 0)
         produced = 0
@@ -134,7 +134,7 @@ package final class MessageInflater {
         guard produced <= limit else { throw .tooBig("a compressed message is larger than \(limit) bytes") }
         switch status {
         case Z_OK: isAfterFinalBlock = false
-        // There was no work to do.
+        // zlib had no work to do.
         case Z_BUF_ERROR: break
         case Z_STREAM_END:
             // "Both 0 and 1 may be used for BFINAL", and "the next DEFLATE block follows" (section 7.2.1); the window is kept.
@@ -174,8 +174,10 @@ package final class MessageInflater {
         self.stream = nil
     }
 
-    /// Decodes zlib's data_type: 128 is between two blocks, 64 in the last block, and the lowest bits are the number of unused bits
-    /// in the last byte.
+    /// Whether, according to zlib's data_type, the input ends between two blocks and at a byte boundary.
+    ///
+    /// In data_type, 128 means "between two blocks", 64 means "in the last block", and the lowest bits count the unused bits of the
+    /// last byte.
     private static func isAtBoundary(_ place: CInt) -> Bool { place & 0xFF == 128 }
 
     private static func corrupt(_ reason: String) -> WebSocketFailure {
