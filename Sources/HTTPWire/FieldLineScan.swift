@@ -22,7 +22,7 @@ struct FieldLineScan {
     }
 
     var kind: Kind
-    /// The name if it is known.
+    /// The name, if it is in the table of known names; otherwise ``FieldName/other``.
     var field = FieldName.other
     var nameEnd = 0
     var valueStart = 0

@@ -55,12 +55,13 @@ extension FieldName {
     /// The number of names in the table.
     static var count: UInt8 { 31 }
 
-    /// The length of a row, which exceeds that of the longest name.
+    /// The length of a row in bytes; every name is shorter.
     static var row: Int { 32 }
 
     /// The names in lowercase, in the order of their numbers, one per row.
     ///
-    /// A `StaticString` needs no initialization and no bounds checks. ``ByteScan/spells(_:_:_:_:)`` considers the padding equal to no byte.
+    /// A `StaticString` needs no initialization and no bounds checks. In ``ByteScan/spells(_:_:_:_:)``, the padding matches no
+    /// byte.
     static var rows: StaticString {
         """
         accept-ranges___________________\
@@ -97,7 +98,8 @@ extension FieldName {
         """
     }
 
-    /// The hash table: for each ``slot(_:_:_:)``, the row of its name as a character counted from the digit 0, or a period if it is empty.
+    /// The hash table: for each ``slot(_:_:_:)``, the number of a name's row as a character counted from the digit 0, or a period
+    /// if the slot is empty.
     static var slots: StaticString {
         #"""
         ......L...E....=.....N.G.>..@...\#

@@ -21,9 +21,9 @@ package struct HeaderBlock: Sendable {
         package var nameLength: UInt32
         package var valueStart: UInt32
         package var valueLength: UInt32
-        /// The name if it is known.
+        /// The name, if it is in the table of known names; otherwise ``FieldName/other``.
         ///
-        /// The block sets this.
+        /// The block sets this property.
         var field = FieldName.other
 
         package init(nameStart: Int, nameLength: Int, valueStart: Int, valueLength: Int) {

@@ -58,7 +58,7 @@ package enum OctetText {
         isNeeded(for: text) ? HeaderBlock.text(octets(of: text)[...]) : text
     }
 
-    /// Whether a text may represent octets other than its UTF-8.
+    /// Whether a text can represent octets other than its UTF-8.
     static func isNeeded(for text: String) -> Bool { text.utf8.contains(lead) }
 
     private static func isEscape(_ scalar: Unicode.Scalar) -> Bool { plane + 0x80...plane + 0xFF ~= scalar.value }

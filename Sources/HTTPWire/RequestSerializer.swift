@@ -9,10 +9,10 @@
 
 /// Writes request heads (RFC 9112, sections 3 and 5).
 ///
-/// The serializer refuses to write a head that a peer would misread: CR, LF or NUL in a value, a name or method that is not a
-/// token, or whitespace in a target.
+/// The serializer refuses to write a head that a peer would misread. Such a head contains CR, LF or NUL in a field value, or its
+/// target contains whitespace, or its method or a field name is not a token.
 ///
-/// The serializer adds no fields: the given head contains `Host`, the framing fields and the connection fields.
+/// The serializer adds no fields: the given head must already contain `Host`, the framing fields and the connection fields.
 package enum RequestSerializer {
     private static let version: StaticString = " HTTP/1.1\r\n"
 

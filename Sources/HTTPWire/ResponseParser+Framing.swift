@@ -44,8 +44,8 @@ extension ResponseParser {
         return .untilClose
     }
 
-    /// Validates the Content-Length of a response without content, which ends "regardless of the header fields present" (RFC 9112,
-    /// section 6.3, item 1).
+    /// Validates the Content-Length of a response without content, although such a response ends after its header section
+    /// "regardless of the header fields present" (RFC 9112, section 6.3, item 1).
     ///
     /// A number that is too large is accepted here. A value that is not a number, or two different numbers, is an error in any
     /// response.
@@ -57,7 +57,7 @@ extension ResponseParser {
         }
     }
 
-    /// Returns the length that all Content-Length values agree on.
+    /// Returns the length that all Content-Length values agree on, or nil if the field is absent.
     ///
     /// A list of equal values, as some intermediaries create by joining lines, is accepted (RFC 9112, section 6.3, item 5).
     package static func contentLength(_ headers: HeaderBlock) throws(Failure) -> Int64? {
@@ -70,9 +70,9 @@ extension ResponseParser {
         return agreed
     }
 
-    /// Represents a number that does not fit.
+    /// Represents a Content-Length that exceeds `Int64`.
     ///
-    /// The text after it is still validated.
+    /// The text after such a number is still validated.
     private static let overflowedLength = Int64.min
 
     private static func readLengths(

@@ -22,25 +22,27 @@
 package struct ResponseParser: ~Copyable, Sendable {
     /// Limits on what a peer can make the parser read or keep, apart from content.
     package struct Limits: Sendable {
-        /// The size of one status line and its header section, including empty lines before the status line.
+        /// The maximum size of one status line and its header section in bytes, including empty lines before the status line.
         ///
         /// Chromium's limit is 256 KiB, curl's is 300 KiB.
         package var headerBytes = 262_144
-        /// The number of field lines in one header or trailer section.
+        /// The maximum number of field lines in one header or trailer section.
         package var headerLines = 5_000
-        /// The total size of the text between chunk sizes and their line ends in one message, including leading zeros of the sizes
-        /// beyond sixteen digits (RFC 9112, section 7.1.1: "a server ought to limit the total length of chunk extensions received
-        /// in a request to an amount reasonable for the services provided").
+        /// The maximum total size of chunk extensions and padding in one message, in bytes.
+        ///
+        /// This is the text between the chunk sizes and their line ends, and leading zeros of the sizes beyond sixteen digits. RFC
+        /// 9112, section 7.1.1: "a server ought to limit the total length of chunk extensions received in a request to an amount
+        /// reasonable for the services provided".
         ///
         /// The advice applies to a client as well.
         package var chunkExtensionBytes = 65_536
-        /// The size of one trailer section.
+        /// The maximum size of one trailer section in bytes.
         package var trailerBytes = 65_536
 
         package init() {}
     }
 
-    /// The kind of request, as far as it determines whether the response has content (RFC 9112, section 6.3).
+    /// The kind of request, which determines whether the response has content (RFC 9112, section 6.3).
     package enum RequestKind: Sendable {
         case head, connect, other
         /// Requests a protocol switch (RFC 9110, section 7.8): a 101 is then the final response, and all bytes after it are
@@ -153,9 +155,9 @@ package struct ResponseParser: ~Copyable, Sendable {
         }
     }
 
-    /// Counts content of known length that bypassed the parser as received.
+    /// Counts received content that the caller did not pass to the parser.
     ///
-    /// A count above the number of missing bytes is clamped to that number.
+    /// This is only possible for content of known length. A count above the number of missing bytes is clamped to that number.
     package mutating func skip(_ count: Int64) {
         guard case .sized(let missing) = phase, count > 0 else { return }
         bodyBytesReceived += min(count, missing)

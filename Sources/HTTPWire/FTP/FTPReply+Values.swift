@@ -39,7 +39,7 @@ extension FTPReply {
 
     /// The port in the reply to `PASV`: the last two of six numbers, with or without parentheses (RFC 1123, section 4.1.2.6).
     ///
-    /// The address in the first four numbers is ignored: data connections only go to the server itself.
+    /// The address in the first four numbers is ignored: data connections are only made to the server itself.
     package var passivePort: Int? {
         let numbers = text.utf8.split { !Self.isDigit($0) && $0 != UInt8(ascii: ",") }
             .map { $0.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) }

@@ -33,7 +33,8 @@ package struct FTPReply: Hashable, Sendable {
 
 /// Assembles replies from the bytes of a control connection, regardless of how they were split.
 ///
-/// Like curl, the reader accepts LF with or without a preceding CR as the line end. The buffered part of a reply is limited.
+/// Like curl, the reader accepts LF with or without a preceding CR as the line end. A reply of more than ``maximumSize`` bytes is
+/// an error.
 package struct FTPReplyReader: Sendable {
     package enum Failure: Error, Hashable, Sendable {
         /// A reply does not begin with a valid three-digit code.

@@ -45,7 +45,7 @@ struct HPACKDecoder: Sendable {
     static let initialTableSize = 4_096
     /// The maximum size of the text buffer that is reused for the next block.
     private static let maximumReusedText = 16_384
-    /// The maximum number of size updates that can be due (RFC 7541, section 4.2).
+    /// The maximum number of table size updates at the beginning of a block (RFC 7541, section 4.2).
     private static let maximumTableSizeUpdates = 2
 
     private let limits: Limits
@@ -194,7 +194,7 @@ struct HPACKDecoder: Sendable {
 
     // MARK: Keeping
 
-    /// Whether to keep a field: the section must have had no fault so far.
+    /// Whether to keep a field: neither the field nor the section before it has a fault.
     @inline(__always)
     private mutating func mayKeep(_ verdict: HPACKFieldVerdict) -> Bool {
         guard section.fault == nil else { return false }

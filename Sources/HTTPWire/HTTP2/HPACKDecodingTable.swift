@@ -39,7 +39,7 @@ struct HPACKDecodingTable: Sendable {
     private var oldest: Int
     /// The size of the entries that the peer added.
     private(set) var size = 0
-    /// The maximum size.
+    /// The maximum of ``size``, as the peer has last set it.
     private(set) var maximumSize: Int
 
     init(maximumSize: Int) {

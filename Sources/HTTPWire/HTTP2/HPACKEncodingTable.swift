@@ -9,7 +9,7 @@
 
 /// The table that the client's field blocks refer to (RFC 7541, section 2.3.2), with a hash index of its fields.
 struct HPACKEncodingTable: Sendable {
-    /// The initial size in the protocol, and the maximum size used here.
+    /// The initial table size in the protocol, which is also the maximum size that this encoder uses.
     static let largestSize = 4_096
 
     private struct Entry: Sendable {
@@ -57,7 +57,7 @@ struct HPACKEncodingTable: Sendable {
     private var added = 0
     private var text: [UInt8] = []
     private var textEnd = 0
-    /// For each hash, the position of the entry added last, which may have been evicted.
+    /// For each hash, the position of the last entry that was added with this hash; the entry may have been evicted.
     private var fieldSlots = [UInt8](repeating: nowhere, count: slotMask + 1)
     private var nameSlots = [UInt8](repeating: nowhere, count: slotMask + 1)
 

@@ -10,7 +10,7 @@
 /// The validation result of a field's name and value, independent of the field's position in its section (RFC 9113, sections 8.2
 /// and 8.3).
 ///
-/// The tables store the result, so that an indexed field is not validated again.
+/// The table stores the result with each entry, so that an indexed field is not validated again.
 struct HPACKFieldVerdict: Sendable {
     typealias Fault = HTTP2FieldSection.Fault
 
@@ -45,8 +45,8 @@ struct HPACKFieldVerdict: Sendable {
             if byte &- UInt8(ascii: "A") < 26 { upperCase &+= 1 }
         }
         guard upperCase == 0 else { return refuse(.upperCaseName) }
-        // "Any field that indicates connection-specific properties" makes a message malformed (section 8.2.2). `TE` is not a
-        // response field.
+        // "Any field that indicates connection-specific properties" makes a message malformed (section 8.2.2). The exception for
+        // `TE` applies only to requests.
         if FieldName(bytes, first, range.count).isConnectionSpecific { refuse(.connectionField) }
     }
 

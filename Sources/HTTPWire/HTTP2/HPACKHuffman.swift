@@ -9,8 +9,8 @@
 
 /// The Huffman code of RFC 7541, appendix B.
 ///
-/// The code is canonical: codes of equal length are consecutive in the order of their symbols and start where the codes one bit
-/// shorter ended. The code lengths are therefore sufficient to build the code.
+/// The code is canonical: codes of equal length are consecutive, in the order of their symbols, and the first of them follows the
+/// last code that is one bit shorter. The code lengths are therefore sufficient to build the code.
 struct HPACKHuffman: Sendable {
     static let code = HPACKHuffman()
 
@@ -29,9 +29,10 @@ struct HPACKHuffman: Sendable {
     private static let shortest = 5
     private static let longest = 30
     private static let endOfString: UInt16 = 256
-    /// The maximum length of a code that one table lookup decodes, enough for all letters, digits and characters common in paths.
+    /// The maximum length, in bits, of a code that one table lookup decodes.
     ///
-    /// Two codes that fit together are decoded at once.
+    /// The codes of all letters, digits and characters common in paths are not longer. One lookup decodes two codes if their total
+    /// length does not exceed this maximum.
     private static let quickBits = 12
 
     /// The encoding of each symbol: the code, shifted left by eight bits, with its length in the low byte.
@@ -40,13 +41,13 @@ struct HPACKHuffman: Sendable {
     private let quick: [Quick]
     /// The symbols in the order of their codes.
     private let symbols: [UInt16]
-    /// For each length, the first code, aligned to the top of 32 bits, and the index of its symbol in `symbols`.
+    /// For each length, the first code, left-aligned in 32 bits, and the index of its symbol in `symbols`.
     private let firsts: [(code: UInt32, index: UInt16)]
 
     /// The symbols that a bit pattern starts with: one, or two if the second code is complete as well.
     private struct Quick {
         var symbols: (UInt8, UInt8) = (0, 0)
-        /// The length of the first code; 0 if the code does not fit.
+        /// The length of the first code; 0 if the code is longer than twelve bits.
         var firstLength: UInt8 = 0
         /// The total length of both codes, or the length of the only code.
         var length: UInt8 = 0
@@ -136,8 +137,8 @@ struct HPACKHuffman: Sendable {
     /// Returns the next symbol if its code has more than twelve bits, and the length of the code.
     private func longSymbol(_ bits: UInt64) -> (symbol: UInt16, length: Int)? {
         let next = UInt32(truncatingIfNeeded: bits >> 32)
-        // Finds the last length whose first code is at or below the bits. A length without codes has the first code of the next
-        // length.
+        // Finds the greatest length whose first code does not exceed the next bits. For a length without codes, `firsts` contains
+        // the first code of the next length.
         var length = Self.quickBits + 1
         while length < Self.longest, firsts[length + 1].code <= next { length += 1 }
         guard next >= firsts[length].code else { return nil }
@@ -149,7 +150,7 @@ struct HPACKHuffman: Sendable {
     private struct BitInput {
         private let source: UnsafeRawBufferPointer
         private var position = 0
-        /// The next bits, aligned to the top; zeros beyond the end.
+        /// The next bits of the input, left-aligned in 64 bits; zeros follow the end of the input.
         private(set) var bits: UInt64 = 0
         private(set) var count = 0
 

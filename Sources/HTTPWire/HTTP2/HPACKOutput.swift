@@ -23,7 +23,7 @@ struct HPACKOutput {
         position &+= 1
     }
 
-    /// Writes an integer with a prefix pattern (section 5.1).
+    /// Writes an integer with a prefix of `prefix` bits, in a first byte that contains the bits of `pattern` (section 5.1).
     @inline(__always)
     mutating func put(_ number: Int, prefix: UInt8, pattern: UInt8) {
         let mask: UInt8 = 0xFF >> (8 &- prefix)

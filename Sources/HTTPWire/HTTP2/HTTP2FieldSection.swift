@@ -50,7 +50,7 @@ package struct HTTP2FieldSection: Sendable {
 
     /// The fields in order without the pseudo-header fields, with their names as received.
     ///
-    /// If the section has a fault, only the fields before the fault.
+    /// If the section has a fault, this block contains only the fields before the fault.
     package var headers: HeaderBlock
     /// The three-digit value of `:status`.
     package var status: Int?

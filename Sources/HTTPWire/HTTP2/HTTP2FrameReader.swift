@@ -17,19 +17,19 @@ package struct HTTP2FrameReader: Sendable {
     package struct Limits: Sendable {
         /// The value announced as SETTINGS_MAX_FRAME_SIZE; at least 16,384 (section 4.2).
         package var maximumFrameSize = 16_384
-        /// The size of the names and values of one field section, plus 32 bytes for each field: the same limit as for a head in
-        /// ``ResponseParser/Limits``.
+        /// The maximum size of the names and values of one field section, plus 32 bytes for each field: the same limit as for a
+        /// head in ``ResponseParser/Limits``.
         package var headerListBytes = 262_144
-        /// The number of fields in one section.
+        /// The maximum number of fields in one section.
         package var headerLines = 5_000
-        /// The size of one compressed field block.
+        /// The maximum size of one compressed field block in bytes.
         ///
-        /// A block that decodes to a section above the section's limit is still read, up to this size, so that the block fails only
-        /// its own stream.
+        /// A block up to this size is decoded even if its section exceeds the limits for sections, so that only its own stream
+        /// fails.
         package var blockBytes = 1_048_576
-        /// The number of CONTINUATION frames of one field block; the frames may be empty (CVE-2024-27316).
+        /// The maximum number of CONTINUATION frames of one field block; the frames may be empty (CVE-2024-27316).
         ///
-        /// nghttp2 allows eight. Servers fill their frames, and 16 full frames make up a block of the maximum size.
+        /// nghttp2 allows eight. Servers fill their frames, and 64 full frames of 16,384 bytes make up a block of the maximum size.
         package var continuationFrames = 64
         /// The value announced as SETTINGS_HEADER_TABLE_SIZE.
         package var headerTableBytes = 4_096

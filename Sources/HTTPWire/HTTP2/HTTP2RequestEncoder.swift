@@ -300,7 +300,7 @@ package struct HTTP2RequestEncoder: Sendable {
             return writeUnindexed(field.name, field.value, staticIndex, pattern: 0, &output)
         }
         if let index = table.index(of: field) { return output.put(index, prefix: 7, pattern: 0x80) }
-        // Apart from pseudo-header fields, this is the only static entry that has a value.
+        // Apart from pseudo-header fields, `accept-encoding: gzip, deflate` (index 16) is the only static entry that has a value.
         if staticIndex == 16, field.value.count == 13, field.value.elementsEqual(Self.bytes("gzip, deflate")) {
             return output.put(0x90)
         }

@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The values of one SETTINGS frame (RFC 9113, section 6.5.2); nil if the frame does not contain the setting.
+/// The values of one SETTINGS frame (RFC 9113, section 6.5.2); a value is nil if the frame does not contain the setting.
 ///
-/// For a repeated setting the last value applies, since "the values in the SETTINGS frame MUST be processed in the order they
+/// For a repeated setting, the last value applies, because "the values in the SETTINGS frame MUST be processed in the order they
 /// appear" (section 6.5.3). Earlier values that have an effect of their own are kept separately.
 package struct HTTP2Settings: Hashable, Sendable {
     /// SETTINGS_HEADER_TABLE_SIZE.
     package var headerTableSize: Int?
-    /// The smallest value in this frame.
+    /// The smallest SETTINGS_HEADER_TABLE_SIZE in this frame.
     ///
     /// The next field block must signal this value (RFC 7541, section 4.2).
     package var smallestHeaderTableSize: Int?
@@ -24,7 +24,7 @@ package struct HTTP2Settings: Hashable, Sendable {
     package var maxConcurrentStreams: Int?
     /// SETTINGS_INITIAL_WINDOW_SIZE.
     package var initialWindowSize: Int?
-    /// The largest value in this frame.
+    /// The largest SETTINGS_INITIAL_WINDOW_SIZE in this frame.
     ///
     /// This value decides whether a window overflowed while the settings of the frame were applied (RFC 9113, section 6.9.2).
     package var largestInitialWindowSize: Int?

@@ -40,9 +40,9 @@ package struct WebSocketClose: Hashable, Sendable {
 
     /// Whether this code may appear in a close frame.
     ///
-    /// Codes below 3000 must be defined (section 7.4.2): by section 7.4.1, or 1012 to 1014 by the IANA registry. 1004 is reserved.
-    /// 1005, 1006 and 1015 only report conditions to an app ("MUST NOT be set as a status code in a Close control frame by an
-    /// endpoint").
+    /// Codes below 3000 must be defined (section 7.4.2). Section 7.4.1 defines 1000 to 1011 and 1015, and the IANA registry 1012 to
+    /// 1014. The code 1004 is reserved. The codes 1005, 1006 and 1015 only report conditions to an app ("MUST NOT be set as a
+    /// status code in a Close control frame by an endpoint").
     package static func isAllowed(_ code: UInt16) -> Bool {
         switch code {
         case 1000...1003, 1007...1014, 3000...4999: true
