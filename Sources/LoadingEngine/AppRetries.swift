@@ -13,13 +13,13 @@ import HTTPWire
 import LoadingModel
 import Synchronization
 
-/// The retries of a load under the app's rules, which the session holds.
+/// Decides and counts the retries of a load, by the rules that the app has set for the session.
 struct AppRetries {
     private var count = 0
 
     /// Whether the app's rules have caused a retry.
     ///
-    /// After that, ``HTTPRules/RetryPolicy`` does not retry the load, so that the two kinds of retries do not multiply.
+    /// ``HTTPRules/RetryPolicy`` then no longer retries the load, so that the two kinds of retries do not multiply.
     var hasBegun: Bool { count > 0 }
 
     /// Returns the seconds to wait before another attempt, or nil if the failure is the load's result.
@@ -74,7 +74,7 @@ struct AppRetries {
         return max(own, retryAfter ?? 0)
     }
 
-    /// Returns the origin that has a retry budget; nil for schemes other than http and https.
+    /// Returns the host and port that share a retry budget; nil if HTTP requests cannot be sent to the URL.
     private static func host(of hop: Hop) -> String? {
         guard let url = hop.request.url, let origin = Origin(url) else { return nil }
         return "\(origin.host):\(origin.port)"
@@ -83,7 +83,7 @@ struct AppRetries {
 
 /// The retry budgets of hosts that failed recently, for all sessions of the process.
 private enum RetryBudgets {
-    /// The maximum number of hosts; a host that is forgotten gets a new budget.
+    /// The maximum number of hosts with a budget; a host whose budget was dropped gets a new one.
     private static let limit = 10_000
     private static let budgets = Mutex<[String: RetryBudget]>([:])
 

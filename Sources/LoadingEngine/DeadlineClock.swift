@@ -25,7 +25,7 @@ final class DeadlineClock {
 
     private let loop: any EventLoop
     private let turns: LoopTurns
-    // Unchecked for speed, since every load uses the machine and the table below, which do not call back into the clock.
+    // Unchecked for speed, because every load uses the machine and the table below. Neither calls back into the clock.
     @exclusivity(unchecked) private var machine = DeadlineMachine()
     /// The loads by the slots that the machine assigned.
     @exclusivity(unchecked) private var watched: [Load?] = []
@@ -33,7 +33,7 @@ final class DeadlineClock {
     /// Replaces the system's clock; nil outside tests.
     private let clock: SteppedClock?
     private var follower: Int?
-    /// The clock's steps: when the loop was notified of each, and the clock's elapsed time.
+    /// The steps of the test clock: when the loop was notified of a step, and the clock's elapsed time after it.
     private var steps: [(instant: NIODeadline, elapsed: Int64)] = []
 
     private static let pause = TimeAmount.milliseconds(50)
@@ -74,7 +74,7 @@ final class DeadlineClock {
         for load in watched {
             guard let load else { continue }
             var idleSince = load.control.idleSince(now: now)
-            // A paused load is checked again after a while, even if it has little time left.
+            // A load on hold does not expire now: it is checked again after at least 50 ms.
             if load.control.isOnHold, let timeout = Self.nanoseconds(load.requestTimeout) {
                 idleSince = max(idleSince, now + Self.pause - .nanoseconds(timeout))
             }
@@ -92,7 +92,7 @@ final class DeadlineClock {
                 timer?.cancel()
                 let bound = NIOLoopBound(self, eventLoop: loop)
                 timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(max(0, instant)))) {
-                    // Work that is queued on the loop may take longer than the timer.
+                    // If the loop was busy, bytes may be waiting in its sockets: the check runs after the loop has polled them.
                     bound.value.turns.runInLaterTurn(isUrgent: true) { bound.value.fire() }
                 }
             case .expire(let slot, let expiry):
@@ -144,10 +144,10 @@ final class DeadlineClock {
 
     private func stepped(to elapsed: Int64) {
         let now = NIODeadline.now()
-        // Instants before the first kept step are treated as that step.
+        // An instant before the first kept step gets that step's time.
         if steps.count == Self.maximumSteps { steps.removeFirst(steps.count / 2) }
         steps.append((now, elapsed))
-        // The time of the step does not count as idle time of paused loads.
+        // The length of the step does not count as idle time of loads on hold.
         for load in watched where load?.control.isOnHold == true { load?.control.markProgress(now) }
         fire()
     }

@@ -9,7 +9,7 @@
 import HTTPTransport
 import LoadingModel
 
-/// The number of body bytes that were collected or written to the file, and the expected total, or -1.
+/// The number of body bytes that were collected or written to the file, and the expected total (-1 if it is unknown).
 struct BodyCounts {
     fileprivate(set) var received: Int64 = 0
     fileprivate(set) var expected: Int64 = -1
@@ -48,7 +48,7 @@ extension Load {
     func beginTellingCounts() {
         add([.sentBytes, .receivedBytes])
         if let sent = transaction?.sentBodyBytes, sent > 0 { tellSent(0, total: sent) }
-        // Downloads always report the response, and streamed loads have asked the client about it.
+        // The clients of downloads and streamed loads already know the response.
         if collects, let response { tell(.response(response)) }
         if body.received > 0 { tell(.wrote(bytes: 0, total: body.received, expected: body.expected)) }
     }

@@ -24,8 +24,8 @@ final class Load: LoopCallee {
     let control: LoadControl
     let session: SessionFacts
     let started: NIODeadline
-    // Unchecked here and below because every load reads these at each step; the methods that change them do not call back into the
-    // load.
+    // These properties, here and below, are unchecked because every load reads them at each step; the methods that change them do
+    // not call back into the load.
     @exclusivity(unchecked) private(set) var order: TaskOrder
     /// The response that was or is being delivered.
     private(set) var response: LoadResponse?
@@ -40,7 +40,7 @@ final class Load: LoopCallee {
     private var parkedHop: Hop?
     /// The engine of the waiting hop.
     ///
-    /// Retained, as a task would retain it.
+    /// The load retains the engine, as a task would.
     private var engine: SessionEngine?
     /// The number of bytes that were delivered to the client and have not been processed yet.
     private var outstandingBytes = 0
@@ -73,7 +73,7 @@ final class Load: LoopCallee {
         if case .byteStream(let order) = order.delivery { stream = StreamLoad(order) } else { stream = nil }
         if case .webSocket(var socket) = order.delivery {
             webSocket = WebSocketLoad(socket)
-            // The app's early messages are kept only until they are sent.
+            // Only `webSocket` keeps the messages that the app has sent so far, until its connection takes them.
             socket.queued = []
             self.order.delivery = .webSocket(socket)
         } else {
@@ -121,7 +121,7 @@ final class Load: LoopCallee {
     var collects: Bool { if case .collect = order.delivery { true } else { false } }
     /// Whether the load may answer a hop from the cache and store its response.
     ///
-    /// False if the hop asks to switch protocols, which no stored response can do, or asks for the state of an upload.
+    /// False for downloads, for hops that ask to switch protocols, and for hops to an upload resource.
     func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) && !hop.goesToUpload }
 
     /// Whether the hop asks the server to switch protocols: to a WebSocket, or to the protocol that the app's request names.
@@ -200,7 +200,7 @@ final class Load: LoopCallee {
 
     /// Asks the client and waits for its answer, or for the end of the load.
     ///
-    /// The request timeout is paused meanwhile: it limits only the server.
+    /// The request timeout is paused meanwhile, because only the server's time counts toward it.
     func ask(_ question: TaskQuestion) async throws(LoadError) -> TaskAnswer {
         try control.check()
         let slot = NIOLoopBoundBox(nil as TaskAnswer?, eventLoop: session.loop)

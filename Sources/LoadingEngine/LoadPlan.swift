@@ -12,8 +12,8 @@ import LoadingModel
 /// The stages of a load, in the order in which a request passes through them; the list in `init` contains every stage.
 ///
 /// A request goes down the list and its response comes back up. A stage that does not apply to a hop is skipped. The last stage
-/// that a hop reaches produces its response. Hops of the same load may end at different stages, since a redirect may lead from the
-/// network to the app's own `URLProtocol` class.
+/// that a hop reaches produces its response. Hops of the same load can end at different stages, because a redirect can lead from
+/// the network to the app's own `URLProtocol` class.
 ///
 /// The same stages can be run in two ways: ``proceed(_:in:)`` runs a hop without a task, as far as that is possible;
 /// ``answer(_:in:)`` then continues in a task.
@@ -33,14 +33,15 @@ final class LoadPlan {
         )
     }
 
-    /// Returns the response to a hop, starting at its current position; the response may be that of a later hop.
+    /// Returns the response to a hop that continues at its current position, or to the last of the hops that follow it.
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
         try await followUp.answer(hop, in: load, then: lower)
     }
 
     /// Runs a load's first hop from its current position, as far as possible without a task.
     ///
-    /// A response returned here is ready to be delivered. If the load needs a task, ``answer(_:in:)`` continues from here.
+    /// A response returned here is ready to be delivered. If the load needs a task, ``answer(_:in:)`` continues from the hop's
+    /// new position.
     func proceed(_ hop: Hop, in load: Load) -> StageStep {
         do throws(LoadError) {
             let step = try (hop.takePlace() ?? lower).step(hop, in: load)
@@ -82,7 +83,7 @@ final class LowerStages {
     }
 
     /// Runs the hop down to the first stage that produces a response or has to wait; the hop then stays at that stage.
-    // Not a loop: its variables would be retained and released for each stage.
+    // Recursive, because a loop would retain and release its variables for each stage.
     @inline(never)
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         let step = try stage.step(hop, in: load)

@@ -21,7 +21,7 @@ extension LoopSlot {
         return try await slot.wait()
     }
 
-    /// Waits for an optional disk access, and returns nil if it takes too long.
+    /// Waits for a disk access that the load can do without; returns nil if the access takes too long.
     ///
     /// The limit depends on the load's request timeout, and is extended while the disk makes progress.
     func waitForDisk(

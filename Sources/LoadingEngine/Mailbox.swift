@@ -35,7 +35,7 @@ final class Mailbox: Sendable {
     /// The credit at which the loop is woken: half of a load's credit window, so that a waiting load continues before its client
     /// has processed everything.
     private static let creditStep = Load.creditWindow / 2
-    /// The maximum number of queued messages with credit.
+    /// The number of queued messages at which any amount of credit wakes the loop.
     private static let maximumQueuedCredits = 16
 
     private let state = Mutex(State())
@@ -51,8 +51,8 @@ final class Mailbox: Sendable {
 
     /// Queues the credit for data that the client has processed; returns whether the loop has to be woken.
     ///
-    /// A wakeup costs about as much as processing a piece of data. The loop is therefore woken only if a load is waiting for
-    /// credit, and not for small amounts; a load checks for queued credit before it waits.
+    /// A wakeup costs about as much as processing a piece of data. The loop is therefore woken only if enough credit is queued
+    /// and a load is waiting for credit, or if many messages are queued. A load checks for queued credit before it waits.
     func post(credit bytes: Int, of task: TaskID) -> Bool {
         state.withLock { state in
             state.credit += bytes
@@ -68,14 +68,14 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Records that a load is waiting for credit, until ``endWaitingForCredit()`` is called.
+    /// Records that a load is waiting for credit; ``endWaitingForCredit()`` records the end of the wait.
     ///
-    /// Returns the load's queued credit, which may suffice.
+    /// Returns the load's queued credit; if that suffices, the load does not wait.
     func beginWaitingForCredit(of task: TaskID) -> Int {
         state.withLock { state in
             state.waitingForCredit += 1
             var found = 0
-            // With more queued messages than this, the loop has already been woken.
+            // If more messages than this are queued, the loop has already been woken.
             for index in state.messages.indices.suffix(Self.maximumQueuedCredits).reversed() {
                 guard case .command(.consumed(let bytes), task) = state.messages[index] else { continue }
                 state.messages.remove(at: index)

@@ -12,7 +12,8 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-// Reports requests to observers. Without the SwiftPM traits, the methods are empty and their calls are optimized away.
+// Reports requests to observers. Without the package traits `Logging`, `Metrics` and `Tracing`, the methods are empty and their
+// calls are optimized away.
 
 #if Logging || Metrics || Tracing
 /// What a load has reported about its requests.
@@ -77,7 +78,7 @@ extension Transaction {
     #if Logging || Metrics || Tracing
     /// Reports the end of the request when the load has failed.
     ///
-    /// An error about a redirect that is not followed is not a failure of the request: its response was received.
+    /// If the load fails because a redirect is not followed, the request itself has not failed: the redirect was its response.
     fileprivate func observeEnd(of error: LoadError) {
         let isAnswered = exchange?.record.responseEnd != nil && 300...399 ~= response?.head?.status ?? 0
         observeEnd(isAnswered ? nil : error)

@@ -18,8 +18,8 @@ import LoadingStores
 extension SessionEngine {
     /// Returns a fresh cached response on the caller's thread, if a load would return the same response.
     ///
-    /// Returns a response only to a GET without a range, and only if the response needs no follow-up, has no `Vary`, and is in
-    /// memory: in the process's cache or, unless the calling thread runs loads, in the kernel's page cache.
+    /// Returns a response only to a GET without a range. The response must need no follow-up, have no `Vary`, and be in memory:
+    /// in the process's cache or, unless the calling thread runs loads, in the kernel's page cache.
     package nonisolated func immediateResponse(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
         guard mayRespondImmediately, let cache = stores.cache, request.method == "GET" else { return nil }
         let now = stores.clock?.seconds ?? WallClock.now()

@@ -82,7 +82,7 @@ extension SessionEngine: LoadingService, LoopCallee {
         }
         // Releases the capacity that a burst needed.
         if messages.capacity > 128 { messages = [] }
-        // New messages that arrived between the parts did not wake the loop.
+        // Messages that arrived between the parts are processed now, because their wakeup was ignored.
         if part > 0 { processMessagesNow() }
     }
 

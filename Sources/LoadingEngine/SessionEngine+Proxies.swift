@@ -25,9 +25,9 @@ extension SessionEngine {
 
     private func proxies(for url: URL, _ id: TaskID) async throws(LoadError) -> [URL?] {
         let order = TaskOrder(id: id, request: LoadRequest(url: url), delivery: .stream)
-        // The load waits like any other, with the same timeouts, but sends nothing.
+        // The load waits like any other, with the same timeouts, but sends no request to the URL.
         guard let load = accept(order, SilentClient()) else { throw .cancelled }
-        // If the Swift task was cancelled before the load existed, its cancel command had no effect.
+        // If the Swift task was cancelled before the load existed, the cancel command had no effect.
         if Task.isCancelled { load.cancel(producingResumeData: false) }
         do throws(LoadError) {
             var proxies: [URL?] = []

@@ -17,14 +17,15 @@ import TransportMachines
 package enum LoopChoice: Sendable {
     /// The next loop of the process's group, shared with other sessions.
     case shared
-    /// A loop outside the group, which runs no app code: for sessions that a thread blocks on.
+    /// A separate loop, which runs no app code; used by sessions for whose results a thread blocks.
     case apart
 }
 
 /// Runs the loads of one session, in this process.
 ///
-/// All mutable state of a session, from loads to sockets, is confined to one event loop, which is also this actor's executor. No
-/// code below the façade takes a lock. Other threads post to the mailbox (`SessionEngine+Mailbox.swift`), which keeps their order.
+/// All mutable state of a session, from loads to sockets, is confined to one event loop, which is also this actor's executor;
+/// this state needs no locks. Other threads post messages to the mailbox (`SessionEngine+Mailbox.swift`), which keeps the
+/// messages in order.
 package actor SessionEngine {
     nonisolated let executor: LoopExecutor
     /// The loop that every load of the session runs on.
@@ -34,8 +35,9 @@ package actor SessionEngine {
     nonisolated let policy: SessionPolicy
     nonisolated let stores: SessionStores
     nonisolated let security: AppTransportSecurity
-    /// Whether fresh cached responses may be returned on the caller's thread: true if the session's own header fields do not affect
-    /// caching.
+    /// Whether fresh cached responses may be returned on the caller's thread.
+    ///
+    /// True if the session has a cache, reaches the same servers as other sessions, and has no header fields that affect caching.
     nonisolated let mayRespondImmediately: Bool
     // Unchecked because every load uses these members; their methods do not call back into the engine.
     /// The messages taken from the mailbox.
@@ -119,7 +121,7 @@ package actor SessionEngine {
         deadlines = DeadlineClock(executor, clock: stores.clock)
     }
 
-    /// Whether the calling thread runs loads, so that the app must not block it.
+    /// Whether the calling thread runs loads; if so, the app must not block it.
     package static var isOnLoop: Bool { LoopDirectory.isOnLoop }
 
     // MARK: Orders and commands
@@ -210,8 +212,8 @@ package actor SessionEngine {
 
     /// Creates and starts the load's task, which stays on the loop for its lifetime.
     ///
-    /// The task's closure contains the whole load as the app sees it. The closure is not a separate method: the runtime does not
-    /// consider an immediate task to be on its executor yet, so a call of an isolated method would start one turn later.
+    /// The common path is in the task's closure instead of a separate method: the runtime does not yet consider an immediate task
+    /// to be on its executor, so a call of an isolated method would start one turn later.
     ///
     /// Code that waits is kept apart from code that does not: each local variable that is live across an `await` takes memory in
     /// the task, and ten thousand loads may be waiting.
@@ -242,7 +244,7 @@ package actor SessionEngine {
         return true
     }
 
-    /// Performs the steps of the load in the cases that most loads do not need.
+    /// Runs a load that is suspended, has an earliest begin date, is a download, or carries a byte stream.
     @inline(never)
     private func runSpecialCases(_ load: Load) async {
         do throws(LoadError) {

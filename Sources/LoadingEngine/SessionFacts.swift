@@ -48,14 +48,14 @@ final class SessionFacts {
     /// Responses that are stored for this session only; nil until the first is stored.
     // Unchecked because every request checks it; it is only replaced as a whole.
     @exclusivity(unchecked) var own: OwnResponses?
-    /// A digest of the session's own roots, independent of their order.
+    /// A digest of the session's own trust roots, independent of their order.
     private(set) lazy var trustRootsDigest = ResumePoint.Source.voucher(of: policy.trustRoots.map { [$0] })
     /// Hosts that require TLS, learned over connections that other sessions might not accept; nil until there is such a host.
     private(set) var ownSecurity: HSTSStore?
 
     /// The session's proxies; nil if all requests go directly to their servers.
     let proxies: SessionProxies?
-    /// Kept in memory in every session; new connections do not use them yet.
+    /// The alternative services that servers have announced; kept in memory only, and not yet used for new connections.
     var alternatives = AlternativeServices()
 
     init(
@@ -128,7 +128,7 @@ final class SessionFacts {
 
     /// Whether the stores have been read from their files, which happens off the loop.
     ///
-    /// Requests wait until then.
+    /// Requests wait until the stores are ready.
     var storesAreReady: Bool {
         if !storesWereReady { storesWereReady = stores.areReady }
         return storesWereReady
@@ -139,7 +139,7 @@ final class SessionFacts {
 final class ParsedTarget {
     let text: String
     let target: RequestTarget
-    /// The reason why App Transport Security forbids the URL; nil if it does not.
+    /// The reason why App Transport Security forbids the URL; nil if the URL is allowed.
     let refusal: String?
     /// The header fields of a plain GET for the URL; nil until there has been such a request.
     // Unchecked, because it is only read and set as a whole.

@@ -38,7 +38,7 @@ package struct SessionStores: Sendable {
     /// Whether the stores that every request needs have been read from their files.
     var areReady: Bool { (cookies?.isReady ?? true) && (strictTransportSecurity?.isReady ?? true) }
 
-    /// Reads the files of these stores on another thread, and calls back there.
+    /// Reads the files of the cookie and HSTS stores on another thread, and calls `done` from that thread.
     func prepare(_ done: @escaping @Sendable () -> Void) {
         let (cookies, strictTransportSecurity) = (cookies, strictTransportSecurity)
         let afterCookies = { @Sendable in
@@ -57,7 +57,7 @@ package struct SessionStores: Sendable {
         credentials?.removeAll()
     }
 
-    /// Calls back, on any thread, once all changes are durable.
+    /// Calls `completion`, on any thread, when all changes are durable.
     package func flush(_ completion: @escaping @Sendable () -> Void) {
         let (cookies, cache, strictTransportSecurity, credentials) = (cookies, cache, strictTransportSecurity, credentials)
         let afterSecurity = { @Sendable in

@@ -14,9 +14,9 @@ import Synchronization
 ///
 /// A session uses it for timeouts, pauses and stores instead of the system's clocks.
 package final class SteppedClock: Sendable {
-    /// Called for each step with the nanoseconds since the start.
+    /// Called for each step with the clock's time in nanoseconds since the start.
     ///
-    /// Must call `done` when the work that was due is done.
+    /// Must call `done` when all due work is done.
     package typealias Follower = @Sendable (_ elapsed: Int64, _ done: @escaping @Sendable () -> Void) -> Void
 
     private struct Wait {
@@ -102,7 +102,7 @@ package final class SteppedClock: Sendable {
 
     // MARK: Waits
 
-    /// Calls back at a time, or immediately if that has passed.
+    /// Calls `wake` when the clock reaches `end`, or immediately if that time has passed.
     ///
     /// - Returns: The argument for ``cancel(_:)``.
     package func wait(until end: Int64, isTimeout: Bool = false, _ wake: @escaping @Sendable () -> Void) -> Int? {
@@ -119,21 +119,21 @@ package final class SteppedClock: Sendable {
 
     /// Cancels a wait.
     ///
-    /// - Returns: Whether the wait had not ended.
+    /// - Returns: True if the wait was still pending.
     @discardableResult
     package func cancel(_ number: Int?) -> Bool {
         guard let number else { return false }
         return state.withLock { $0.waits.removeValue(forKey: number) != nil }
     }
 
-    /// Waits a number of seconds.
+    /// Waits a number of seconds by this clock.
     ///
     /// - Throws: `CancellationError` if the Swift task is cancelled first.
     package func sleep(for seconds: Double, isTimeout: Bool = false) async throws {
         try await sleep(until: elapsed.addingSaturating(Int64(min(max(0, seconds), 1e9) * 1e9)), isTimeout: isTimeout)
     }
 
-    /// Waits until a time.
+    /// Waits until the clock reaches a time, in nanoseconds since the start.
     ///
     /// - Throws: `CancellationError` if the Swift task is cancelled first.
     package func sleep(until end: Int64, isTimeout: Bool = false) async throws {

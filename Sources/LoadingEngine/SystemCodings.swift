@@ -14,8 +14,8 @@ import SystemLibraries
 package enum SystemCodings {
     /// The codings, in the order in which `Accept-Encoding` lists them.
     ///
-    /// The first access opens the libraries, which takes 0.2 ms plus the time of reading them from disk. A session makes this
-    /// access on the thread that creates it, before its first request.
+    /// The first access opens the libraries, which takes 0.2 ms plus the time of reading them from disk. The thread that creates
+    /// a session makes this access, before the session's first request.
     package static let all: [LibraryCoding] = [
         Codec.brotli.map { LibraryCoding(name: "br", isSlow: hasWideWindow, by: $0) },
         Codec.zstandard.map { LibraryCoding(name: "zstd", isFrame: isZstandardFrame, by: $0) },
@@ -24,10 +24,11 @@ package enum SystemCodings {
     /// The `Accept-Encoding` of requests that do not set the field.
     package static let acceptEncoding = DefaultHeaders.acceptEncoding(all.map(\.name))
 
-    /// Whether a brotli window is 8 or 16 MiB (RFC 7932, section 9.1), for which the decoder is slow.
+    /// Whether the first byte of brotli data announces a window of 8 or 16 MiB (RFC 7932, section 9.1), for which the decoder is
+    /// slow.
     ///
-    /// The decoder decodes up to a whole window ahead of the requested output: for data that repeat one byte, such a call takes 25
-    /// ms; with a window of 4 MiB, 6 ms.
+    /// One call decodes up to a whole window ahead of the requested output. For data that repeat one byte, this takes 25 ms; with
+    /// a window of 4 MiB, it takes 6 ms.
     private static func hasWideWindow(_ start: UInt8) -> Bool { start & 1 == 1 && start >> 1 & 7 >= 6 }
 
     /// Whether the data start with a zstd frame or skippable frame (RFC 8878, sections 3.1.1 and 3.1.2).

@@ -18,7 +18,7 @@ package enum SystemProxies {
     /// Blocks on a GNOME desktop while its settings are read; elsewhere, no settings library is opened.
     package static func rules(_ environment: [String: String]) -> ProxyRules? {
         if let rules = ProxyParser.environment({ environment[$0] }) { return rules }
-        // `XDG_CURRENT_DESKTOP` is a list of names; other desktops that use GNOME's settings list it, too.
+        // `XDG_CURRENT_DESKTOP` is a list of names; other desktops that use GNOME's settings also list `GNOME`.
         guard environment["XDG_CURRENT_DESKTOP"]?.split(separator: ":").contains("GNOME") == true else { return nil }
         return desktop()
     }

@@ -27,7 +27,7 @@ final class Transaction {
     @exclusivity(unchecked) var sent: SentFields?
     /// The length of the request's body, or -1 if the length was not known when the request was sent.
     var sentBodyLength: Int64 = 0
-    /// The number of body bytes that earlier requests have sent.
+    /// The number of bytes of an upload's body that earlier requests have sent.
     var sentOffset: Int64 = 0
     /// The end of the transaction; set for loads without an exchange (`file:`, `data:`, the app's own protocols).
     var end: NIODeadline?
@@ -41,7 +41,7 @@ final class Transaction {
     var bodyBytes: Int64 = 0
     var bodyBytesAfterDecoding: Int64 = 0
     #if Logging || Metrics || Tracing
-    /// The observer of the request, until it is over.
+    /// The observer of the request; nil when the request is over.
     var observer: (any RequestObserver)?
     #endif
 
@@ -101,7 +101,7 @@ final class Transaction {
 }
 
 extension TransactionTimeline {
-    /// Sets the connection's facts, and its timing unless the connection was made for an earlier transaction.
+    /// Sets the connection's facts; also sets its timing, unless the connection was made for an earlier transaction.
     fileprivate mutating func note(_ facts: ConnectionFacts) {
         connection = facts
         isProxyConnection = facts.isToProxy

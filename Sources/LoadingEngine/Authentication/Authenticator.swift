@@ -39,11 +39,11 @@ final class Authenticator {
     private(set) var holder: ConnectionHolder?
     /// Whether the handshake still needs a connection.
     private var wantsConnection = false
-    /// Whether the credential came from this load's own challenge, not from the session or another load.
+    /// Whether the app gave the credential in answer to this load's challenge; false if it came from the session or another load.
     var hasOwnAnswer = false
     /// The number of answered challenges.
     private(set) var answers = 0
-    /// Returns the body's hash, if Digest protects the body.
+    /// Computes the hash of the request's body, for Digest's `auth-int`.
     var bodyHash: (@Sendable (DigestAlgorithm) -> String)?
     /// Whether the last request carried a credential that the server has not accepted yet.
     private(set) var isOnTrial = false
@@ -54,7 +54,7 @@ final class Authenticator {
     private var hasCheckedNegotiate = false
     /// The proof of this load's last request.
     ///
-    /// Kept here because other loads advance the count of the same nonce.
+    /// Kept for each load, because other loads also increase the count of the same nonce.
     private var digestProof: DigestProof?
 
     init(_ place: AuthenticationScopes.Peer) {
@@ -64,7 +64,7 @@ final class Authenticator {
 
     // MARK: What to send
 
-    /// Uses a proof that was accepted elsewhere in the session, to be sent before any challenge.
+    /// Uses a proof that another load of the session obtained: the next request carries it before any challenge.
     func use(_ proof: Proof) {
         self.proof = proof
         hasOwnAnswer = false
@@ -103,7 +103,8 @@ final class Authenticator {
         return true
     }
 
-    /// Continues with the same credential: with a new nonce, or with the next leg of the handshake.
+    /// Continues with the same credential, with a new nonce or the next leg of the handshake; returns false if that is
+    /// impossible.
     func proceed(
         _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, facts: ConnectionFacts?,
         in control: LoadControl
@@ -130,9 +131,9 @@ final class Authenticator {
         }
     }
 
-    /// Creates the initial Negotiate token; returns false without a ticket or with a wrong password.
+    /// Creates the initial Negotiate token; returns false if there is no ticket, or if the password is wrong.
     ///
-    /// Without a connection yet, the server is assumed to present the same certificate as last time.
+    /// If there is no connection yet, the server is assumed to present the same certificate as last time.
     func beginNegotiate(_ facts: ConnectionFacts?, in control: LoadControl) async throws(LoadError) -> Bool {
         if !place.isProxy, let binding = Self.binding(facts) { proof?.binding = binding }
         let context = NegotiateContext(
@@ -146,7 +147,7 @@ final class Authenticator {
         return token != nil
     }
 
-    /// Begins a handshake on its own connection, even for a credential that was accepted on other connections.
+    /// Begins an NTLM handshake on a separate connection, even if other connections are already authenticated.
     func beginNTLM() {
         guard let proof, proof.scheme == .ntlm else { return }
         beginHandshake()
@@ -161,14 +162,14 @@ final class Authenticator {
     /// Whether a challenge says nothing about the credential: the request did not carry the credential, or carried it preemptively
     /// on one of the credential's connections, where the handshake cannot continue.
     ///
-    /// Such a connection may be new and not authenticated yet; or the server no longer considers it authenticated, requires a
-    /// channel binding, or its response was lost.
+    /// Such a connection may be new and not authenticated yet. It is also possible that the server no longer considers it
+    /// authenticated or requires a channel binding, or that the server's response was lost.
     var mustStartOver: Bool {
         guard let proof, proof.scheme.isMultiStep else { return false }
         return !wasCarried || holder == nil || holder == proof.holder
     }
 
-    /// Forgets the handshake, but not the credential: the next answer uses it first.
+    /// Forgets the handshake, but not the credential: the next answer tries the credential first.
     func startOver() {
         refused()
         flow.forgetAttempt()
@@ -183,7 +184,7 @@ final class Authenticator {
         if try await !NegotiateContext.isAvailable(in: control) { flow.unavailable(.negotiate) }
     }
 
-    /// Whether the request has to be prepared off the loop.
+    /// Whether Negotiate still has to create its first token, which happens off the loop.
     var mustBeginNegotiate: Bool { proof?.scheme == .negotiate && token == nil }
 
     /// Returns the value of `Authorization` or `Proxy-Authorization`; nil if the connection is already authenticated.
@@ -217,7 +218,7 @@ final class Authenticator {
 
     // MARK: Results
 
-    /// Handles a response other than a challenge: verifies the server's own proof, and throws if the proof is wrong.
+    /// Handles a response other than a challenge; throws if the server's part of the mutual authentication is wrong.
     func accepted(_ headers: HeaderBlock, in control: LoadControl) async throws(LoadError) {
         guard let token = try accepted(headers), let negotiate else { return }
         self.negotiate = nil
@@ -264,7 +265,7 @@ final class Authenticator {
             beginNTLM()
         }
         guard let holder else { return shared }
-        // The connection that is not, or no longer, authenticated is probably the most recently used one.
+        // The most recently used connection is probably the one that is not, or no longer, authenticated.
         if wantsConnection { pool.moveIdle(route.held(by: shared), to: route.held(by: holder)) }
         wantsConnection = false
         return holder

@@ -20,12 +20,12 @@ enum ChallengeDesk {
         /// Nil stands for the Kerberos ticket of the user who runs the process.
         case use(LoadCredential?)
         case another
-        /// No credential is available that the scheme could use.
+        /// There is no credential that the scheme could use.
         case unavailable
         case nothing
     }
 
-    /// The source of a challenge, and the request that it concerns.
+    /// The source of a challenge, and the request that was challenged.
     struct Context {
         var authenticator: Authenticator
         var challenges: [String]
@@ -52,7 +52,8 @@ enum ChallengeDesk {
 
         /// Whether another load has answered the challenge meanwhile.
         ///
-        /// A tunnel's proxy may ask a second load because the first one has left; the first load's answer may still arrive.
+        /// If a load stops waiting for a tunnel, a second load is asked for the proxy's credential; the first load's answer can
+        /// still arrive.
         var isAnswered: Bool { authenticator.answers != answers }
     }
 
@@ -120,7 +121,7 @@ enum ChallengeDesk {
         let authenticator = context.authenticator
         let realm = scheme.isMultiStep ? nil : challenge.realm
         let place = authenticator.place
-        // Another load has answered the challenge meanwhile, or the session already has a credential.
+        // Use the session's credential, if there is one: another load may have answered the challenge meanwhile.
         if failures == 0 || !authenticator.hasOwnAnswer,
             let proof = load.session.credentials.proof(for: place, scheme: scheme, realm: realm), proof.credential != refused
         {
@@ -176,7 +177,8 @@ enum ChallengeDesk {
 
     /// Returns the protection space under which the app and its storage know a challenge's credentials.
     ///
-    /// Basic without a realm, which RFC 7617, section 2, does not allow, uses the host as its realm, as Apple does.
+    /// RFC 7617, section 2, does not allow a Basic challenge without a realm. If a server sends one, the host serves as its
+    /// realm, as in Apple's implementation.
     private static func space(
         _ place: AuthenticationScopes.Peer, _ scheme: AuthenticationScheme, realm: String?
     ) -> ProtectionSpace {
@@ -199,8 +201,8 @@ enum ChallengeDesk {
         return store.lookup(space)
     }
 
-    /// Records that a credential was accepted: later requests of the session carry the credential, and the storage keeps it if its
-    /// persistence allows that.
+    /// Records that a credential was accepted: later requests of the session carry the credential, and the storage keeps it if
+    /// the credential's persistence allows that.
     static func accepted(_ authenticator: Authenticator, path: String, in load: Load) {
         load.session.credentials.close(authenticator)
         guard let proof = authenticator.proof else { return }

@@ -22,11 +22,11 @@ struct TunnelQuestions {
 
     var isEmpty: Bool { questions.isEmpty }
 
-    /// Forgets the questions when the load asks for another connection, because they have been passed on to other loads.
+    /// Forgets the questions when the load asks for another connection: other loads now answer them.
     mutating func forget() { questions = [] }
 }
 
-/// Lets a load that is waiting for a connection answer, for its session, the questions of that connection's handshake.
+/// Lets a load answer the questions of the handshake of the connection that it waits for.
 extension Load: HandshakeAdviser {
     package var judgesServers: Bool { wants(.challenges) }
 
@@ -74,7 +74,7 @@ extension Load: HandshakeAdviser {
             _ = reply(.none)
             return
         }
-        // "A handled session-wide challenge stays in effect for the session."
+        // The answer to a session-wide challenge stays in effect for the session.
         guard reply(.identity(identity)), credential?.persistence != LoadCredential.Persistence.none else { return }
         session.credentials.remember(identity, for: server, judge: order.connectionHolder)
     }
@@ -97,7 +97,7 @@ extension Load: HandshakeAdviser {
         ProtectionSpace(host: server.host, port: server.port, kind: "https", method: method)
     }
 
-    /// Asks the app without blocking: the connection and the load wait for the answer.
+    /// Asks the app and returns immediately; the connection and the load wait until `reply` is called with the answer.
     private func ask(_ question: ChallengeQuestion, _ reply: @escaping (ChallengeAnswer) -> Void) {
         let queuePosition = control.queuePosition
         queuePosition?.appIsAsked(true)
@@ -158,21 +158,21 @@ extension Load: HandshakeAdviser {
         return made
     }
 
-    /// Indirect, so that loads without a question, and the frames that check for one, reserve no space for it.
+    /// Indirect, so that neither a load without a question nor a stack frame that checks for a question reserves space for one.
     indirect enum TunnelQuestion {
         /// A proxy asks for a credential.
         case needsCredential(ChallengeDesk.Context, authority: String, reply: (Result<String?, LoadError>) -> Void)
-        /// A proxy has opened the tunnel; the proxy's own proof has to be checked.
+        /// A proxy has opened the tunnel; the Negotiate token in the proxy's reply still has to be verified.
         case needsProofCheck(Authenticator, HeaderBlock, reply: (LoadError?) -> Void)
     }
 
     /// Answers a question about a tunnel that this load is waiting for.
     ///
-    /// Runs in the load, which may wait for the app or a KDC.
+    /// Runs in the load's task, which may have to wait for the app or a KDC.
     ///
     /// A load that has ended does not answer; the next queued load is asked instead.
     ///
-    /// Not inlined, because every waiting load would reserve space for it.
+    /// Not inlined, because every waiting load would then reserve space for the local variables.
     @inline(never)
     func answerTunnel() async {
         guard !tunnels.isEmpty else { return }

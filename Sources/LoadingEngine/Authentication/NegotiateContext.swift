@@ -33,7 +33,7 @@ final class NegotiateContext {
         context = GSSAPI.Context(service: "HTTP@\(host)", credential: credential, channelBinding: binding)
     }
 
-    /// Returns whether the system has the library; the first call opens it.
+    /// Returns whether the system has the GSSAPI library; the first call opens the library.
     static func isAvailable(in control: LoadControl) async throws(LoadError) -> Bool {
         if let known = availability.withLock({ $0 }) { return known }
         let found = try await run(in: control) { GSSAPI.isAvailable }

@@ -34,7 +34,7 @@ final class OpenQuestion {
     }
 
     let subject: Subject
-    /// The authenticator of the load that asks; nil once that load is gone.
+    /// The authenticator of the load that asks; nil after that load has ended.
     private(set) weak var asker: Authenticator?
     private(set) var isAnswered = false
     private var credential: LoadCredential?
@@ -83,7 +83,7 @@ final class OpenQuestion {
         guard !isAnswered else { return credential }
         let slot = LoopSlot<Void>(control)
         waiting.append(slot)
-        // The app is being asked for this load as well.
+        // This load, too, waits for the app and not for its server.
         control.hold(now: .now())
         defer { control.endHold(now: .now()) }
         try await slot.wait()

@@ -9,7 +9,8 @@
 import HTTPRules
 import LoadingModel
 
-/// A credential that a server or proxy accepted, with the state that requests share: nonce counts and authenticated connections.
+/// A credential that a server or proxy accepted, or that is being tried, with the state that requests share: nonce counts and
+/// authenticated connections.
 ///
 /// Confined to the session's loop.
 final class Proof {

@@ -22,14 +22,15 @@ enum RequestAuthentication {
             case first
             /// The proxy of the previous hop; nil if that hop was sent without one.
             case proxy(of: RouteDetails?)
-            /// None: the load switched to another proxy, or to none. The field is not sent any more, not even to the first proxy.
+            /// No proxy: the load switched to another proxy, or to a direct connection. The field is never sent again, not even
+            /// to the first proxy.
             case none
         }
 
         private var addressee = Addressee.first
         /// The load's authentication with the server and with a proxy.
         ///
-        /// Set once the server or proxy has sent a challenge, or is known to send one.
+        /// Set when the server or proxy has sent a challenge, or is expected to send one.
         fileprivate(set) var server: Authenticator?
         fileprivate(set) var proxy: Authenticator?
         /// The hop's route; nil for the plain route to its server.
@@ -40,13 +41,13 @@ enum RequestAuthentication {
 
         /// Whether the load answers a challenge of the server, including one that an earlier load received.
         ///
-        /// No other `Authorization` is then sent.
+        /// In that case, no other `Authorization` field is sent.
         var isAnswered: Bool { server?.proof != nil }
 
-        /// Whether ``prepare(_:in:)`` has to wait.
+        /// Whether ``prepare(_:in:)`` has to wait for Negotiate's first token.
         var mustWait: Bool { server?.mustBeginNegotiate ?? false || proxy?.mustBeginNegotiate ?? false }
 
-        /// Whether the load switched from its first proxy to another, or to none.
+        /// Whether the load switched from its first proxy to another, or to a direct connection.
         var leftFirstProxy: Bool { if case .none = addressee { true } else { false } }
 
         /// Whether the request's own `Proxy-Authorization` is sent: only to the proxy for which it was set, and only until that
@@ -59,7 +60,7 @@ enum RequestAuthentication {
             addressee = .none
         }
 
-        /// Directs the hop to a proxy; credentials for another proxy must not be sent to it.
+        /// Directs the hop to a proxy, or directly to its server (nil), and drops the credentials for other proxies.
         fileprivate mutating func turn(to server: ProxyServer?) {
             if case .proxy(let earlier) = addressee {
                 let isSame = server.flatMap { earlier?.proxy?.isSame(as: $0) } ?? false
@@ -160,7 +161,7 @@ enum RequestAuthentication {
         }
     }
 
-    /// Returns the user of a request, in the form that a cache stores.
+    /// Returns the credential that a request carries, in the form in which a cache stores it.
     @inline(__always)
     static func credential(of hop: Hop) -> SentFields.Credential {
         hop.authentication.server == nil ? .field : answered(hop)
@@ -280,7 +281,7 @@ enum RequestAuthentication {
         return try await hashBody(of: hop, for: context.authenticator, in: load.control)
     }
 
-    /// Digest's `auth-int` covers the body.
+    /// Provides the hash of the body for Digest's `auth-int`; returns false if the body cannot be hashed.
     ///
     /// A stream cannot be hashed before it is sent.
     private static func hashBody(
@@ -297,7 +298,7 @@ enum RequestAuthentication {
         }
     }
 
-    /// Handles a response other than a challenge: verifies the server's own proof and remembers the accepted credential.
+    /// Handles a response other than a challenge: completes mutual authentication, and remembers the accepted credential.
     @inline(never)
     static func settle(_ answer: Answer, _ hop: Hop, _ pool: ConnectionPool, in load: Load) async throws(LoadError) {
         guard let head = answer.response.head else { return }

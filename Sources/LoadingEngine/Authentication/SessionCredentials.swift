@@ -84,7 +84,7 @@ final class SessionCredentials {
     }
 
     func remember(_ identity: ClientIdentity, for server: ServerName, judge: ConnectionHolder?) {
-        // Limited, because an app may create a delegate for each task.
+        // The number is limited, because an app may create a delegate for each task.
         if identities.count >= 256 { identities = identities.filter { $0.key.judge == nil } }
         identities[IdentityScope(server: server, judge: judge)] = identity
     }

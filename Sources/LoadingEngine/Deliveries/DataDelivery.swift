@@ -128,7 +128,7 @@ extension Data {
 
     /// Creates data with a buffer's readable bytes; shares the buffer's memory if there are many of them.
     ///
-    /// Other slices of the buffer may also share that memory, which must not be written to any more: a reader uses a new buffer for
+    /// Other slices of the buffer may also share that memory, so it must not be written to again: a reader uses a new buffer for
     /// its next read while others hold this one.
     init(sharing buffer: ByteBuffer) {
         guard buffer.readableBytes >= Self.smallestShared else {

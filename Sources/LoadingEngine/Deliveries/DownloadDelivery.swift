@@ -119,9 +119,9 @@ enum DownloadDelivery {
         return resumePoint(download, answer, download.total, request, in: load)?.encodedIfPossible()
     }
 
-    /// Describes the app's own request, before any redirect.
+    /// Returns a resume point that contains the app's own request, before any redirect.
     ///
-    /// Its header fields are sent again, even if a redirect to another origin dropped them.
+    /// When the download resumes, that request's header fields are sent again, even if a redirect to another origin dropped them.
     private static func resumePoint(
         _ download: Download, _ answer: Answer, _ kept: Int64, _ request: LoadRequest, in load: Load
     ) -> ResumePoint? {

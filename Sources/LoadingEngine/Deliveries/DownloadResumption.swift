@@ -27,9 +27,9 @@ struct DownloadResumption {
     struct LoadPart {
         /// `Range` and `If-Range` of a resumed download.
         ///
-        /// Added to every hop, since a redirect is expected to lead to the same file.
+        /// Added to every hop, because a redirect is expected to lead to the same file.
         fileprivate(set) var rangeFields: [(String, String)] = []
-        /// The partial file that an FTP server should continue.
+        /// The partial file for which an FTP server should send the rest.
         fileprivate(set) var file: EarlierFile?
     }
 
@@ -111,7 +111,7 @@ struct DownloadResumption {
 
     /// Finishes a download that was already complete.
     ///
-    /// The task receives the earlier response; the new one appears only in its metrics.
+    /// The task receives the earlier response; the new one appears only in the task's metrics.
     private func finish(
         _ sink: FileSink, _ earlier: ResumePoint.Response, in load: Load
     ) async throws(LoadError) -> TaskOutcome.Body {
@@ -202,7 +202,7 @@ struct DownloadResumption {
         }
     }
 
-    /// Decides whether an FTP response continues the file: it starts at the requested offset, or contains the whole file.
+    /// Decides what to do with an FTP response, which starts at the requested offset or contains the whole file.
     private func judge(
         _ file: FTPFile, _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
     ) async throws(LoadError) -> (Answer, Destination) {

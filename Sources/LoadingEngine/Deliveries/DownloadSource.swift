@@ -16,17 +16,17 @@ import LoadingStores
 
 /// Describes where the bytes of a download came from, and decides whether a response from another source may continue the download.
 ///
-/// Every hop that led to the response counts, since a redirect decides where the bytes come from. For each hop over TLS, the
-/// description contains a voucher for its server: the system's roots, the session's own roots, or, if the app overruled them, the
-/// server's key. The voucher also covers the client certificate and a substitute for the URL's endpoint. Loads with equal vouchers
-/// accept each other's servers. A hop in clear text has no voucher for its server. The session's other TLS requirements, including
-/// pins, apply to the stored bytes as they would to a connection.
+/// Every hop that led to the response counts, because a redirect decides where the bytes come from. For each hop over TLS, the
+/// description contains a voucher, which states why the server was trusted. The voucher names the system's roots, the session's
+/// own roots or, if the app overruled the roots, the server's key. The voucher also covers the client certificate and a
+/// substitute for the URL's endpoint. Loads with equal vouchers accept each other's servers. A hop in clear text has no voucher
+/// for its server. The session's other TLS requirements, including pins, apply to the stored bytes as they would to a connection.
 ///
 /// A credential of the session, or one that answered a challenge, is sealed with two keys that are not part of the resume data: the
 /// key of the process, and a longer-lived key of the cache or the daemon. If the keys have changed, or if only Kerberos knows the
 /// user, the credentials cannot be compared and are treated as different.
 enum DownloadSource {
-    /// The key of the process: a cache without a directory creates its own.
+    /// Seals with a key of this process: a cache without a directory creates such a key.
     private static let processSeal = ResponseCache(memoryCapacity: 0, diskCapacity: 0, directory: nil).seal
 
     // MARK: Sources
@@ -153,7 +153,7 @@ enum DownloadSource {
 }
 
 extension ConnectionOptions {
-    /// Describes the endpoint that replaces an origin's own.
+    /// Describes the endpoint that replaces an origin's own endpoint.
     fileprivate func substitution(of origin: Origin) -> [String] {
         let destination = destination(host: origin.host, port: origin.port)
         return ["path", unixSocketPath ?? "", "to", destination.host, String(destination.port), "names"] + nameServers

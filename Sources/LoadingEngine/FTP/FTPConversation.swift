@@ -173,8 +173,8 @@ final class FTPConversation {
     }
 
     private func connectData(to port: Int) async throws(LoadError) -> ByteStreamConnection {
-        // The data connection uses the control connection's route and peer address, because several servers may share the name. A
-        // proxy resolves the name itself.
+        // The data connection uses the control connection's route and peer address, because several servers may share a host
+        // name. A proxy resolves the host name itself.
         let address = control?.facts.isToProxy == false ? control?.facts.remoteAddress : nil
         do throws(LoadError) {
             let connection = try await connection(to: port, use: .fresh, at: address)
@@ -253,7 +253,8 @@ final class FTPConversation {
 
     // MARK: Data
 
-    /// Returns the next piece of the retrieved file, or nil once the whole file has arrived and the server has confirmed that.
+    /// Returns the next piece of the retrieved file, or nil when the whole file has arrived and the server has confirmed the
+    /// transfer.
     func next() async throws(LoadError) -> ByteBuffer? {
         while !machine.isOver || !actions.isEmpty {
             if let data, !load.control.isSuspended, data.readableBytes > 0 {
@@ -319,7 +320,7 @@ final class FTPConversation {
         }
         while isTaken == nil { if try await !advance() { await load.control.wait() } }
         guard isTaken == false else { return }
-        // Throws the error of the server's reply, if there is such a reply; otherwise the connection is lost.
+        // If a reply of the server explains the loss, that reply's error is thrown here instead of the error below.
         if !hasReportedDataEnd { dataWasLost(nil) }
         while !machine.isOver || !actions.isEmpty { if try await !advance() { await load.control.wait() } }
         throw LoadError(.connectionLost, "the data connection was lost")

@@ -121,7 +121,7 @@ struct FTPLogin {
 
     /// Records that the server accepted the login.
     ///
-    /// Later loads of the session use the login, and the storage keeps it if its persistence allows that.
+    /// Later loads of the session use the login, and the storage keeps it if the login's persistence allows that.
     func accepted(in load: Load) {
         guard let current, !isOfURL, current.persistence != .none else { return }
         load.session.credentials.remember(current, to: target.origin)

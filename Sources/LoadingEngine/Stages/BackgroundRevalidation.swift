@@ -16,7 +16,7 @@ import NIOCore
 /// Revalidates a response that was served stale, after the app has received it (RFC 5861, section 3: "attempt to revalidate it …
 /// without blocking").
 ///
-/// Each URL has at most one revalidation at a time. Its result goes only to the cache.
+/// Each URL has at most one revalidation at a time. The result is only stored in the cache, and not delivered to the app.
 enum BackgroundRevalidation {
     static func isBackground(_ id: TaskID) -> Bool { id < 0 }
 

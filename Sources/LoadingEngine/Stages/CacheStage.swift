@@ -27,7 +27,7 @@ final class CacheStage: LoadStage {
         fileprivate(set) var found: CachedAnswer?
         /// Whether the cache may have a response for this hop.
         ///
-        /// If the hop's own response is not stored, the cached one is outdated.
+        /// If the hop's new response is not stored, the cached response is outdated.
         fileprivate(set) var mayHaveStored = false
         /// The session's own cache, if the response was found there.
         fileprivate var own: ResponseCache?
@@ -67,7 +67,7 @@ final class CacheStage: LoadStage {
         case .hit(let hit): return try settle(hop, hit, policy, in: load)
         case .miss: return try settle(hop, nil, policy, in: load)
         case .unavailable:
-            // The cache may nevertheless have a response.
+            // The disk does not respond, but the cache may have a response there.
             defer { hop.cache.mayHaveStored = true }
             return try settle(hop, nil, policy, in: load)
         case .wait(let lookUp):
@@ -101,7 +101,7 @@ final class CacheStage: LoadStage {
     ) throws(LoadError) -> StageStep {
         hop.cache.found = nil
         hop.cache.mayHaveStored = found != nil
-        // The session's own fields are only in the message.
+        // Only the message contains the session's own header fields.
         guard let message = hop.preparation.message else { return .proceed }
         if found == nil, policy == .useProtocol, !message.outgoing.head.headers.contains(.cacheControl) { return .proceed }
         let hit = found.flatMap {
@@ -145,7 +145,7 @@ final class CacheStage: LoadStage {
         case .asksApp, .pending, nil:
             let found = try await lookUp(hop, in: load)
             let step = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), in: load)
-            // The lookup was abandoned, so the cache may have a response.
+            // The lookup was abandoned, so its result is unknown: the cache may have a response.
             if found == nil { hop.cache.mayHaveStored = true }
             if case .answered(let answer) = step { return answer }
         }
@@ -169,8 +169,8 @@ final class CacheStage: LoadStage {
 
     /// Whether the task waits for the revalidation instead of starting one in the background.
     ///
-    /// The task waits if the app has to answer questions, because it cannot do that once the task is over. The task also waits
-    /// after a redirect to another origin, because a background load would use the session's credentials there.
+    /// The task waits if the app has to answer questions, because the app is no longer asked when the task is over. The task also
+    /// waits after a redirect to another origin, because a background load would use the session's credentials there.
     private func mustWait(_ hop: Hop, _ interests: TaskOrder.Interests) -> Bool {
         if hop.followUp.leftOrigin || !interests.isDisjoint(with: [.cache, .cookies]) { return true }
         return interests.contains(.challenges) && hop.preparation.message?.target.origin.isSecure != false
@@ -225,7 +225,7 @@ final class CacheStage: LoadStage {
         do {
             answer = try await send(hop, in: load, then: next)
         } catch {
-            // If the hop will be retried, the retry comes before any stored response.
+            // If the hop will be retried, the retry takes precedence over a stale response.
             guard load.control.failure == nil, !ResponseTrust.isRefusal(error), !RequestAuthentication.isUntried(hop),
                 !willBeRetried(error, hop, load.lastAttempt),
                 mayServeStale(hit, status: nil, requestHeaders, policy, now: load.now)
@@ -241,7 +241,7 @@ final class CacheStage: LoadStage {
             answer.body.cancel()
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }
-        // The app's own condition caused this 304, not a condition from the cache.
+        // If the cache added no condition, the app's own condition caused this 304.
         guard !fields.isEmpty else { return answer }
         answer.body.cancel()
         let times = answer.transaction.times(in: load.session)
@@ -251,7 +251,7 @@ final class CacheStage: LoadStage {
                 responseTime: times.response
             )
         else {
-            // The 304 refers to another version than the stored one.
+            // The 304 refers to a version other than the stored one.
             try await replace(hit, by: nil, answer, hop, in: load)
             hop.preparation.restore(unconditional)
             return try await send(hop, in: load, then: next)
@@ -264,7 +264,7 @@ final class CacheStage: LoadStage {
 
     /// Whether the stored response may be served instead of an error.
     ///
-    /// Not for ``CacheDecision/Policy/reloadRevalidating``, which requires validation.
+    /// False for ``CacheDecision/Policy/reloadRevalidating``, which requires validation.
     private func mayServeStale(
         _ hit: ResponseCache.Hit, status: Int?, _ requestHeaders: HeaderBlock, _ policy: CacheDecision.Policy, now: Double
     ) -> Bool {
@@ -272,7 +272,7 @@ final class CacheStage: LoadStage {
             && Revalidation.mayServeStaleOnError(hit.response, requestHeaders: requestHeaders, status: status, now: now)
     }
 
-    /// Whether ``FollowUpStage`` will send the hop again: a kept connection was closed, or a proxy with alternatives failed.
+    /// Whether ``FollowUpStage`` will send the hop again: a reused connection was closed, or a proxy with alternatives failed.
     private func willBeRetried(_ error: LoadError, _ hop: Hop, _ attempt: NetworkStage.LoadPart) -> Bool {
         error.isProxyError && hop.proxies.hasAlternatives
             || error.kind == .connectionLost
@@ -348,9 +348,9 @@ final class CacheStage: LoadStage {
         return CacheDecision.Policy.stricter(own, common)
     }
 
-    /// Whether the request's own `Host` names another server than its URL.
+    /// Whether the request's own `Host` field names a server other than that of the URL.
     ///
-    /// A response stored for the URL is not from that server.
+    /// Responses stored for the URL do not come from the server that `Host` names.
     static func namesAnotherHost(_ hop: Hop) -> Bool {
         guard hop.request.hasField(.host) else { return false }
         guard let own = OutgoingHeaders.ownHost(hop.request.headers), let url = hop.request.url,

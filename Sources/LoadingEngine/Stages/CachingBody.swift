@@ -34,7 +34,7 @@ final class CachingBody: ResponseBody {
     private var collected: Data?
     /// Whether the cache may have a response that this one replaces.
     private let mayReplace: Bool
-    /// Apple's system asks the delegate only about statuses from 200 to 299; storing a redirect is not the app's decision.
+    /// Whether the delegate is asked before the response is stored: as in Apple's system, only if its status is from 200 to 299.
     private let asksBeforeStoring: Bool
     private var isOver = false
 
@@ -163,13 +163,13 @@ final class CachingBody: ResponseBody {
 
     /// Removes the stored response.
     ///
-    /// If a newer response is not stored, because it is too large or because the app declines it, the stored response is outdated,
-    /// as it is when the newer response must not be stored (``ResponseCaching``).
+    /// A newer response has arrived, so the stored one is outdated, even if the newer one is too large to store or the app
+    /// declines to store it. ``ResponseCaching`` handles newer responses that must not be stored in the same way.
     private func forget() {
         if stored.isComplete, mayReplace { keeper.store?.remove(key: stored.url) }
     }
 
-    /// The response with a `Date`, because the app's cache has no other record of its time.
+    /// The response with a `Date`, because the app's cache has no other record of the response's time.
     ///
     /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received
     /// and append a corresponding Date header field" (RFC 9110, section 6.6.1).
@@ -183,7 +183,8 @@ final class CachingBody: ResponseBody {
         let memoryOnly = proposed.storagePolicy == .allowedInMemoryOnly
         var stored = stored
         if let head = proposed.response.head, head.headers != dated.head?.headers {
-            // The app may have changed the fields that select the response. The seal's key was available when storing began.
+            // The app may have changed `Vary`, so the request fields that select the response are determined again. The seal's
+            // key was available when storing began.
             stored.replaceHeaders(head.headers, requestHeaders: keeper.fields(of: sent) ?? HeaderBlock())
         }
         guard proposed.data != data || stored != self.stored, let cache = keeper.store else {

@@ -19,7 +19,7 @@ final class ExchangeBody: ResponseBody {
     private let load: Load
     /// The number of bytes to decode in one turn of the loop, about a millisecond's work.
     ///
-    /// Fewer bytes are decoded if decoding takes longer: some input expands slowly.
+    /// Decoding stops earlier after ``timePerTurn``, because some input expands slowly.
     private static let decodedPerTurn = 262_144
     private static let timePerTurn = TimeAmount.milliseconds(2)
     private var codedIsComplete = false
@@ -27,7 +27,7 @@ final class ExchangeBody: ResponseBody {
     private var timeInTurn = TimeAmount.zero
     /// Pieces that another thread has decoded and that have not been returned yet.
     ///
-    /// Nil for most bodies, since an empty buffer takes memory, too.
+    /// Nil for most bodies, because an empty buffer also takes memory.
     private var decodedOnThread: CircularBuffer<ByteBuffer>?
 
     init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction, of load: Load) {

@@ -24,7 +24,7 @@ final class FollowUpStage {
         fileprivate(set) var leftOrigin: Bool
         /// The number of attempts of this hop that failed since the last response.
         fileprivate(set) var failedAttempts = 0
-        /// The number of refusals since the last response.
+        /// The number of attempts since the last response that the server refused without processing them.
         private var refusals = RefusalCount()
         /// The failure of the first attempt since the last response.
         fileprivate var firstFailure: (any Error)?
@@ -75,7 +75,7 @@ final class FollowUpStage {
 
     init(pool: ConnectionPool) { self.pool = pool }
 
-    /// Gets the response to the hop from the stages below, and to every hop that follows from it.
+    /// Gets the responses to the hop, and to the hops that follow from it, from the stages below; returns the last response.
     ///
     /// If the first hop produced a result before its load had a task, that result is processed first.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
@@ -124,7 +124,7 @@ final class FollowUpStage {
             return
         }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
-            // The app's choice may have been wrong: ask the app again next time.
+            // The app may have chosen the wrong certificate: the next handshake asks the app again.
             let server = ServerName(host: origin.host, port: origin.port)
             load.session.credentials.forgetIdentity(for: server, judge: load.order.connectionHolder)
         }
@@ -160,7 +160,7 @@ final class FollowUpStage {
     /// Idle connections are closed: they are as stale as the connection that the hop used.
     func abandonConnections(of hop: Hop) {
         hop.network.requireNewConnection()
-        // The holder of the next connection depends on which connections exist.
+        // The idle connections are closed now, because the holder of the next connection depends on which connections exist.
         if let route = hop.authentication.route { pool.wentStale(route) }
     }
 
@@ -201,7 +201,7 @@ final class FollowUpStage {
             }
             return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil
         } catch {
-            // The body belongs to this stage until it is returned.
+            // This stage is responsible for the body until it returns the answer.
             answer.body.cancel()
             throw error
         }
@@ -252,7 +252,7 @@ final class FollowUpStage {
         return following
     }
 
-    /// Whether the request used another host's connection, and the next one will not.
+    /// Whether the request used a connection that was made for another host, and the next attempt will use a separate connection.
     private func wasMisdirected(_ hop: Hop) -> Bool {
         guard let origin = hop.request.url.flatMap({ Origin($0) }), origin.isSecure else { return false }
         return pool.separate(Route(isSecure: true, host: origin.host, port: origin.port))
@@ -370,7 +370,7 @@ final class FollowUpStage {
 extension RequestBody {
     /// Whether the body can be sent again without asking the app.
     ///
-    /// A stream can also be sent again, but only the app can provide a new one.
+    /// False for a stream, because only the app can provide a new one.
     var isReplayable: Bool {
         switch self {
         case .none, .data, .file: true

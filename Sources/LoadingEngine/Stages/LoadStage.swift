@@ -21,7 +21,8 @@ import NIOCore
 protocol LoadStage: AnyObject {
     /// Does as much of the stage's work as is possible without waiting, and returns where the hop continues.
     ///
-    /// Separate from ``answer(_:in:then:)``, in which a waiting load keeps a frame for each stage that it has entered.
+    /// Separate from ``answer(_:in:then:)``, because a load that waits there keeps a stack frame for each stage that it has
+    /// entered.
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep
 
     /// Produces the response, either with the stages below or within this stage.
@@ -58,7 +59,7 @@ final class Hop {
     /// Nil unless the hop belongs to a resumed upload.
     var upload: UploadResumption.HopPart?
 
-    /// Whether the URL's scheme is known not to start with any of the letters that ``hasScheme(_:or:)`` accepts.
+    /// Whether ``hasScheme(_:or:)`` has found that the URL's scheme starts with a letter other than d and f.
     private var hasOtherScheme = false
     /// The remaining stages, if the hop stopped at the first of them.
     private var place: LowerStages?
@@ -76,9 +77,10 @@ final class Hop {
         self.request = request
     }
 
-    /// Whether the URL has one of two schemes, which must start with d or f.
+    /// Whether the scheme of the URL is `one` or `other`, which must both start with d or f.
     ///
-    /// Called for every network request: compares text, and remembers if the scheme starts with another letter.
+    /// Called for every network request, and therefore fast: compares text, and remembers whether the scheme starts with another
+    /// letter.
     func hasScheme(_ one: String, or other: String) -> Bool {
         guard !hasOtherScheme, let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
         switch first | 0x20 {
@@ -105,7 +107,7 @@ final class Hop {
         return place
     }
 
-    /// Whether the body was sent before, so that the app has to provide another stream.
+    /// Whether the body may have been sent before; if so, the app has to provide another stream.
     var isRepeated: Bool { number > 0 || network.wasSent }
 
     func keep(_ outcome: Outcome) { self.outcome = outcome }
@@ -132,7 +134,7 @@ final class PreparedMessage {
     let target: RequestTarget
     let route: Route
     #if Logging || Metrics || Tracing
-    /// The fields without those of an observer, if it added any.
+    /// The fields without an observer's trace fields; nil if no observer added fields.
     private var unobserved: HeaderBlock?
     #endif
 
@@ -144,7 +146,7 @@ final class PreparedMessage {
 
     var head: RequestHead { outgoing.head }
 
-    /// The fields that may select a response.
+    /// The fields by which a cache may select a stored response (`Vary`).
     ///
     /// An observer's trace fields differ in each request and are not among them.
     var ownHeaders: HeaderBlock {
@@ -162,14 +164,14 @@ final class PreparedMessage {
     }
 
     #if Logging || Metrics || Tracing
-    /// Trace fields: they differ in each request, so no response is selected by them.
+    /// Trace fields differ in each request, so they do not select a stored response.
     private static let traceFieldNames: Set<String> = ["traceparent", "tracestate"]
 
     /// Returns the message with an observer's fields.
     func carrying(_ fields: [(String, String)]) -> PreparedMessage {
         let message = setting(fields)
         var unobserved = head.headers
-        // An observer's other fields may select a response, like the app's own.
+        // An observer's other fields may select a stored response, like the app's own fields.
         for (name, value) in fields where !Self.traceFieldNames.contains(name.lowercased()) { unobserved.set(name, value) }
         message.unobserved = unobserved
         return message

@@ -34,7 +34,7 @@ final class NetworkStage: LoadStage {
             self.silence = nil
         }
 
-        /// Makes the hop use a new connection next time, because the last attempt failed on a kept connection.
+        /// Makes the hop use a new connection next time, because the last attempt failed on a reused connection.
         mutating func requireNewConnection() { needsNewConnection = true }
     }
 
@@ -42,7 +42,7 @@ final class NetworkStage: LoadStage {
     struct LoadPart {
         fileprivate(set) var connectionWasReused = false
         fileprivate(set) var receivedAnyBytes = false
-        /// The server's statements about the attempt.
+        /// What is known about an attempt that failed without a response.
         fileprivate(set) var evidence = RetryEvidence.none
     }
 
@@ -74,7 +74,7 @@ final class NetworkStage: LoadStage {
     @inline(never)
     private func beginTransaction(_ hop: Hop, in load: Load) {
         hop.network.hasBegun = true
-        // The time of the load's last progress, which led to this request.
+        // The transaction begins at the time of the load's last progress, which led to this request.
         let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
         load.begin(transaction)
         transaction.observe(hop, in: load)
@@ -139,7 +139,7 @@ final class NetworkStage: LoadStage {
         }
         if case .offline(let wait) = load.control.phase, !pool.hasEnded(wait) { return nil }
         try load.control.check()
-        // From now on, the connection that the load waited for asks another load.
+        // From now on, the handshake of the connection that this load waited for asks another load.
         load.tunnels.forget()
         guard !load.control.isSuspended else { return nil }
         let route = try route(of: hop)
@@ -180,7 +180,7 @@ final class NetworkStage: LoadStage {
             load.control.enter(.exchanging(exchange))
             if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
             if connection.facts.isForwarded { hop.network.silence = ProxySilence(hop, message.route, in: load) }
-            // The message is released below, because ten thousand loads may be waiting.
+            // Values that are still needed are copied; the message is released below, because ten thousand loads may be waiting.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
             if let upload = load.upload { upload.willSend(hop, as: transaction) }
             if load.session.stores.cache != nil || load.wants(.cache) || !load.collects {
@@ -193,7 +193,7 @@ final class NetworkStage: LoadStage {
             return exchange
         } catch {
             load.lastAttempt.connectionWasReused = true
-            // A shared connection that is ending accepts no more requests; the pool has another one.
+            // A shared connection that is ending accepts no more requests; the pool provides another one for the retry.
             if error.kind == .connectionLost { load.lastAttempt.evidence = connection.evidenceBeforeRequest }
             pool.giveBack(connection)
             throw error

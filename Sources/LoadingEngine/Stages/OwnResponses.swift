@@ -29,11 +29,12 @@ final class OwnResponses {
         var clientCertificate: Data?
     }
 
-    /// Limited, because an app may create a delegate for each task.
+    /// The maximum number of parts; limited, because an app that creates a delegate for each task would need a part for each
+    /// task.
     private static let maximumParts = 4
 
     private let whole: ResponseCache
-    /// Ordered by last use, the most recent last.
+    /// The parts in the order of their last use; the most recently used part is the last.
     private var parts: [(circle: Circle, responses: ResponseCache)] = []
 
     init(partOf whole: ResponseCache) { self.whole = whole }
@@ -47,7 +48,7 @@ final class OwnResponses {
     func part(for circle: Circle, making: Bool) -> ResponseCache? {
         if let index = parts.firstIndex(where: { $0.circle == circle }) {
             let part = parts.remove(at: index)
-            // Other sessions may have created too many parts since the last use.
+            // The part is retired if other sessions have created too many parts since its last use.
             if !part.responses.isRetired {
                 parts.append(part)
                 return part.responses

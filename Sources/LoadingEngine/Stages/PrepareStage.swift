@@ -58,9 +58,10 @@ final class PrepareStage: LoadStage {
         return try await next.answer(hop, in: load)
     }
 
-    /// Returns the body.
+    /// Returns the body to send with the hop's message.
     ///
-    /// If the message was never sent, for example because a proxy was unreachable, its stream is still unread and is reused.
+    /// If the message was never sent, for example because a proxy was unreachable, the message's stream is still unread and is
+    /// reused.
     private func body(of hop: Hop, in load: Load) async throws(LoadError) -> OutgoingBody {
         if let unsent = hop.preparation.message?.outgoing.body, case .stream = unsent { return unsent }
         return try await UploadBody.open(hop.request.body, of: hop, in: load)
@@ -157,7 +158,7 @@ final class PrepareStage: LoadStage {
             isForProxy: isForwarded && hop.authentication.maySendOwnField
         )
         if hop.followUp.withoutExpectation { headers.remove("Expect") }
-        // The library could not handle a response to fields that the app adds.
+        // If the app set handshake fields itself, the server could choose an option that the library does not handle.
         if let socket = load.webSocket { socket.removeForeignFields(from: &headers) }
         return headers
     }
@@ -178,7 +179,7 @@ final class PrepareStage: LoadStage {
             try SecureUpgrade.upgrade(hop, in: load)
             known = try self.known(hop, by: load.session)
         }
-        // PAC scripts are exempt from ATS: the system would fetch them, and they only choose a route.
+        // PAC scripts are exempt from ATS: on Apple's platforms, the system fetches them, and they only choose a route.
         if let reason = known.refusal, !load.order.isForProxies {
             throw LoadError(.appTransportSecurityRequiresSecureConnection, reason, url: hop.request.url)
         }

@@ -24,15 +24,14 @@ enum ProxyChoice {
         var hasAlternatives: Bool { ways.count > 1 }
     }
 
-    /// Whether ``prepare(_:to:by:of:in:)`` has to ask a proxy script first.
+    /// Whether ``prepare(_:to:by:_:in:)`` has to ask a proxy script first.
     static func mustWait(_ hop: Hop, to target: RequestTarget, by proxies: SessionProxies) -> Bool {
         script(for: target, hop, proxies) != nil
     }
 
     /// Asks the proxy script, if the session has one.
     ///
-    /// Without a network to fetch the script, the load waits if its session waits for connectivity, just as it would wait for its
-    /// server.
+    /// If there is no network for fetching the script, and the session waits for connectivity, the load waits for a network.
     static func prepare(
         _ hop: Hop, to target: RequestTarget, by proxies: SessionProxies, _ pool: ConnectionPool, in load: Load
     ) async throws(LoadError) {

@@ -58,8 +58,8 @@ enum ProxyScriptHelper {
         let descriptor = socket(AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // An address of TEST-NET-1 (RFC 5737), port 9, in the layout of `sockaddr_in`: which module declares its members for Swift
-        // varies.
+        // An address of TEST-NET-1 (RFC 5737), port 9, in the layout of `sockaddr_in`. The bytes are set directly, because the
+        // module that declares the members of `sockaddr_in` varies.
         var address: [UInt8] = [0, 0, 0, 9, 192, 0, 2, 1] + Array(repeating: 0, count: 8)
         var length = socklen_t(address.count)
         return address.withUnsafeMutableBytes { bytes in

@@ -17,7 +17,7 @@ import SystemLibraries
 
 /// The session's proxy script.
 ///
-/// The script is fetched once, and runs for each hop on its own thread.
+/// The script is fetched when a load first needs it, and again after an hour. It runs once for each hop, on a thread of its own.
 ///
 /// Confined to the session's event loop.
 final class ProxyScripts {
@@ -206,7 +206,8 @@ struct ProxyScriptFailure: Error {
 
     /// Returns the error of a load that needs the script.
     ///
-    /// Without a network, the load fails or waits as usual.
+    /// If there was no network for fetching the script, the error is `notConnectedToInternet`, so the load fails or waits as it
+    /// would without a script.
     func error(of script: ProxyScript) -> LoadError {
         let isOffline = cause?.kind == .notConnectedToInternet
         var error = LoadError(isOffline ? .notConnectedToInternet : .cannotConnectToHost, "\(script.name) \(text)", cause: cause)

@@ -13,8 +13,8 @@ import NIOCore
 
 /// Watches the forwarding proxy of a request, if there is another way to the server and the request may be sent twice.
 ///
-/// The proxy is silent while no bytes are transferred, as for the request timeout. The kernel may still be sending a buffered body,
-/// so unacknowledged bytes are checked, too.
+/// The proxy counts as silent while no bytes are transferred, as the server does for the request timeout. The kernel may still be
+/// sending a buffered body, so bytes that the proxy has not acknowledged are checked, too.
 final class ProxySilence {
     /// How long the proxy may take to acknowledge some of the remaining bytes.
     private static let pause = TimeAmount.seconds(2)
@@ -30,7 +30,7 @@ final class ProxySilence {
     /// The number of bytes that the proxy had not acknowledged at the last check.
     private var unacknowledged: Int64?
 
-    /// Nil if the proxy gets no time limit of its own.
+    /// Returns nil if the hop has no other way to the server, or if the request must not be sent twice.
     init?(_ hop: Hop, _ route: Route, in load: Load) {
         guard let details = route.details, details.hasAlternatives, details.isForwarded, let proxy = details.proxy,
             let proxies = load.proxies,
@@ -61,7 +61,7 @@ final class ProxySilence {
         if count > 0, count < before { return patience.begin(for: Self.pause) }
         // The last bytes were acknowledged since the previous check.
         if count == 0, before != 0, before != .max { return patience.begin() }
-        // A proxy that responds to other loads is, like this load, waiting for the server.
+        // A proxy that responds to other loads is not silent: it waits for the server, like this load.
         let start = now - ProxySilenceTimer.limit
         guard !proxies.failed.hasResponded(proxy, since: Int64(start.uptimeNanoseconds)) else { return patience.begin() }
         let seconds = ProxySilenceTimer.limit.nanoseconds / 1_000_000_000

@@ -51,8 +51,8 @@ enum ResponseCaching {
             update(by: answered)
             return nil
         }
-        // A task keeps its identity across redirects, so the app's cache could not tell a redirect from its target. As in Apple's
-        // system, the app's cache is offered only responses with statuses from 200 to 299.
+        // A task keeps its identity across redirects, so the app's cache could not distinguish a redirect from the response that
+        // it leads to. As in Apple's system, the app's cache is offered only responses with statuses from 200 to 299.
         guard mayStore, (200...299).contains(head.status) || keeper.store != nil else {
             if head.status != 304 {
                 forget(answered, in: load.session)
@@ -75,13 +75,13 @@ enum ResponseCaching {
 
         var instant: NIODeadline { exchange.control.lastProgress }
 
-        /// The request's fields as they were sent; nil if their response must not be stored.
+        /// The request's fields as they were sent; nil if the response must not be stored.
         var sentFields: HeaderBlock? { keeper.fields(of: transaction.sent) }
 
         var times: (request: Double, response: Double) { transaction.times(in: session) }
     }
 
-    /// Returns the request's fields, with the session's directives if the request has none.
+    /// Returns the request's fields, with the session's `Cache-Control` if the request has none of its own.
     private static func directives(_ hop: Hop, in session: SessionFacts) -> HeaderBlock {
         var headers = hop.request.headers
         if let value = session.cacheControl, !headers.contains(.cacheControl) {
@@ -125,7 +125,8 @@ enum ResponseCaching {
         switch answered.head.status {
         case 200...299, 404, 410: cache.remove(key: CacheKey.text(of: url))
         case 300...399:
-            // Only a stored redirect is replaced. A stored success may become valid again after a temporary redirect.
+            // A redirect makes only a stored redirect outdated. A stored success may become valid again after a temporary
+            // redirect.
             withStored(answered) { stored, cache in
                 if !stored.isSuccess { cache.remove(key: stored.url, only: stored) }
             }
@@ -142,7 +143,7 @@ enum ResponseCaching {
     /// Whether the cache may hold a response that the hop's response replaces.
     static func mayReplace(_ hop: Hop, in session: SessionFacts) -> Bool {
         if hop.cache.mayHaveStored { return true }
-        // A reload did not look for a stored response.
+        // A reload did not look for a stored response, so there may be one.
         return switch CacheStage.policy(hop, in: session) {
         case .reloadIgnoringLocal, .reloadIgnoringLocalAndRemote: true
         case .useProtocol, .returnCacheElseLoad, .returnCacheDontLoad, .reloadRevalidating: false
@@ -311,7 +312,7 @@ extension ResponseCache {
     }
 }
 
-/// How a stored part and a received part fit together: stored bytes, a window of the received bytes, stored bytes.
+/// How a stored part and a received part fit together: stored bytes, then a window of the received bytes, then stored bytes.
 struct PartJoint {
     let before: Data
     let window: Range<Int64>

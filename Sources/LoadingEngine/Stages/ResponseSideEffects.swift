@@ -65,8 +65,8 @@ enum ResponseSideEffects {
         }
     }
 
-    /// Stores the policy of the first field, and only from a connection "with no underlying secure transport errors or warnings"
-    /// (RFC 6797, section 8.1): the app's approval of a certificate is not enough.
+    /// Stores the HSTS policy of the first `Strict-Transport-Security` field, if "there are no underlying secure transport errors
+    /// or warnings" (RFC 6797, section 8.1): the app's approval of a certificate is not enough.
     ///
     /// A policy from a server that only the session's own roots trust applies only to this session.
     @inline(never)
@@ -84,6 +84,8 @@ enum ResponseSideEffects {
         )
     }
 
+    /// Stores the origin's alternative services.
+    ///
     /// "An Alt-Svc header field in a 421 (Misdirected Request) response MUST be ignored" (RFC 7838, section 6).
     @inline(never)
     private static func keepAlternatives(
@@ -95,8 +97,8 @@ enum ResponseSideEffects {
         )
     }
 
-    /// Returns the `Set-Cookie` fields for an app that stores the cookies itself; nil if there are none, or if the app does not
-    /// accept them.
+    /// Returns the `Set-Cookie` fields for an app that stores the cookies itself; nil if there is no such field, or if the app
+    /// does not accept the cookies.
     static func cookiesForApp(_ hop: Hop, acceptance: SessionPolicy.CookieAcceptance) -> [String]? {
         let fields = hop.sideEffects.cookiesForApp
         hop.sideEffects.cookiesForApp = []

@@ -16,10 +16,10 @@ import LoadingStores
 
 /// Decides which stored responses a load may use, and where the load's own responses are stored.
 ///
-/// Stores that other sessions read (``SessionStores``) only take responses whose connection every session would have accepted: a
-/// connection in clear text, or to a server that the system's roots trust, without a client certificate. In both cases the server
-/// must have been found through the URL and the system's lookup. All other responses belong to this session only
-/// (``OwnResponses``).
+/// A store that other sessions read (``SessionStores``) takes a response only if every session would have accepted the response's
+/// connection. Such a connection is in clear text, or leads to a server that the system's roots trust, without a client
+/// certificate. In both cases, the server must have been found through the URL and the system's lookup. All other responses
+/// belong to this session only (``OwnResponses``).
 enum ResponseTrust {
     // MARK: Received responses
 
@@ -80,7 +80,7 @@ enum ResponseTrust {
 
     /// Whether a load to an origin may use responses that every session accepts.
     ///
-    /// False if the load would reach another server than those responses came from, or if the session trusts other roots.
+    /// False if the load would reach a server other than the one that sent those responses, or if the session trusts other roots.
     @inline(__always)
     static func mayUseSharedResponses(_ origin: @autoclosure () -> Origin, in session: SessionFacts) -> Bool {
         session.mayReachOtherServers ? mayUseSharedResponses(origin(), by: session.policy) : true
@@ -160,9 +160,9 @@ struct ResponseRenewal: Sendable {
 
     /// Decides what happens to the stored response.
     ///
-    /// An updated response is only used by loads that would accept both connections. The stored response is left unchanged if the
-    /// newer one came from another server, even one that the roots trust. The stored response is removed if the credential of the
-    /// newer request is unknown.
+    /// Only loads that would accept both connections use an updated response. The stored response is left unchanged if the newer
+    /// one came from another server, even one that the roots trust. The stored response is removed if the credential of the newer
+    /// request is unknown.
     ///
     /// - Parameter renewed: The response with the received fields; nil if it must not be kept.
     /// - Returns: What to do with the stored response.

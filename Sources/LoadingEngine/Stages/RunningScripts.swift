@@ -14,8 +14,9 @@ import Synchronization
 ///
 /// At most one script that cannot be terminated is running.
 ///
-/// JavaScriptCore terminates a script after its time limit, but only where it checks the clock. A search in a text of megabytes,
-/// for example, does not: such a script keeps its thread. From then on no script is started, for any session.
+/// JavaScriptCore terminates a script after its time limit, but only at points where JavaScriptCore checks the clock. A search in
+/// megabytes of text, for example, contains no such point, so the script keeps its thread. After it has run for ``longest``, no
+/// other script is started, for any session, until it ends.
 package final class RunningScripts: Sendable {
     package static let shared = RunningScripts()
 
@@ -24,7 +25,7 @@ package final class RunningScripts: Sendable {
 
     /// A running script.
     ///
-    /// The time of host name lookups is not counted, since it is unlimited.
+    /// The time of host name lookups is not counted, because it is unlimited.
     package struct Turn: Sendable {
         fileprivate let number: Int
     }

@@ -37,7 +37,7 @@ enum SecureUpgrade {
         transaction.source = .localCache
         transaction.end = load.control.lastProgress
         load.begin(transaction)
-        // The main document keeps its site when it is upgraded to TLS.
+        // A main document on the same host is upgraded, too, so that the request remains a same-site request.
         var document = hop.request.mainDocumentURL
         if let known = document, known.scheme?.lowercased() == "http", known.host() == url.host() {
             document = self.secure(known) ?? known

@@ -19,7 +19,7 @@ import NIOCore
 enum StoredAnswer {
     /// Returns the response to a hop.
     ///
-    /// Its transaction used no network.
+    /// The response's transaction uses no network.
     @inline(never)
     static func make(_ hit: ResponseCache.Hit, wasValidated: Bool, _ hop: Hop, in load: Load) throws(LoadError) -> Answer {
         guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
@@ -70,7 +70,7 @@ enum StoredAnswer {
         return Answer(response: response, body: body, transaction: transaction)
     }
 
-    /// Returns the request's own fields, including the range, for use when the message was released.
+    /// Returns the request's own fields if they contain `Range`; used when the message was already released.
     private static func rangeHeaders(_ hop: Hop) -> HeaderBlock? {
         hop.request.headers.contains(.range) ? hop.request.headers : nil
     }

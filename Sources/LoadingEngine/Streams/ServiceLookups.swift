@@ -27,7 +27,7 @@ package final class ServiceLookups: @unchecked Sendable {
         /// The host name, without a trailing dot.
         package let host: String
         package let port: Int
-        /// At least one.
+        /// The addresses of the host; at least one.
         package let addresses: [Avahi.Address]
         /// The data of the service's TXT record.
         package let text: [UInt8]
@@ -41,7 +41,9 @@ package final class ServiceLookups: @unchecked Sendable {
         case left(Int)
     }
 
-    /// The daemon allows a client 1,024 objects, and each query for a service counts as an object.
+    /// The maximum number of services that are queried at a time.
+    ///
+    /// The daemon allows a client 1,024 objects, and each query for a service counts as one object.
     private static let limit = 256
     private static func seconds(_ timer: Machine.Timer) -> Double {
         switch timer {
@@ -90,7 +92,7 @@ package final class ServiceLookups: @unchecked Sendable {
         }
     }
 
-    /// Fails all lookups, since there is no thread or no daemon.
+    /// Fails all lookups, because there is no thread or no daemon.
     private func refuse(_ failure: Avahi.Failure) {
         let refused = monitor.locked { () -> [Message] in
             isRunning = false
@@ -139,7 +141,7 @@ package final class ServiceLookups: @unchecked Sendable {
 
         /// Processes the messages, waits, then processes the daemon's events.
         ///
-        /// - Throws: If the connection to the daemon is lost, after all waiting lookups have failed.
+        /// - Throws: An error if the connection to the daemon is lost; all waiting lookups have then failed.
         func turn(_ messages: [Message]) throws(Avahi.Failure) {
             for message in messages {
                 switch message {

@@ -25,7 +25,7 @@ struct StreamConnecting {
         case fresh
     }
 
-    /// The target as proxies and proxy scripts see it, in the form of a tunnel's target.
+    /// The target in the form in which proxies and proxy scripts receive the target of a tunnel.
     let target: RequestTarget
     let url: URL
     let pool: ConnectionPool
@@ -34,7 +34,7 @@ struct StreamConnecting {
     var use = Use.own
     var needs: ConnectionNeeds?
 
-    /// Connects to the target, through one of the session's proxies if it has any.
+    /// Connects to the target, through one of the session's proxies if the session has any.
     ///
     /// The load then owns the connection.
     func connect(in load: Load) async throws(LoadError) -> ByteStreamConnection {
@@ -96,7 +96,8 @@ struct StreamConnecting {
         }
     }
 
-    /// A position in the queue that a suspended task keeps, because no other load can use the connection that is being made for it.
+    /// A position in the queue that a suspended task keeps, because no other load can use the connection that is being made for
+    /// the task.
     private final class QueuedLease: QueuePosition {
         let lease: ConnectionPool.Lease
 
@@ -108,7 +109,7 @@ struct StreamConnecting {
         func resumed() {}
     }
 
-    /// Returns an idle connection that was made for a task that was then suspended or canceled, and that the server has not closed.
+    /// Returns an idle connection that the server has not closed; it was made for a task that was then suspended or canceled.
     private func idle(_ route: Route) -> (any HTTPConnection)? {
         while let idle = pool.takeIdle(route) {
             if !idle.isGone { return idle }
@@ -129,7 +130,7 @@ struct StreamConnecting {
 }
 
 extension StreamOrder {
-    /// Returns the stream's target as proxies and proxy scripts see it, in the form of a tunnel's target.
+    /// Returns the stream's target in the form in which proxies and proxy scripts receive the target of a tunnel.
     func target() throws(LoadError) -> (RequestTarget, URL) {
         let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
         let text = "https://\(name):\(port)/"

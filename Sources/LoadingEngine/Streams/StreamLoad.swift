@@ -22,9 +22,9 @@ final class StreamLoad {
     private static let pieceSize = 131_072
     /// How long to wait for the peer to end the connection once both sides are closed.
     private static let patience = TimeAmount.seconds(5)
-    /// The minimum extension, in seconds.
+    /// The minimum time by which the timeout of a read or write is extended, in seconds.
     ///
-    /// A read or write whose timeout passed while the task was suspended gets its timeout again.
+    /// If the timeout passes while the task is suspended, the same timeout starts again.
     private static let shortestExtension = 1.0
 
     private var order: StreamOrder
@@ -126,7 +126,7 @@ final class StreamLoad {
         defer { load.control.endHold(now: .now()) }
         isHeld = load.control.isSuspended
         results.append(.held(isHeld))
-        // Bytes that have already arrived precede TLS, if the app requests TLS.
+        // Bytes that have already arrived are reported first, because they precede any TLS that the app requests.
         look(at: connection, of: load)
         if connection.facts.tlsVersion != nil { results.append(.secured) }
         results.append(.opened)
@@ -275,7 +275,7 @@ final class StreamLoad {
 
     // MARK: Writing
 
-    /// The write that has begun.
+    /// The number of the write in progress.
     private var writing: Int?
     private var sentCount: Int64 = 0
 
@@ -295,7 +295,7 @@ final class StreamLoad {
         let bytes = ByteBuffer(bytes: piece)
         connection.write(bytes) { [self] isTaken in
             isWriting = false
-            // A connection that did not accept the piece is lost, and reports that itself.
+            // A connection that did not accept the piece is lost, and reports the loss itself.
             guard isTaken, writing == number else { return }
             sentCount += Int64(bytes.readableBytes)
             if load.wants(.sentBytes) { load.tellSent(Int64(bytes.readableBytes), total: sentCount) }

@@ -15,7 +15,7 @@ import Synchronization
 
 /// The next bytes of a stream, which may continue after these bytes.
 final class StreamPart: BodyStream {
-    /// An error that means that the stream has more bytes than may be sent at once.
+    /// The error for a stream that has more bytes than the part may contain.
     struct Exceeded: Error {}
 
     private struct State {

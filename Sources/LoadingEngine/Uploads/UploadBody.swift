@@ -13,7 +13,7 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Opens a request's body, each time it is sent.
+/// Opens the body of a request, each time the request is sent.
 enum UploadBody {
     /// Opens the body of a hop, or the part of the body that the hop sends.
     static func open(_ body: RequestBody, of hop: Hop, in load: Load) async throws(LoadError) -> OutgoingBody {
@@ -23,8 +23,8 @@ enum UploadBody {
         case .data(let data):
             return try part(.data(data), of: hop)
         case .file(let path):
-            // A body that is sent again from its beginning is the file's current content. A part must be of the same version of the
-            // file as the parts before it.
+            // A body that is sent again from its beginning may be a new version of the file. A part must come from the same
+            // version of the file as the parts before it.
             let version = hop.upload?.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
             let file = try await LocalFile.open(path, in: load.control) { path throws(LoadError) in
                 try BodyFile.findNow(path: path, as: version)
@@ -48,7 +48,7 @@ enum UploadBody {
         return stream
     }
 
-    /// Sends the whole stream.
+    /// Returns a body that sends the whole stream.
     ///
     /// If the load may continue the upload in parts, the length can be limited later.
     private static func whole(_ stream: any BodyStream, in load: Load) -> OutgoingBody {
@@ -57,9 +57,9 @@ enum UploadBody {
         return .stream(upload.stream.all(of: stream), length: nil)
     }
 
-    /// Sends a part of a stream.
+    /// Returns a body that sends a part of a stream.
     ///
-    /// If the stream is not available, the delegate is asked for a new stream.
+    /// If the rest of the earlier stream is not available, the delegate is asked for a new stream.
     private static func part(_ part: ResumableUpload.Part, in load: Load) async throws(LoadError) -> OutgoingBody {
         let start = part.offset
         let length = declaredLength(load.order.request.headers) ?? load.upload?.upload?.length
@@ -99,7 +99,7 @@ enum UploadBody {
         return part
     }
 
-    /// Returns the length of the app's stream, from the app's `Content-Length`; without that field, the body is chunked.
+    /// Returns the length of the app's stream, from the app's `Content-Length`; returns nil if there is no such field.
     private static func declaredLength(_ headers: HeaderBlock) -> Int64? {
         guard let value = headers.first("Content-Length"), let length = Int64(value), length >= 0 else { return nil }
         return length

@@ -22,7 +22,8 @@ enum UploadCancellation {
 
     static func start(_ request: LoadRequest, leftOrigin: Bool, in load: Load) {
         guard let url = request.url, let start = load.session.start else { return }
-        // Over TLS, an app that judges servers would have to be asked, but the app's task is over.
+        // Over TLS, an app that judges servers would have to be asked, but the app's task is over: the upload is then not
+        // canceled.
         guard !load.wants(.challenges) || Origin(url)?.isSecure == false else { return }
         var request = request
         request.timeout = patience

@@ -33,7 +33,7 @@ extension UploadResumption {
         case .create(let part):
             if let answer { await keepOrDiscard(answer, hop, stage, in: load) }
             let hop = hop.goesToUpload ? creation ?? hop : hop
-            stage.abandonConnections(of: hop)  // A server that rejects the head may not read the content.
+            stage.abandonConnections(of: hop)  // A server that rejects the head might not read the content.
             hop.upload = part == ResumableUpload.Part() ? nil : HopPart(part: part, goesToUpload: false)
             return .hop(hop)
         case .discover:
@@ -60,9 +60,9 @@ extension UploadResumption {
         }
     }
 
-    /// Invalidates stored responses.
+    /// Removes the stored responses that the upload has made outdated.
     ///
-    /// The response counts as the one to the app's request, which has changed the resource.
+    /// The response counts as the response to the app's request, because the upload has changed that request's resource.
     private func makeOutdated(by answer: Answer, in load: Load) async throws(LoadError) {
         guard let creation, let url = creation.request.url, let head = answer.response.head,
             let exchange = answer.transaction.exchange
@@ -90,7 +90,9 @@ extension UploadResumption {
         return next
     }
 
-    /// Keeps a 413 that refused a stream: it becomes the result if no stream is available for another attempt.
+    /// Keeps a 413 that refused a stream, and discards any other response.
+    ///
+    /// The 413 becomes the result if no stream is available for another attempt.
     private func keepOrDiscard(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async {
         guard answer.response.head?.status == 413, bufferedResponse == nil, !hop.request.body.isReplayable else {
             return await stage.discard(answer, in: load.control)
@@ -107,7 +109,7 @@ extension UploadResumption {
 
     /// Reads a response's content into memory, to free the connection.
     ///
-    /// Content beyond the limit is discarded. With `acceptsPart`, so is content that does not arrive.
+    /// Content beyond the limit is discarded. If `acceptsPart` is set and reading fails, the content received so far is returned.
     func keep(
         _ answer: Answer, acceptsPart: Bool = false
     ) async throws(LoadError) -> (answer: Answer, bytes: ByteBuffer) {

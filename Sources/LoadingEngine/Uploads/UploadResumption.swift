@@ -18,10 +18,10 @@ import NIOCore
 ///
 /// Executes the decisions of ``ResumableUpload``.
 ///
-/// The app's request creates the upload. The requests that retrieve its offset and send the rest are hops of the load, like those
-/// after a redirect. The app sees them only in the metrics.
+/// The app's request creates the upload. The requests that retrieve the upload's offset and send the rest are hops of the load,
+/// like those after a redirect. The app sees these requests only in the metrics.
 final class UploadResumption {
-    /// Allocated separately, because few hops have one.
+    /// Allocated separately, because few hops belong to an upload.
     final class HopPart {
         /// The part of the body that the hop sends; nil for the whole body.
         let part: ResumableUpload.Part?
@@ -74,7 +74,7 @@ final class UploadResumption {
         announces = !request.headers.fields.contains { $0.name.lowercased().hasPrefix("upload-") }
     }
 
-    /// Whether a response has to be processed.
+    /// Whether the upload has to process a response.
     ///
     /// A final response without upload fields ends the upload.
     func mayFollowUp(_ answer: Answer) -> Bool {
@@ -95,8 +95,8 @@ final class UploadResumption {
         var request = load.order.request
         do {
             let earlier = try UploadResumeData(decoding: data)
-            // If a redirect led away from the app's origin, the fields that were removed stay removed, even if another redirect led
-            // back.
+            // If a redirect of the earlier load led away from the app's origin, the fields that it removed stay removed, even if
+            // another redirect led back.
             if earlier.leftOrigin {
                 for name in request.headers.fields.map(\.name) where RedirectPolicy.isBoundToOrigin(name) {
                     request.headers.remove(name)
@@ -129,7 +129,7 @@ final class UploadResumption {
         return hop
     }
 
-    /// Returns a request to the upload resource, and whether its origin differs from that of the creating request.
+    /// Returns a request to the upload resource, and whether the resource's origin differs from that of the creating request.
     private func request(_ method: String, hasBody: Bool, proxies: Bool) -> (LoadRequest, leavesOrigin: Bool)? {
         guard let creation, let url = creation.request.url, let resource = method == "OPTIONS" ? url : upload?.resource else {
             return nil
@@ -164,7 +164,7 @@ final class UploadResumption {
         return upload?.fields ?? []
     }
 
-    /// Notes that a message of the hop is about to be sent.
+    /// Notes that the hop's message is being sent.
     func willSend(_ hop: Hop, as transaction: Transaction) {
         guard let upload else { return }
         if !hop.goesToUpload { discardKept() }
@@ -187,7 +187,7 @@ final class UploadResumption {
 
     /// Reports that other loads can now resume the upload.
     ///
-    /// This may be the last report of this load.
+    /// The load may end without a later report.
     private func reportResumable(_ load: Load) {
         if load.wants(.resumePoints) { load.tell(.resumable(resumeData(load))) }
     }
@@ -243,7 +243,8 @@ final class UploadResumption {
 
     /// Whether to follow a redirect of a request to the upload resource.
     ///
-    /// A redirect from TLS to clear text is never followed, because it may lead to another server.
+    /// A redirect from TLS to clear text is never followed, because a connection in clear text does not prove which server it
+    /// reaches.
     func mayRedirect(_ hop: Hop, to proposal: RedirectPolicy.Proposal) -> Bool {
         guard let url = hop.request.url, proposal.method == hop.request.method,
             hop.upload?.redirectCount ?? 0 < RedirectPolicy.limit,
@@ -252,7 +253,7 @@ final class UploadResumption {
         return origin.isSecure || Origin(url)?.isSecure == false
     }
 
-    /// Prepares the hop that a redirect of a request to the upload resource leads to.
+    /// Prepares the next hop after a request to the upload resource was redirected.
     func redirected(_ hop: Hop, to next: Hop) {
         next.upload = hop.upload.map {
             HopPart(part: $0.part, goesToUpload: $0.goesToUpload, redirectCount: $0.redirectCount + 1)

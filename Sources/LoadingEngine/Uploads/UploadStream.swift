@@ -29,7 +29,7 @@ struct UploadStream {
     mutating func all(of stream: any BodyStream) -> StreamPart {
         let whole = StreamPart(stream, count: nil, isWhole: true)
         close()
-        // A limit applies to a request only once the server has stated the limit in a response to that request.
+        // The earlier limit is forgotten: a limit applies only to the request in whose response the server states it.
         limit = nil
         self.whole = whole
         return whole
@@ -56,7 +56,7 @@ struct UploadStream {
     /// If the stream ends within these bytes, the part is the last one, which may be smaller than the minimum.
     static func ahead(_ limits: UploadLimits?) -> Int64 { max(1, min(limits?.minimumAppendSize ?? 1, maximumReadAhead)) }
 
-    /// Closes the stream, if no request will read it.
+    /// Closes the stream, unless a request is still reading it.
     mutating func close() {
         part?.content.rest?.close()
         (whole, part) = (nil, nil)

@@ -69,7 +69,7 @@ struct IncomingMessages {
         try validateText()
     }
 
-    /// Validates incomplete text, so that it fails before later events are processed.
+    /// Validates the text of an incomplete message, so that invalid text fails before later events are processed.
     ///
     /// A complete message is validated as a whole.
     private mutating func validateText() throws(WebSocketFailure) {

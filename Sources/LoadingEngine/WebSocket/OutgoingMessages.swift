@@ -16,7 +16,8 @@ import NIOCore
 
 /// Encodes the messages that an app sends on a WebSocket as masked frames.
 ///
-/// A message is one frame, copied once while it is masked. A compressed message has one frame per compressed piece.
+/// An uncompressed message is one frame, which is copied once, while it is masked. A compressed message has one frame per
+/// compressed piece.
 struct OutgoingMessages {
     /// The number of bytes that are compressed at a time.
     private static let compressedAtOnce = 65_536
@@ -84,7 +85,7 @@ struct OutgoingMessages {
 
     /// Writes more of the message.
     ///
-    /// Returns whether it is complete.
+    /// Returns whether the message is complete.
     mutating func write(upTo limit: Int, to output: inout ByteBuffer) -> Bool {
         guard var message = current else { return true }
         if message.isCompressed { compress(&message, into: &output) } else { copy(&message, upTo: limit, to: &output) }

@@ -26,15 +26,16 @@ import TransportMachines
 final class WebSocketConnection {
     /// The number of bytes of a message that are written at a time.
     private static let pieceSize = 131_072
-    /// The maximum number of frame events processed per turn of the loop, about a millisecond's work: an empty frame takes two
-    /// bytes.
+    /// The maximum number of frame events processed per turn of the loop, about a millisecond's work.
+    ///
+    /// One read can contain very many events, because an empty frame takes two bytes.
     private static let eventsPerTurn = 4_096
     /// The maximum capacity in bytes that an empty ``output`` keeps.
     private static let keptCapacity = 4096
 
     /// The load.
     ///
-    /// It releases this connection when it is over.
+    /// The load releases this connection when the load is over.
     private let load: Load
     private let exchange: Exchange
     private let subprotocol: String?
@@ -52,7 +53,7 @@ final class WebSocketConnection {
     private var writesInFlight = 0
     /// The events that are complete once ``output`` is written.
     private var outputCompletion = Completion()
-    /// Bytes that were read but are not processed until the app has received earlier messages.
+    /// Bytes that were read, but are processed only after the app has received earlier messages.
     private var unread = ByteBuffer()
     /// The owners of pings whose pong has not arrived yet, in order.
     private var pings = CircularBuffer<PingOwner>()
@@ -60,7 +61,7 @@ final class WebSocketConnection {
     /// Limits the time until the app's close frame is sent.
     private var patience: Scheduled<Void>?
     private var pingTimer: RepeatedTask?
-    /// Whether the peer has not been read since the last ping was due, because the app was not receiving.
+    /// Whether reading from the peer was paused after the last ping was due, because the app was not receiving.
     private var wasHeldBack = false
     /// Whether data have arrived or a part of a message has been sent since the last ping was due.
     private var wasActive = false
@@ -96,7 +97,7 @@ final class WebSocketConnection {
 
     /// Exchanges messages until the connection is over.
     ///
-    /// The request timeout does not apply: it limited the handshake.
+    /// The request timeout does not apply here, because it limits only the handshake.
     func run() async throws(LoadError) {
         load.control.hold(now: .now())
         defer {
@@ -174,10 +175,10 @@ final class WebSocketConnection {
         case .limit(let size):
             incoming.maximumSize = size
             return
-        // Closing resumes a suspended task, which could not send the close frame.
+        // Closing resumes a suspended task, because a suspended task cannot send the close frame.
         case .close:
             if load.control.isSuspended { load.control.resume(now: .now()) }
-            // A peer that does not read cannot receive the close frame.
+            // The time is limited, because the close frame cannot be sent while the peer does not read.
             let bound = NIOLoopBound(self, eventLoop: load.session.loop)
             patience = load.session.loop.scheduleTask(in: .nanoseconds(WebSocketMachine.closePatience)) {
                 let connection = bound.value
@@ -232,8 +233,8 @@ final class WebSocketConnection {
 
     private func pingIsDue() {
         guard machine.maySendMessages else { return }
-        // The ping is not judged if the app or a message delays it: the pong may arrive behind data that the app does not receive,
-        // or the ping may be queued behind a message that is still being sent.
+        // A missing pong is a failure only if neither the app nor a message could have delayed it. The pong may be behind data
+        // that the app does not receive, or the ping may be queued behind a message that is still being sent.
         let isJudged = !wasHeldBack && !wasActive && load.hasCredit && !load.control.isSuspended
         wasHeldBack = !load.hasCredit || load.control.isSuspended
         wasActive = false
@@ -263,8 +264,8 @@ final class WebSocketConnection {
             try incoming.take(&unread, isWanted: { self.wantsEvent() }) { event in
                 switch event {
                 case .message(let message):
-                    // After closing, the app may no longer receive. Messages without credit are then dropped, so that the peer's
-                    // close frame is reached.
+                    // After closing, the app might stop receiving messages. Messages without credit are then dropped, so that the
+                    // peer's close frame is reached.
                     if machine.maySendMessages || load.hasCredit { load.tell(message, cost: message.cost) }
                 case .ping(let payload): perform(machine.handle(.received(.ping(payload))))
                 case .pong(let payload): perform(machine.handle(.received(.pong(payload))))

@@ -35,7 +35,7 @@ final class WebSocketLoad {
 
     /// Converts an HTTP URL to the WebSocket URL of the same server.
     ///
-    /// Redirects may use either.
+    /// A redirect can lead to either kind of URL.
     static func socketURL(_ url: URL) -> URL {
         guard let scheme = ["http": "ws", "https": "wss"][url.scheme?.lowercased() ?? ""],
             var parts = URLComponents(url: url.absoluteURL, resolvingAgainstBaseURL: true)
@@ -48,7 +48,7 @@ final class WebSocketLoad {
 
     /// Checks that a WebSocket task has a WebSocket URL, and that no other task has one; throws otherwise.
     ///
-    /// Only a redirect may name a WebSocket's server by an HTTP scheme.
+    /// A WebSocket task may load a URL with an HTTP scheme only after a redirect.
     static func check(_ target: RequestTarget, of hop: Hop, in load: Load) throws(LoadError) {
         if load.webSocket == nil {
             guard target.isWebSocket else { return }
@@ -82,7 +82,7 @@ final class WebSocketLoad {
                     ? .upgrade(key: WebSocketHandshake.makeKey(using: &random)) : .extendedConnect,
                 subprotocols: names, deflate: order.offersCompression ? MessageDeflateOffer() : nil)
             self.handshake = handshake
-            // The request's own field is sent unchanged.
+            // If the request has a `Sec-WebSocket-Protocol` field of its own, that field is sent unchanged.
             return handshake.requestFields.filter { !order.protocols.isEmpty || $0.name != "Sec-WebSocket-Protocol" }
                 .map { ($0.name, $0.value) }
         } catch {
