@@ -21,7 +21,7 @@ package struct CachedResponse: Sendable {
 
     package var response: LoadResponse
     package var data: Data
-    /// The app's `userInfo` as a property list; nil if the app set none, or it is not a property list.
+    /// The app's `userInfo` as a property list; nil if the app set no `userInfo`, or if it is not a property list.
     package var userInfo: [UInt8]?
     /// The app's `userInfo` itself.
     package var attachment: (any Sendable)?

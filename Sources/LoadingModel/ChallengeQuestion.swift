@@ -18,7 +18,7 @@ package struct ChallengeQuestion: Sendable {
     package var distinguishedNames: [Data] = []
     package var previousFailureCount = 0
     package var proposed: LoadCredential?
-    /// The response that contained the challenge; nil if there was none, as in a TLS handshake.
+    /// The response that contained the challenge; nil if no response contained it, as in a TLS handshake.
     package var response: LoadResponse?
 
     package init(_ space: ProtectionSpace) {

@@ -7,10 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Restricts a connection to its holder: a task whose own delegate judged the server, or an identity that the server has
-/// authenticated the connection for (NTLM, Negotiate).
+/// Restricts a connection to its holder: a task whose own delegate judged the server, or an identity for which the server has
+/// authenticated the connection (NTLM, Negotiate).
 ///
-/// Compared by identity.
+/// Two holders are equal only if they are the same object.
 package final class ConnectionHolder: Sendable, Hashable {
     package init() {}
 

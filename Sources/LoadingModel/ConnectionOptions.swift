@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Overrides where a session's connections lead and where they come from.
+/// Overrides the destinations of a session's connections, and the interface or address that they come from.
 package struct ConnectionOptions: Sendable, Hashable {
     package struct Endpoint: Sendable, Hashable {
         /// The host in lower case, without brackets and without a trailing dot; nil matches any host.
@@ -58,7 +58,7 @@ package struct ConnectionOptions: Sendable, Hashable {
     package var addresses: [Endpoint: [String]] = [:]
     /// The name servers to use instead of the system's resolver; if empty, the system's resolver is used.
     package var nameServers: [String] = []
-    /// The substitutions, of which the first match applies.
+    /// The substitutions; the first one that matches applies.
     package var substitutions: [Substitution] = []
 
     package init() {}

@@ -15,8 +15,9 @@ package struct ConnectionTrust: Sendable, Hashable {
     package var judge: ConnectionHolder?
     /// SHA-256 of the client certificate that was sent; nil if no certificate was sent.
     package var clientCertificate: Data?
-    /// SHA-256 of the keys (SubjectPublicKeyInfo) in the server's chain, its own first: in the validated chain, or in the chain
-    /// that the server sent if the app overruled the trust roots.
+    /// SHA-256 of the keys (SubjectPublicKeyInfo) in the server's chain, the server's own first.
+    ///
+    /// The chain is the validated chain, or the chain that the server sent if the app overruled the trust roots.
     package var keys: [Data]
     /// Whether App Transport Security's requirements for keys and signatures were checked and met.
     package var hasStrongKeys: Bool

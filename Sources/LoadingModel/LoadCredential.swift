@@ -9,7 +9,7 @@
 
 package import FoundationEssentials
 
-/// A credential: `URLCredential` without its class.
+/// The content of a `URLCredential`, as a value.
 package struct LoadCredential: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         case password(user: String, password: String)

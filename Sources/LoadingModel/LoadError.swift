@@ -11,7 +11,7 @@ package import FoundationEssentials
 /// Why a load failed: a kind for each failure that a caller would handle differently, a message that says what was being done, and
 /// the cause.
 ///
-/// Only `URLLoading/Engine/ErrorTranslation.swift` maps kinds to `URLError.Code`. The value is one pointer wide, since every
+/// Only `URLLoading/Engine/ErrorTranslation.swift` maps kinds to `URLError.Code`. The value is one pointer wide, because every
 /// `throws(LoadError)` function on a request's path reserves space for an error.
 package struct LoadError: Error, Sendable {
     package enum Kind: Sendable, Hashable, CaseIterable {
@@ -108,8 +108,9 @@ package struct LoadError: Error, Sendable {
         set { change { $0.isUnansweredLookup = newValue } }
     }
 
-    /// Whether the proxy is unreachable or does not act as a proxy: no part of the request was sent, or it is safe to resend the
-    /// request.
+    /// Whether the proxy is unreachable or does not act as a proxy, so that the request can be sent another way.
+    ///
+    /// Either no part of the request was sent, or the request is safe to resend.
     package var isProxyError: Bool {
         get { box.facts.isProxyError }
         set { change { $0.isProxyError = newValue } }

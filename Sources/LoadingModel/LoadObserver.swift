@@ -14,7 +14,7 @@ package import FoundationEssentials
 ///
 /// Its methods are called on the session's event loop: they must not block.
 package protocol LoadObserver: AnyObject, Sendable {
-    /// Reports that a request is about to be sent, once there is a connection for it; returns the observer of that request.
+    /// Reports that a request has a connection and is about to be sent; returns the observer of that request.
     func willSend(_ request: ObservedRequest) -> any RequestObserver
 }
 
@@ -94,11 +94,11 @@ package struct ObservedRequest {
 
 /// The facts of a response and of its connection.
 package struct ObservedResponse {
-    /// Nil until the head arrives.
+    /// The status; nil until the head arrives.
     package let status: Int?
     /// The HTTP version, such as "1.1" or "2"; nil if there was no connection.
     package let version: String?
-    /// Nil if there was no connection.
+    /// The facts of the connection; nil if there was no connection.
     package let connection: ConnectionFacts?
 
     package init(status: Int?, version: String?, connection: ConnectionFacts?) {

@@ -12,7 +12,7 @@ package import HTTPWire
 
 /// A request in the engine's terms; `URLRequest` is a façade over it.
 ///
-/// One pointer wide, since every part of a load keeps a copy.
+/// The value is one pointer wide, because every part of a load keeps a copy.
 package struct LoadRequest: Sendable {
     /// As in `NSURLRequest.CachePolicy`, with Apple's raw values.
     package enum CachePolicy: UInt, Sendable {
@@ -147,8 +147,8 @@ package enum RequestBody: Sendable {
 
 /// A body that the app produces while it is sent; the façade wraps an `InputStream`.
 package protocol BodyStream: AnyObject, Sendable {
-    /// Reads up to `count` bytes off the event loop and replies once, from any thread: bytes, empty data at the end, or the
-    /// failure.
+    /// Reads up to `count` bytes outside the event loop, and replies once, from any thread, with the bytes, with empty data at the
+    /// end, or with the failure.
     func read(upTo count: Int, reply: @escaping @Sendable (Result<Data, any Error>) -> Void)
     func close()
 }

@@ -26,7 +26,7 @@ package final class LoadResponse: Sendable {
 
     package let url: URL
     package let kind: Kind
-    /// Bytes of the decoded body, or -1 if unknown, as with a content coding.
+    /// The length of the decoded body in bytes; -1 if unknown, as with a content coding.
     package let expectedLength: Int64
 
     package init(url: URL, kind: Kind, expectedLength: Int64) {
@@ -43,7 +43,7 @@ package final class LoadResponse: Sendable {
 /// The properties of a file or directory on an FTP server.
 package struct FTPFile: Hashable, Sendable {
     package var mimeType: String?
-    /// Bytes of the whole file; nil if the server does not report it.
+    /// The length of the whole file in bytes; nil if the server does not report it.
     package var size: Int64?
     /// The modification time, "YYYYMMDDhhmmss" in UTC with an optional fraction (RFC 3659, section 2.3); nil if the server does
     /// not report it.

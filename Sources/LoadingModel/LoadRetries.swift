@@ -16,7 +16,7 @@ package struct LoadRetries: Sendable, Hashable {
     /// Seconds before the first retry; doubled for each further retry.
     package var firstPause: Double
     package var maximumPause: Double
-    /// The longest `Retry-After`, in seconds, that the load waits for; a response that asks for longer is delivered.
+    /// The longest `Retry-After`, in seconds, that the load waits for; a response that asks for a longer wait is delivered.
     package var maximumRetryAfter: Double
     /// Whether requests with a method that is not idempotent are retried.
     package var retriesAnyMethod: Bool

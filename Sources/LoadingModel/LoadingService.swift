@@ -22,9 +22,10 @@ package protocol LoadingService: AnyObject, Sendable {
     func wake()
     /// Runs tasks on the service's event loops; valid until the process ends.
     var taskExecutor: any TaskExecutor { get }
-    /// Returns a response that is available without waiting, for requests whose client needs no events; if nil, submit the request.
+    /// Returns a response that is available without waiting, for requests whose client needs no events; if the result is nil, the
+    /// caller submits the request.
     func immediateResponse(_ request: LoadRequest) -> (response: LoadResponse, data: Data)?
-    /// Sends a command to a load; ignored if the load has ended.
+    /// Sends a command to a load; the command is ignored if the load has ended.
     ///
     /// Returns whether the caller has to call ``wake()``, as ``submit(_:client:)`` does.
     func command(_ command: TaskCommand, for task: TaskID) -> Bool

@@ -84,7 +84,7 @@ package struct ProhibitedNetworks: OptionSet, Sendable, Hashable {
 package protocol NetworkMonitoring: AnyObject, Sendable {
     /// Whether the monitor also applies to connections within the machine: an app's monitor does, the system's does not.
     var coversLoopback: Bool { get }
-    /// The latest path; nil until the first is known.
+    /// The latest path; nil until the first path is known.
     var current: NetworkPath? { get }
 
     /// Calls `changed` soon with the current path, and after each change, from any thread; calls do not overlap.

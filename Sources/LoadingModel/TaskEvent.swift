@@ -14,9 +14,9 @@ package import HTTPWire
 ///
 /// `.finished` is the last, and comes exactly once.
 package enum TaskEvent: Sendable {
-    /// The task's `currentRequest` has changed: when the request is first sent, and after each redirect.
+    /// The task's `currentRequest` has changed, because the request is first sent or a redirect is followed.
     case requestChanged(LoadRequest)
-    /// No network that the load may use is available, and the load waits for one; sent at most once.
+    /// The load waits, because no network that it may use is available; sent at most once.
     case waitingForConnectivity
     /// The head of a request was sent: of the first request, and of each request after a redirect or a challenge.
     case sentHead(RequestHead)
@@ -33,8 +33,10 @@ package enum TaskEvent: Sendable {
     case wrote(bytes: Int64, total: Int64, expected: Int64)
     /// A download was resumed at an offset.
     case resumed(offset: Int64, expected: Int64)
-    /// A download's file was created or is being continued: the resume data names the file, so that the download can be resumed
-    /// even if no further event arrives; nil if the download cannot be resumed.
+    /// A download's file was created or is being continued.
+    ///
+    /// The resume data names the file, so that the download can be resumed even if no further event arrives. The data is nil if the
+    /// download cannot be resumed.
     case resumable(Data?)
     /// The answer to ``TaskQuestion/response(_:)`` turned a data task into a download.
     case becameDownload
@@ -50,7 +52,7 @@ package enum TaskEvent: Sendable {
 
 /// The result of a load.
 ///
-/// One pointer wide, as it is passed through several layers.
+/// The value is one pointer wide, because it is passed through several layers.
 package struct TaskOutcome: Sendable {
     package enum Body: Sendable {
         case none
@@ -105,10 +107,10 @@ package struct TaskOutcome: Sendable {
 
     package var redirectCount: Int { box.facts.redirectCount }
 
-    /// Bytes of the request body that the last request sent.
+    /// The number of body bytes that the last request sent.
     package var sentBodyBytes: Int64 { box.facts.sentBodyBytes }
 
-    /// Bytes of the response body that were collected or are in the file, including those of an earlier load.
+    /// The number of bytes of the response body that were collected or are in the file, including those of an earlier load.
     package var receivedBodyBytes: Int64 { box.facts.receivedBodyBytes }
 
     private mutating func change(_ body: (inout Facts) -> Void) {

@@ -70,7 +70,7 @@ package struct TaskOrder: Sendable {
     package var request: LoadRequest
     package var delivery: Delivery
     package var interests: Interests
-    /// 0 to 1; Apple's `URLSessionTask.priority`.
+    /// From 0 to 1, like Apple's `URLSessionTask.priority`.
     package var priority: Float
     /// The time, in seconds since the reference date, before which the load does not begin; nil to begin at any time.
     package var earliestBegin: Double?
@@ -142,7 +142,7 @@ package struct SessionPolicy: Sendable {
     package var cookieAcceptance: CookieAcceptance = .onlyFromMainDocumentDomain
     /// Whether requests carry cookies of the session's storage and responses' cookies are stored there.
     package var usesCookies = true
-    /// The largest body that the app's own cache accepts.
+    /// The size in bytes of the largest body that the app's own cache accepts.
     package var cachedBodyLimit: Int64 = 0
     /// Whether HSTS is enforced (RFC 6797).
     package var usesStrictTransportSecurity = true
@@ -161,7 +161,7 @@ package struct SessionPolicy: Sendable {
     package var maximumTLSVersion: UInt16?
     /// The trust roots to use instead of the system's: DER certificates.
     ///
-    /// Empty means the system's.
+    /// If empty, the system's roots are used.
     package var trustRoots: [Data] = []
     /// Whether ``trustRoots`` are the system's roots as another process sees them.
     package var trustRootsAreTheSystems = false

@@ -46,7 +46,7 @@ package enum TaskAnswer: Sendable {
     case delayed(DelayedDisposition)
     case customLoader((any CustomLoader)?)
     case credential(ChallengeAnswer)
-    /// The value of the `Cookie` field, or nil for none.
+    /// The value of the `Cookie` field, or nil for no field.
     case cookies(String?)
     case cached(CachedResponse?)
     case done

@@ -14,8 +14,8 @@ package struct Waking: Sendable {
     /// The caller's priority as a number, if it runs on the global pool; nil if it runs elsewhere, for example on its own
     /// executor.
     ///
-    /// A number rather than a `TaskPriority`: the size of that type is only known at run time, which would make this type and
-    /// every type that contains it dynamically sized and slow to copy.
+    /// This is a number rather than a `TaskPriority`, whose size is known only at run time: every type that contains a
+    /// `TaskPriority` is dynamically sized and slow to copy.
     private let priority: UInt8?
     private let caller: UnsafeContinuation<Data, any Error>
     private let data: Data
@@ -34,9 +34,9 @@ package struct Waking: Sendable {
 
     /// Resumes the callers of loads that ended together.
     ///
-    /// A resumed caller may take the resuming thread's CPU, finish before the next caller is resumed, and go to sleep: two context
-    /// switches for each load. If there are many callers, one thread of the pool is therefore woken and resumes the others. Callers
-    /// whose priority differs from the first caller's, and callers that run elsewhere, are resumed directly.
+    /// A resumed caller may take the resuming thread's CPU, finish before the next caller is resumed, and go to sleep, which takes
+    /// two context switches for each load. If there are many callers, one thread of the pool is therefore woken and resumes the
+    /// others. Callers whose priority differs from the first caller's, and callers that run elsewhere, are resumed directly.
     package static func run(_ wakings: consuming [Waking]) {
         var wakings = wakings
         if wakings.count > directLimit, let priority = wakings.lazy.compactMap(\.priority).first {
