@@ -102,7 +102,7 @@ final class ObservedExchange: RequestObserver {
     }
 
     #if Logging
-    /// Logs in the context of the span, so that the app's metadata providers can read it.
+    /// Logs in the context of the span, so that the app's metadata providers can read the span.
     private func writeLog(_ tell: (RequestLog) -> Void) {
         guard let log else { return }
         #if Tracing

@@ -37,7 +37,7 @@ package struct ObserverSettings: Sendable {
     package init() {}
 }
 
-/// Makes the observers of one session's tasks, and observes its connections.
+/// Makes the observers of one session's tasks, and observes the session's connections.
 package final class SessionObservers: Sendable {
     #if Logging
     private let logger: Logger?

@@ -25,7 +25,8 @@ enum RequestLabels {
         }
     }
 
-    /// Returns the status if it is an error, or the name of the `URLError`; nil if the request succeeded.
+    /// Returns the status code if it is 400 or higher, otherwise the name of the failure's `URLError.Code`; nil if the request
+    /// succeeded.
     static func errorType(_ end: ObservedEnd) -> String? {
         if let status = end.response.status, status >= 400 { return String(status) }
         return end.failure.map { name(of: $0.kind) }

@@ -12,7 +12,7 @@ import HTTPRules
 import LoadingModel
 import Logging
 
-/// The log messages of one request: no header fields, no body, and the URL as ``RedactedURL`` redacts it.
+/// Writes the log messages of one request, without header fields and body, and with the URL redacted by ``RedactedURL``.
 struct RequestLog {
     private let logger: Logger
     private let cause: ObservedRequest.Cause

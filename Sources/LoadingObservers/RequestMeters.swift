@@ -26,7 +26,7 @@ struct MeterSource: Sendable {
 
     /// The current meters; nil disables metrics.
     ///
-    /// Called on an event loop, where there is no task-local factory: the process's meters are cached.
+    /// Called on an event loop, where there is no task-local factory, so the meters of the process's factory can be cached.
     var current: RequestMeters? {
         if let own { return own }
         return Self.shared.withLock { shared in

@@ -15,7 +15,7 @@ import Tracing
 /// The tracing parameters of one task.
 struct TaskTracing: Sendable {
     let tracer: any Tracer
-    /// Injects the context into a request's fields: the tracer, and other instruments of the program.
+    /// Injects the context into a request's header fields: the session's own tracer, or all instruments of the process.
     let instrument: any Instrument
     /// The caller's context when the task was created.
     let context: ServiceContext
