@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A value of the rules that can be stored in a file: cookies, HSTS hosts.
+/// A value that can be stored in a file and shared by processes: cookies, HSTS hosts.
 protocol SharedContent: Sendable {
     associatedtype Change: Hashable, Sendable
 
@@ -20,14 +20,16 @@ protocol SharedContent: Sendable {
 
     /// Encodes the content that outlives the process and has not expired. Equal values have equal encodings.
     func encoded(now: Double) -> [UInt8]
-    /// Returns nil if the bytes are malformed. Entries that this library could not have written are left out.
+    /// Decodes the content, which begins at `start`; nil if the bytes are malformed.
+    ///
+    /// Entries that this library could not have written are left out.
     static func decoded(_ file: [UInt8], from start: Int) -> Self?
 
     /// Combines the file's content with what only this process knows: the `pending` changes and content that is never written.
     static func merged(disk: Self, memory: Self, pending: [Change]) -> Self
     /// Returns only the last change of each item.
     static func condensed(_ changes: [Change]) -> [Change]
-    /// Whether this process can observe a change; others may observe it even if this one cannot.
+    /// Whether this process can observe a change; other processes may observe changes that this one cannot.
     static func isVisible(_ change: Change) -> Bool
     /// Whether both values look the same to an observer.
     func isSame(as other: Self) -> Bool

@@ -12,7 +12,7 @@ import SystemThreads
 
 /// Reading and writing the file. Everything here accesses the disk.
 extension SharedValue {
-    /// The content of the file, compared with the known one.
+    /// The file's content, compared with the content that was last read or written.
     private enum Found {
         case missing
         case unchanged(FileStamp)
@@ -52,7 +52,7 @@ extension SharedValue {
                 return (false, false)
             }
         }
-        // Setting the file aside requires its lock: the disk queue does that, perhaps immediately and on this thread.
+        // Setting the file aside requires its lock, so the disk queue does that: possibly at once and on this thread.
         if isDamaged { scheduleSave(after: 0) }
         if hasChanged { callHooks() }
     }
@@ -176,7 +176,7 @@ extension SharedValue {
         state.withLock { !$0.pending.isEmpty || fileState.base == nil && $0.seen != .missing }
     }
 
-    /// The number of seconds after which to retry; nil for no retry.
+    /// Handles a failed write; returns after how many seconds to retry, or nil for no retry.
     private func failed(_ error: StoreFailure, _ fileState: inout FileState) -> Double? {
         state.withLock { $0.frozenCount = 0 }
         if error.isPermanent {
@@ -217,7 +217,7 @@ extension SharedValue {
         }
         let body = content.encoded(now: now)
         let header = Content.envelope.header(of: body)
-        // Session cookies do not change the file.
+        // A change of session cookies, for example, does not change the file's content.
         guard fileState.base.map({ !$0.hasSameBody(as: header) }) ?? (body.count > Content().encoded(now: now).count) else {
             state.withLock { $0.wrote(count) }
             return

@@ -12,24 +12,24 @@ import SystemThreads
 
 /// A value that is shared by the threads of this process and, through a file, by the user's processes.
 ///
-/// Every change is visible in this process immediately and is written to the file soon after, on the disk queue. Changes that are
-/// made during a write are written together, at the earliest one second later. Before a write, the file is read and the changes
-/// made here are applied to what other processes wrote. The file is first read when the value is needed: by ``prepare(_:)`` on the
-/// disk queue, or by the first caller on its own thread. Lookups cause the file to be checked on the disk queue, at most every 250
-/// ms, and read again if it has changed. Problems with the file never fail a caller: a damaged file is set aside, and if no file
-/// can be written, the value is kept in memory only.
+/// Every change is visible in this process immediately and is written to the file soon after, on the disk queue. Writes start at
+/// least one second apart; the changes made in between are written together. Before a write, the file is read and the changes
+/// made here are applied to what other processes wrote. The file is first read when the value is needed: by ``prepare(_:)`` on
+/// the disk queue, or by the first caller on its own thread. Lookups cause the file to be checked on the disk queue, at most
+/// every 250 ms, and read again if it has changed. Problems with the file never fail a caller: a damaged file is set aside, and
+/// if no file can be written, the value is kept in memory only.
 ///
-/// The lock of `fileState` is held while the file is read or written, that of `state` during a lookup or change. The second may be
-/// taken while the first is held. Neither is held while waiting for another process to release the file's lock. No hook is called
-/// while a lock is held.
+/// The lock of `fileState` is held while the file is read or written, the lock of `state` during a lookup or change. The lock of
+/// `state` may be taken while that of `fileState` is held. Neither lock is held while a thread waits for another process to
+/// release the file's lock. No hook is called while a lock is held.
 final class SharedValue<Content: SharedContent>: Sendable {
     struct State {
         var content = Content()
         /// Changes that are not in the file yet, oldest first.
         var pending: [Content.Change] = []
-        /// The number of oldest changes that are being merged or written and must not be condensed.
+        /// How many of the oldest pending changes are being merged or written, and must not be condensed.
         var frozenCount = 0
-        /// The number of other pending changes at which changes that later ones override are dropped.
+        /// When this many changes besides the frozen ones are pending, those that later changes override are dropped.
         var condensedAt = SharedValue.pendingLimit
         /// Whether the file was read; never reset.
         var isLoaded: Bool
@@ -42,7 +42,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
         /// The file as last read or written.
         var seen = SharedFile.Look.missing
         var lastCheck = -Double.infinity
-        /// The file was just checked, so the next lookup that is due to check it need not.
+        /// Whether the file was just checked, so that the next lookup need not have it checked again.
         var wasJustChecked = false
         /// The latest time passed by a caller.
         var now = -Double.infinity
@@ -51,7 +51,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
 
     /// State that only the reader or writer of the file uses.
     struct FileState {
-        /// The write that `State.content` is based on; nil if there was no file.
+        /// The header of the file that `State.content` is based on; nil if there was no file.
         var base: StoreEnvelope.Header?
         var failures = 0
         var hasRemovedLeftovers = false
@@ -140,7 +140,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
         state.withLock { $0.hooks.append(hook) }
     }
 
-    /// Calls back on another thread when earlier changes are durable, have failed, or the disk does not respond.
+    /// Calls back on another thread when earlier changes are durable or have failed, or if the disk does not respond.
     func flush(completion: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.isMemoryOnly }) {
             queue.run(on: .values, queue.calledEvenIfStuck(on: [.values], completion))

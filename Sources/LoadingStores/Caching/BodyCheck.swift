@@ -30,7 +30,7 @@ struct BodyCheck: Sendable {
         self.preamble = preamble
     }
 
-    /// Reads the next piece, waiting for the disk; returns the result after the last one.
+    /// Checks the next piece, waiting for the disk; returns nil if more pieces follow, otherwise the result.
     mutating func step() -> Bool? {
         let count = Int(min(Self.pieceSize, preamble.bodyLength - offset))
         guard let piece = UnsafeMutableRawBufferPointer.allocated(max(1, count)) else { return false }

@@ -13,7 +13,7 @@ import Synchronization
 /// A stored body that is too large for memory, read in pieces.
 ///
 /// Reading from the beginning to the end verifies the checksum: a damaged entry is removed from the cache, and the reader gets an
-/// error instead of the last piece. The body stays readable if its entry is removed or replaced meanwhile.
+/// error instead of the last piece. The body stays readable even if its entry is removed or replaced meanwhile.
 package final class CacheBodyFile: Sendable {
     /// The bytes are missing, or differ from the stored ones.
     package struct Damaged: Error {

@@ -15,7 +15,7 @@ package import HTTPRules
 ///     0       8       "URLLRSP" and the version
 ///     8       8       length of the head
 ///     16      8       length of the body
-///     24      8       when it was stored, seconds since the reference date as IEEE 754
+///     24      8       when the response was received: seconds since 2001, as IEEE 754
 ///     32      8       checksum of the body
 ///     40      8       checksum of the preamble up to here and of the head
 ///     48      …       the body, then the head: key, response, user info

@@ -72,7 +72,7 @@ package struct CacheEntryName: Hashable, Sendable {
         return name
     }
 
-    /// The name of the first variant, which all variants of a key share.
+    /// The name of the first variant, which stands for the key.
     var key: CacheEntryName { at(slot: 0) }
 
     /// Which of the 256 folders contains the file.
@@ -92,6 +92,6 @@ package struct CacheEntryName: Hashable, Sendable {
         return text
     }
 
-    /// Relative to the cache's directory.
+    /// The file's path, relative to the cache's directory.
     package var path: String { Self.folderName(folder) + "/" + fileName }
 }

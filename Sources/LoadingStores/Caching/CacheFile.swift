@@ -18,9 +18,9 @@ import Glibc
 import Musl
 #endif
 
-/// An open file of the disk tier, read as a whole or head first.
+/// An open file of the disk tier, which is read as a whole, or without its body.
 ///
-/// It stays readable if it is removed or replaced meanwhile.
+/// It stays readable even if it is removed or replaced meanwhile.
 final class CacheFile: Sendable {
     enum Opening {
         case file(CacheFile)

@@ -34,7 +34,7 @@ package final class CacheSeal: Sendable {
     /// Generates a random key unless there is one: a cache in memory needs no persistent key.
     func generateKey() { key.withLock { $0 = $0 ?? SymmetricKey(size: .bits256) } }
 
-    /// Whether the key was read.
+    /// Whether the key was read or generated.
     package var isReady: Bool { key.withLock { $0 != nil } }
 
     /// Reads the key, or generates one if the file is missing.

@@ -53,7 +53,7 @@ struct CacheSyncs: Sendable {
         written.remove(name)
     }
 
-    /// Returns whether it is the only flush in the queue.
+    /// Adds a flush; returns whether it is the only one in the queue.
     mutating func add(_ completion: @escaping @Sendable () -> Void, isEnabled: Bool) -> Bool {
         flushes.append(CacheSync(isEnabled ? written : [], isEnabled ? foldersOfRemoved : [], completion))
         if isEnabled { (written, foldersOfRemoved) = ([], []) }

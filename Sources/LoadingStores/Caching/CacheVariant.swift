@@ -12,7 +12,7 @@ import HTTPWire
 
 /// Decides which entries of a key a response replaces (RFC 9111, section 4.1).
 enum CacheVariant {
-    /// Whether one request could select both.
+    /// Whether one request could select both responses.
     ///
     /// Responses that were obtained with different credentials coexist; a response that is not bound to a credential replaces
     /// them all.
@@ -25,7 +25,7 @@ enum CacheVariant {
             || !CacheKey.matchesVary(old, requestHeaders: old.varyFields)
     }
 
-    /// Whether both have the same field names in `Vary`.
+    /// Whether both responses list the same field names in `Vary`.
     ///
     /// If not, the server has changed its `Vary`, and the new response replaces the old entries, which could otherwise hide it.
     /// All stored variants of a key therefore have the same `Vary`, and at most one matches a request.

@@ -9,8 +9,8 @@
 
 /// Detects accidental damage of a cache file, fast: XXH64 by Yann Collet with the seed 0.
 ///
-/// It does not authenticate the file. Cache files belong to the user, and a process that can write them can also read everything
-/// else.
+/// It does not authenticate the file. Cache files belong to the user, and a process that can write them can also read the user's
+/// other files.
 package struct ContentChecksum: Sendable {
     private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F

@@ -15,7 +15,7 @@ package struct DiskIndex: Sendable {
     package struct Record: Hashable, Sendable {
         package var size: Int64
         package var lastUse: Double
-        /// The number of the use within this process, to order uses at the same time.
+        /// The number of the use within this process, which orders uses that have the same time.
         fileprivate var sequence: UInt64
         fileprivate var scan: UInt32
     }
@@ -32,7 +32,7 @@ package struct DiskIndex: Sendable {
         }
     }
 
-    /// The maximum size counted for a file, since a sparse file may claim to be larger: the sum of all sizes cannot overflow.
+    /// The maximum size counted for a file: a sparse file may claim to be larger, but the sum of all sizes must not overflow.
     private static let largestSize: Int64 = 1 << 40
 
     private var records: [CacheEntryName: Record] = [:]
@@ -40,7 +40,7 @@ package struct DiskIndex: Sendable {
     private var variantCount = 0
     /// A sorted snapshot, the least recently used entry last.
     ///
-    /// Entries that were used after the snapshot are more recent than all of these.
+    /// Entries that were used after the snapshot are more recent than all candidates.
     private var candidates: [Use] = []
     private var sequence: UInt64 = 0
     private var scan: UInt32 = 0
@@ -114,7 +114,7 @@ package struct DiskIndex: Sendable {
 
     // MARK: Scans
 
-    /// Begins a scan; records that are neither found nor noted before it ends are removed.
+    /// Begins a scan, whose end removes the records that were neither found nor noted during the scan.
     package mutating func beginScan() { scan &+= 1 }
 
     package mutating func found(_ name: CacheEntryName, size: Int64, lastUse: Double) {

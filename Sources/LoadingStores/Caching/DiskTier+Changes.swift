@@ -17,11 +17,11 @@ import Glibc
 import Musl
 #endif
 
-/// Changes of files, all on the queue.
+/// Changes of files; all of them run on the disk queue.
 extension DiskTier {
     /// Stores an entry: from the file that holds its body, or from memory.
     ///
-    /// Calls `done` when the memory of the body is free again.
+    /// Calls `done` when the body's memory is no longer needed.
     func store(
         _ name: CacheEntryName, _ head: CacheEntryFile.Head, _ aside: TemporaryCacheFile?, rest: Data,
         done: @escaping @Sendable () -> Void
@@ -103,7 +103,7 @@ extension DiskTier {
         guard changing(name.folder, { file.move(to: name) }) else { return file.discard() }
         state.withLock { state in
             let time = state.index.note(name, size: length, now: response.responseTime)
-            // After the clock was set back, the file's time differs from the index.
+            // If the clock was set back, the file's time differs from the time in the index.
             if time != response.responseTime { state.uses.add(name) }
             state.syncs.wrote(name)
             state.capacityState.wrote(length)
@@ -183,7 +183,8 @@ extension DiskTier {
     func removeAll() {
         change(nil, removesAll: true) { [self] in
             guard mayTouchDisk else { return }
-            // Not in batches: an entry that is revalidated between two batches would be written again and stay.
+            // The files are not removed in batches: an entry that is revalidated between two batches would be written again and
+            // stay.
             forEachFile { name, _ in removeFile(name) }
         }
     }

@@ -22,7 +22,8 @@ extension DiskTier {
 
     /// Runs a check on the queue, one step at a time, so that other work can run in between.
     ///
-    /// After the last step, calls `done` on the queue. A damaged entry is removed first. Stops if the answer is cancelled.
+    /// After the last step, calls `done` on the queue. A damaged entry is removed first. The check stops if the answer is
+    /// cancelled.
     func run(_ check: BodyCheck, for answer: PendingAnswer, then done: @escaping @Sendable () -> Void) {
         guard answer.isWanted else { return }
         var check = check
@@ -34,7 +35,7 @@ extension DiskTier {
             done()
         case false?:
             removeInvalid(check.name, inode: check.file.inode)
-            // Queued behind the removal.
+            // Runs after the removal, which is already queued.
             queue.run(on: .changes, done)
         }
     }
@@ -54,7 +55,7 @@ extension DiskTier {
 
 /// The large bodies whose checksums were verified.
 struct VerifiedBodies: Sendable {
-    /// If more bodies are verified, all are forgotten, and checked again when they are used.
+    /// The maximum number of bodies; if more are verified, all are forgotten, and checked again when they are used.
     private static let limit = 4096
 
     private var subjects: [CacheEntryName: BodyCheck.Subject] = [:]
@@ -66,7 +67,7 @@ struct VerifiedBodies: Sendable {
         subjects[name] = subject
     }
 
-    /// Records the new stamp of a verified body, unless the record has changed since.
+    /// Records the new stamp of a verified body, unless its record has changed meanwhile.
     mutating func note(_ name: CacheEntryName, _ subject: BodyCheck.Subject, hasStamp stamp: FileTime.Stamp) {
         if subjects[name] == subject { subjects[name]?.stamp = stamp }
     }

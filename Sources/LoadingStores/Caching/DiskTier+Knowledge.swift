@@ -9,7 +9,7 @@
 
 import Synchronization
 
-/// Answers from memory what the directory contains. Changes by other processes may go unnoticed for 250 ms.
+/// Remembers what the directory contains; changes by other processes may remain unnoticed for 250 ms.
 extension DiskTier {
     /// Whether there may be any entries.
     ///
@@ -78,13 +78,13 @@ extension DiskTier {
     }
 }
 
-/// What is known about the 256 folders and their parent directory since they were last checked.
+/// What the last checks found out about the 256 folders and their parent directory.
 struct FolderViews: Sendable {
     private struct View: Sendable {
         /// Whether the index had all files of the folder as of `stamp`; a nil stamp means that the folder did not exist.
         var isKnown = false
         var stamp: FileTime.Stamp?
-        /// When that was last confirmed.
+        /// When `isKnown` and `stamp` were last confirmed.
         var lastCheck = -Double.greatestFiniteMagnitude
         var isScanning = false
     }
@@ -129,14 +129,14 @@ struct FolderViews: Sendable {
 
     mutating func endScan(of folder: UInt8) { views[Int(folder)].isScanning = false }
 
-    /// The index has all files of a folder as of that stamp.
+    /// Records that the index has all files that a folder had as of that stamp.
     mutating func scanned(_ folder: UInt8, _ stamp: FileTime.Stamp?) {
         views[Int(folder)].isKnown = true
         views[Int(folder)].stamp = stamp
         views[Int(folder)].lastCheck = -Double.greatestFiniteMagnitude
     }
 
-    /// This process changed a folder; the stamps are from before and after the change.
+    /// Records that this process changed a folder, with the folder's stamps before and after the change.
     mutating func changed(_ folder: UInt8, from before: FileTime.Stamp?, to after: FileTime.Stamp?) {
         if views[Int(folder)].stamp == before { views[Int(folder)].stamp = after } else { views[Int(folder)].isKnown = false }
     }

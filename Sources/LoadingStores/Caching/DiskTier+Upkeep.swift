@@ -15,9 +15,11 @@ import Glibc
 import Musl
 #endif
 
-/// Maintenance of the directory, all on the queue. Work that no lookup or change depends on runs on the upkeep lane.
+/// Maintenance of the directory, which runs on the disk queue.
+///
+/// Work that no lookup or change depends on runs on the upkeep lane.
 extension DiskTier {
-    /// The age in seconds from which a temporary file is a leftover of a process that ended while writing.
+    /// The age in seconds at which a temporary file counts as a leftover of a process that ended while writing.
     private static let leftoverAge = 3600.0
 
     /// Prepares the directory in the background.
@@ -128,7 +130,7 @@ extension DiskTier {
 
     /// Enforces the capacity after a write.
     ///
-    /// A scan finds the files of other processes whenever a sixteenth of the capacity was written.
+    /// Each time that a sixteenth of the capacity has been written, a scan finds the files of other processes.
     func keepCapacity() {
         evict()
         if state.withLock({ $0.index.isComplete && $0.capacityState.isScanDue }) { scan() }
@@ -222,7 +224,7 @@ extension DiskTier {
 /// The capacity of the disk tier, and whether a scan for files of other processes is due.
 struct CacheCapacity: Sendable {
     private(set) var capacity: Int
-    /// The directory is not used: others may write to it, or the file system is read-only.
+    /// Whether the directory is not used, because other users can write to it or the file system is read-only.
     private(set) var isRefused = false
     private var isEvicting = false
     private var writtenSinceScan: Int64 = 0
@@ -246,7 +248,7 @@ struct CacheCapacity: Sendable {
     mutating func wrote(_ length: Int64) { writtenSinceScan += length }
     mutating func scanBegan() { writtenSinceScan = 0 }
 
-    /// Returns whether the rest of an eviction is not queued yet.
+    /// Marks the rest of an eviction as queued; returns false if it already was.
     mutating func beginEvicting() -> Bool {
         defer { isEvicting = true }
         return !isEvicting

@@ -68,7 +68,7 @@ final class DiskTier: Sendable {
 
     /// Searches a key's slots for an entry that matches the request.
     ///
-    /// With `waiting`, it runs on the queue.
+    /// With `waiting`, it may wait for the disk, so callers run it on the queue.
     func lookUp(
         _ name: CacheEntryName,
         key: String,
@@ -167,7 +167,7 @@ final class DiskTier: Sendable {
         noteUse(name, size: size, now: now)
     }
 
-    /// Runs on the upkeep lane.
+    /// Writes the noted uses to the files' times; runs on the upkeep lane.
     func writeUses() {
         let uses = state.withLock { state in
             state.uses.take().compactMap { name in state.index[name].map { (name, $0.lastUse) } }
@@ -179,7 +179,7 @@ final class DiskTier: Sendable {
 
     /// Runs a change on the queue.
     ///
-    /// Until it is done, lookups of the key are queued behind it.
+    /// Until the change is done, lookups of the key are queued behind it.
     ///
     /// A change without a key makes all lookups wait. If too many changes are pending, calls `insteadOf` and removes all entries
     /// instead.
@@ -199,10 +199,10 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// The number of files removed before other changes get their turn.
+    /// How many files are removed at a time, before other changes run.
     static let removedAtOnce = 64
 
-    /// Queues the rest of a change behind the changes that came in between.
+    /// Queues the rest of a change behind the changes that were queued meanwhile.
     func proceed(_ work: @escaping @Sendable () -> Void) {
         state.withLock { $0.changes.proceed() }
         queue.run(on: .changes) { [self] in
@@ -211,7 +211,7 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// Waits until earlier changes have reached the files, or the disk does not respond.
+    /// Waits until earlier changes have reached the files, or until the disk counts as unresponsive.
     func waitForChanges() {
         // A thread of the queue would wait for itself.
         guard !queue.isCurrent else { return }
@@ -244,7 +244,7 @@ final class DiskTier: Sendable {
 
 /// Uses that are in the index but not in the files' times yet.
 ///
-/// Many are recorded together.
+/// They are written in batches.
 struct UnwrittenUses: Sendable {
     private var names: Set<CacheEntryName> = []
     private var isDue = false

@@ -13,7 +13,7 @@ import HTTPWire
 import Synchronization
 import SystemThreads
 
-/// Receives the body of a response to be stored, in pieces.
+/// Receives, in pieces, the body of a response that is to be stored.
 ///
 /// The entry is invisible until ``finish()``; a writer that is released earlier leaves nothing behind. The writer buffers about
 /// 256 KiB of the body and writes the rest to a file as it arrives; the caller pauses while the writer ``isBehind``. Bytes that
@@ -100,7 +100,7 @@ package final class EntryWriter: Sendable {
 
     /// Abandons the response after a timeout.
     ///
-    /// Other entries are not stored on disk either until the disk has caught up.
+    /// Until the disk has caught up, other entries are not stored on disk either.
     package func giveUp() {
         disk?.queue.noteFull(.changes)
         abandon()
@@ -131,7 +131,7 @@ package final class EntryWriter: Sendable {
         }
     }
 
-    /// Changes the properties that are stored with the body, which the app may do at the end.
+    /// Changes the properties that are stored with the body, after the app has changed them at the end of the load.
     ///
     /// With `memoryOnly`, a body that is too large for memory is not stored.
     package func amend(userInfo: [UInt8]?, attachment: (any Sendable)?, memoryOnly: Bool) {
@@ -144,7 +144,7 @@ package final class EntryWriter: Sendable {
 
     /// Completes the body and makes the entry visible.
     ///
-    /// A small entry is in memory when this returns; a larger one is found by lookups that begin from now on.
+    /// A small entry is in memory when this method returns; lookups that begin later find a larger one, too.
     package func finish() {
         guard var last = state.withLock({ $0.isOpen ? $0.close() : nil }) else { return }
         last.response.bodyLength = last.total
@@ -168,7 +168,7 @@ package final class EntryWriter: Sendable {
             }
             if let disk, let name { store(last, name, on: disk) }
         }
-        // The last pieces are written before the entry.
+        // Callers need not wait any longer: the queue writes the last pieces before the entry.
         tell(last.waiting)
     }
 
@@ -226,7 +226,7 @@ package final class EntryWriter: Sendable {
 
     private func spill(_ piece: Data, to aside: TemporaryCacheFile) {
         disk?.queue.run(on: .changes) { [weak self, budget = disk?.queue.writeBudget] in
-            // If the writer was abandoned, it has been released or has closed the file.
+            // If the writer was abandoned, its file may be closed already; the file then ignores the piece.
             piece.withUnsafeBytes { aside.append($0) }
             budget?.release(piece.count)
             self?.wrote(piece.count, hasFailed: aside.hasFailed)

@@ -13,7 +13,7 @@ import Glibc
 import Musl
 #endif
 
-/// Converts between file times and the rules' times, in seconds since 2001.
+/// Converts between file times and the times of the cache rules, which are in seconds since 2001.
 enum FileTime {
     private static let referenceDate = 978_307_200.0
 

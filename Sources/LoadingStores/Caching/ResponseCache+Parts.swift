@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// Removing entries from the cache also removes them from its parts.
 extension ResponseCache {
-    /// The references are weak, because a part lives as long as its session.
+    /// Weak references to the parts: a part lives as long as its session.
     struct Parts: Sendable {
         private struct Part: Sendable {
             weak let cache: ResponseCache?

@@ -12,7 +12,9 @@ package import HTTPRules
 package import HTTPWire
 import Synchronization
 
-/// Stores responses in memory and on disk, each within its capacity (RFC 9111; the rules decide which responses may be used).
+/// Stores responses in a memory tier and a disk tier, each within its capacity (RFC 9111).
+///
+/// The cache rules decide which responses may be used.
 ///
 /// Safe to use from any thread, and by several processes on one directory. Without a directory it never accesses the disk. Entries
 /// that are not in the page cache are read on the ``DiskQueue``; lookups for an event loop read all disk entries there. All changes
@@ -23,7 +25,7 @@ package final class ResponseCache: Sendable {
     package struct Hit: Sendable {
         package var response: StoredResponse
         package var body: Body
-        /// The app's object, only while the entry is in memory.
+        /// The app's object, which is lost when the entry is no longer in memory.
         package var attachment: (any Sendable)?
         package var userInfo: [UInt8]?
         package var mayGoToDisk: Bool
@@ -244,7 +246,7 @@ package final class ResponseCache: Sendable {
 
     /// Removes all variants of a key.
     ///
-    /// With `old`, removes only that response; one that has replaced it meanwhile stays.
+    /// With `old`, removes only that response; a response that has replaced it meanwhile stays.
     package func remove(key: String, only old: StoredResponse? = nil) {
         disk?.remove(CacheEntryName(key: key), only: old)
         memory.withLock { $0.remove(key, only: old) }
@@ -297,11 +299,12 @@ package final class ResponseCache: Sendable {
         return onDisk + inMemory.map { ($0.response, $0.response.bodyLength, $0.storedAt) }
     }
 
-    /// Waits until earlier changes have reached the files, or the disk does not respond.
+    /// Waits until earlier changes have reached the files, or until the disk counts as unresponsive.
     package func waitForChanges() { disk?.waitForChanges() }
 
-    /// Calls `completion` when everything stored before is durable, or the disk does not respond: immediately if there is no
-    /// directory, otherwise on another thread.
+    /// Calls `completion` when everything stored before is durable, or when the disk counts as unresponsive.
+    ///
+    /// The call is immediate if there is no directory; otherwise it is made on another thread.
     package func flush(completion: @escaping @Sendable () -> Void) {
         guard let disk else { return completion() }
         disk.flush(completion: disk.queue.calledEvenIfStuck(on: [.answers, .changes, .upkeep], completion))

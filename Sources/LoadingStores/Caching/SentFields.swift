@@ -35,7 +35,7 @@ package struct SentFields: Sendable {
         return headers.contains(.authorization)
     }
 
-    /// Without the proxy's credential, which is never stored and selects no response, whatever `Vary` says.
+    /// The fields without the proxy's credential, which is never stored and selects no response, whatever `Vary` says.
     private var fieldsForOrigin: HeaderBlock {
         guard headers.contains(.proxyAuthorization) else { return headers }
         var fields = headers

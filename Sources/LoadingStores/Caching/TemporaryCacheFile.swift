@@ -55,7 +55,7 @@ final class TemporaryCacheFile: @unchecked Sendable {
         bodyLength += Int64(bytes.count)
     }
 
-    /// Copies the body of another entry; its checksum stays valid.
+    /// Copies the body of another entry, whose body checksum is also valid for the copy.
     func copyBody(of file: CacheFile, length: Int64) {
         guard open(reserving: CacheEntryFile.preambleLength) else { return }
         let offset = Int64(CacheEntryFile.preambleLength)

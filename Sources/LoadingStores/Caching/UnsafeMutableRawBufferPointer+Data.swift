@@ -16,7 +16,7 @@ import Musl
 #endif
 
 extension UnsafeMutableRawBufferPointer {
-    /// Memory from `malloc`, or nil if the allocation fails: the length comes from a file.
+    /// Memory from `malloc`, or nil if the allocation fails: the length comes from a file, and may be too large.
     static func allocated(_ count: Int) -> UnsafeMutableRawBufferPointer? {
         malloc(count).map { UnsafeMutableRawBufferPointer(start: $0, count: count) }
     }

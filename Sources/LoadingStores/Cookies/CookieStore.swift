@@ -22,7 +22,7 @@ package final class CookieStore: Sendable {
 
     private let jar: SharedValue<CookieJar>
 
-    /// Makes a store that is backed by a file, or without a `path` in memory only.
+    /// Makes a store that is backed by a file; without a `path`, the store is in memory only.
     ///
     /// The file's folder is created on the first write.
     package convenience init(path: String?) {

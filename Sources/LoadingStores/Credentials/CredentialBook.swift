@@ -19,7 +19,7 @@ package struct CredentialBook: Sendable, Hashable {
         /// The space as spelled when it was first stored.
         let space: ProtectionSpace
         var credentials: [String: LoadCredential] = [:]
-        /// Always a key of `credentials`.
+        /// The user of the default credential; always a key of `credentials`.
         var defaultUser: String?
     }
 

@@ -11,8 +11,8 @@ package import LoadingModel
 
 /// A change of the stored credentials.
 package enum CredentialChange: Sendable, Hashable {
-    /// Replaces the credential of the same space and user. It becomes the space's default if `isDefault` is set, and stays the
-    /// default if it was.
+    /// Replaces the credential of the same space and user. The new credential becomes the space's default if `isDefault` is set,
+    /// or if the replaced one was the default.
     case store(StoredCredential)
     /// A credential that was stored as `.synchronizable` is only removed if `includingSynchronizable` is set.
     case remove(ProtectionSpace, user: String, includingSynchronizable: Bool)
@@ -54,7 +54,7 @@ extension CredentialChange {
                 guard !rest.isCleared else { continue }
                 rest.isCleared = includingSynchronizable
             case .store(let credential):
-                // A new default replaces the space's previous one, even if it is removed later.
+                // A new default replaces the space's previous one, even if the new one is removed later.
                 let takesDefault = credential.isDefault && spacesWithDefault.insert(place.space).inserted
                 guard takesDefault || !rest.isCleared && !rest.isStored else { continue }
                 rest.isStored = true
@@ -65,7 +65,7 @@ extension CredentialChange {
         return kept.reversed()
     }
 
-    /// Resolves removals that keep synchronizable credentials, if an earlier change determines their effect.
+    /// Simplifies removals that spare synchronizable credentials, if an earlier change determines what they remove.
     private static func settled(_ changes: some Sequence<CredentialChange>) -> [CredentialChange] {
         var last: [Key: CredentialChange] = [:]
         return changes.compactMap { change in

@@ -9,7 +9,7 @@
 
 import LoadingModel
 
-/// Encodes credentials as records, before they are sealed, and decodes them.
+/// Encodes credentials as records, which are then sealed, and decodes them.
 package enum CredentialFile {
     package static func encode(_ credentials: [StoredCredential]) -> [UInt8] {
         var writer = RecordWriter()
@@ -30,7 +30,7 @@ package enum CredentialFile {
         return writer.bytes
     }
 
-    /// Nil if the bytes are malformed.
+    /// Decodes credentials; nil if the bytes are malformed.
     ///
     /// Credentials that could not have been stored here are left out.
     package static func decode(_ bytes: [UInt8]) -> [StoredCredential]? {

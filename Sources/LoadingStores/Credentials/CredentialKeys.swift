@@ -34,7 +34,7 @@ struct CredentialKeys: Sendable {
         return keys.count == 2 && keys[0] == keys[1] ? [keys[0]] : keys
     }
 
-    /// The key to seal with, generated if there is none, and durable.
+    /// The durable key to seal with, which is generated if there is no key.
     ///
     /// The caller holds the lock of the credentials' file.
     func forSealing() throws(StoreFailure) -> [UInt8] {
@@ -54,7 +54,7 @@ struct CredentialKeys: Sendable {
 
     private func inKeyring() -> [UInt8]? { keyring?.read(size: CredentialSeal.keySize) }
 
-    /// Nil if there is no key in the file, or no valid one.
+    /// The key in the file; nil if the file is missing or has no valid key.
     private func inFile() throws(StoreFailure) -> [UInt8]? {
         guard case .bytes(let bytes, _) = try file.read() else { return nil }
         switch Self.envelope.open(bytes) {

@@ -10,7 +10,7 @@
 import Synchronization
 import SystemThreads
 
-/// Loading and saving of permanent credentials, which may wait for the disk or a keyring.
+/// Loads and saves permanent credentials; both may wait for the disk or a keyring.
 extension CredentialStore {
     private static let pause = 5.0
 
@@ -58,7 +58,7 @@ extension CredentialStore {
         queue.runAndWait { self.load() }
     }
 
-    /// Calls `completion` when earlier changes are durable, have failed, or the backing store does not respond.
+    /// Calls `completion` when earlier changes are durable or have failed, or if the backing store does not respond.
     package func flush(completion: @escaping @Sendable () -> Void) {
         let completion = queue.calledEvenIfStuck(on: [.changes], completion)
         queue.run {
@@ -67,7 +67,7 @@ extension CredentialStore {
         }
     }
 
-    /// Makes earlier changes durable and waits for it; returns whether they are.
+    /// Saves earlier changes and waits until that is done; returns whether they are durable.
     package func flushAndWait() -> Bool {
         queue.runAndWait { self.save() }
         return state.withLock { !$0.isMemoryOnly && $0.pending.isEmpty }
@@ -103,7 +103,7 @@ extension CredentialStore {
         for hook in hooks { hook() }
     }
 
-    /// The stored credentials are lost: writes those that this process has in memory.
+    /// Writes the credentials that this process has in memory, because the stored ones are lost.
     private func recover(_ place: any PermanentCredentials) throws(StoreFailure) {
         let known = state.withLock { state in
             state.isLoaded = true

@@ -14,7 +14,7 @@ extension CredentialStore {
 
     /// This process's only store for a program's credentials.
     ///
-    /// Opens no storage and loads no library until a credential is needed.
+    /// The storage is opened, and its library loaded, only when a credential is needed.
     package static func program(_ name: String) -> CredentialStore {
         programs.withLock { stores in
             if let store = stores[name] { return store }

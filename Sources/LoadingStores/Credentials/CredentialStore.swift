@@ -35,14 +35,14 @@ package final class CredentialStore: Sendable {
         var permanent = CredentialBook()
         /// Changes that are not saved yet, oldest first.
         var pending: [CredentialChange] = []
-        /// The number of oldest changes that are being saved.
+        /// How many of the oldest pending changes are being saved.
         var frozenCount = 0
-        /// The number of pending changes at which changes that later ones override are dropped.
+        /// When this many changes besides the frozen ones are pending, those that later changes override are dropped.
         var condensedAt = pendingLimit
         /// Whether the permanent credentials were loaded; never reset.
         var isLoaded: Bool
-        /// The users that became a space's default before the permanent credentials were loaded, because the space had no other
-        /// user.
+        /// The users that became a space's default before the permanent credentials were loaded, because the space had no default
+        /// yet.
         var provisionalDefaults: [ProtectionSpace: String] = [:]
         /// There is no backing store, or it cannot be used.
         var isMemoryOnly: Bool
@@ -54,7 +54,7 @@ package final class CredentialStore: Sendable {
         var hooks: [@Sendable () -> Void] = []
     }
 
-    /// Separate from other stores, since a keyring may wait for the user to unlock it.
+    /// The queue of all credential stores, separate from the queue of other stores: a keyring may wait for the user to unlock it.
     private static let sharedQueue: DiskQueue = {
         let queue = DiskQueue()
         atexit { CredentialStore.finish() }
@@ -206,7 +206,7 @@ extension CredentialStore.State {
         return true
     }
 
-    /// After loading: if a space has a stored default, a user that became the default before loading is not the default any more.
+    /// Withdraws the defaults that were chosen before loading, in spaces for which a default is stored.
     mutating func reconsiderDefaults(knowing kept: CredentialBook) {
         for (space, user) in provisionalDefaults where kept.entry(space)?.defaultUser != nil {
             if session.entry(space)?.defaultUser == user { session.forgetDefault(for: space) }
@@ -235,7 +235,7 @@ extension CredentialStore.State {
         guard pending.count - frozenCount >= condensedAt else { return }
         let all = CredentialChange.condensed(pending[frozenCount...])
         var condensed = Array(all.suffix(Self.pendingMaximum))
-        // A change that removes everything is kept.
+        // A change that removes everything is always kept.
         if all.first == .removeAll, condensed.first != .removeAll { condensed[0] = .removeAll }
         pending.replaceSubrange(frozenCount..., with: condensed)
         condensedAt = max(Self.pendingLimit, 2 * condensed.count)

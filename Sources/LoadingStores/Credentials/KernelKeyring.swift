@@ -14,12 +14,12 @@ import HTTPWire
 
 /// One key in the user's persistent keyring (keyrings(7), persistent-keyring(7)): kernel memory that outlives the process.
 ///
-/// Every process of the user and root can read it, and it is never on disk. It is lost when the machine restarts, and when the
-/// keyring was not used for some days. Many containers have no such keyring.
+/// Every process of the user, and root, can read the key. The key is never on disk, and is lost when the machine restarts or the
+/// keyring has not been used for some days. Many containers have no such keyring.
 package struct KernelKeyring: Sendable {
     private let name: String
 
-    /// The key for a file.
+    /// Makes the key for a file.
     ///
     /// The name is a hash of the path, since every process can see the names of keys.
     package init(path: String) {
@@ -30,7 +30,7 @@ package struct KernelKeyring: Sendable {
     /// Whether the system has persistent keyrings and permits their use.
     package static var isAvailable: Bool { cls_persistent_keyring() >= 0 }
 
-    /// Nil if there is no such key, or no keyring.
+    /// Reads the key, which has `size` bytes; nil if there is no such key, or no keyring.
     package func read(size: Int) -> [UInt8]? {
         let keyring = cls_persistent_keyring()
         guard keyring >= 0 else { return nil }
@@ -44,7 +44,7 @@ package struct KernelKeyring: Sendable {
         return bytes.count == size ? bytes : nil
     }
 
-    /// Returns whether the key is stored.
+    /// Stores the key; returns whether that succeeded.
     @discardableResult
     package func write(_ bytes: [UInt8]) -> Bool {
         let keyring = cls_persistent_keyring()

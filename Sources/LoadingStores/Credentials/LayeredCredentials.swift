@@ -11,10 +11,11 @@ import Synchronization
 
 /// Credentials in a preferred store, with a fallback while the preferred one is unavailable.
 ///
-/// Loading combines both. Changes go to the preferred store if it accepts them, and are then removed from the fallback.
-/// Credentials in the fallback were therefore stored later, while the preferred store was unavailable, and take precedence. A
-/// credential that was removed during that time reappears with the preferred store. A refusal means that the preferred store does
-/// not exist (a machine without a Secret Service) and causes no warning; any other failure is warned about once.
+/// Loading combines both. Changes are made in the preferred store if it accepts them, and the changed credentials are then
+/// removed from the fallback. Credentials in the fallback were therefore stored later, while the preferred store was unavailable,
+/// and take precedence. A credential that was removed during that time reappears when the preferred store is available again. A
+/// refusal means that the preferred store does not exist (a machine without a Secret Service) and causes no warning; any other
+/// failure is warned about once.
 package final class LayeredCredentials: PermanentCredentials {
     private let preferred: any PermanentCredentials
     private let fallback: any PermanentCredentials

@@ -9,9 +9,9 @@
 
 /// A backing store for credentials that outlast the process: the desktop's Secret Service, an encrypted file.
 ///
-/// Everything but ``mayHaveChanged()`` may wait for the disk, another process, or the user who has to unlock a keyring; a
-/// ``CredentialStore`` calls it on its own queue, one call at a time. Several processes may use the store at once without losing
-/// each other's changes.
+/// All methods except ``mayHaveChanged()`` may wait for the disk, another process, or the user who has to unlock a keyring; a
+/// ``CredentialStore`` calls them on its own queue, one call at a time. Several processes may use the store at once without
+/// losing each other's changes.
 package protocol PermanentCredentials: Sendable {
     /// The name of the store in warnings.
     var place: String { get }
@@ -27,8 +27,8 @@ package protocol PermanentCredentials: Sendable {
     /// Applies changes in order and makes them durable.
     ///
     /// - Parameters:
-    ///   - changes: Often empty: then there is only something to do if the store has lost its data.
+    ///   - changes: The changes, oldest first.
     ///   - known: The credentials that the caller knows, with the changes applied; used only if the stored data is damaged.
-    /// - Throws: The reason that a change could not be made.
+    /// - Throws: The reason why a change could not be made.
     func apply(_ changes: [CredentialChange], knowing known: [StoredCredential]) throws(StoreFailure)
 }

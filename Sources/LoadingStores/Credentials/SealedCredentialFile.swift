@@ -109,7 +109,7 @@ package final class SealedCredentialFile: PermanentCredentials {
         guard let body = CredentialSeal.seal(text, key: try keys.forSealing()) else { throw .refused("its key cannot be used") }
         let stamp = try locked.replace(with: Self.envelope.seal(body, Self.envelope.header(of: body)))
         state.withLock { state in
-            // If another process has changed the file since it was loaded, the caller has not loaded that change.
+            // If another process has changed the file since it was loaded, `seen` stays, so that the caller loads that change.
             if state.seen == look { state.seen = .present(stamp) }
         }
     }

@@ -18,7 +18,7 @@ package protocol SecretItems: Sendable {
     /// All items that have at least these attributes.
     func items(with attributes: [String: String]) throws(StoreFailure) -> [SecretItem]
 
-    /// Replaces an item with the same attributes.
+    /// Stores an item, and replaces any item with the same attributes.
     func store(_ item: SecretItem, label: String) throws(StoreFailure)
 
     /// Removes all items that have at least these attributes.

@@ -15,10 +15,11 @@ import SystemThreads
 ///
 /// The password is the item's secret, which the service encrypts with a key derived from the user's login password. Everything
 /// else is an attribute, which the service need not encrypt. While the keyring is unlocked, every program of the user can read
-/// it.
+/// all items.
 ///
-/// Items belong to a program by its name: a program neither lists nor removes another's items. To change an item's attributes, the
-/// new item is stored before the old one is removed; a crash in between leaves both, and the default one takes precedence.
+/// An attribute of each item names its program: a program neither lists nor removes another program's items. To change an item's
+/// attributes, the new item is stored before the old one is removed; a crash in between leaves both, and the default one takes
+/// precedence.
 package final class SecretServiceCredentials: PermanentCredentials {
     /// The schema name of all items.
     package static let schema = "org.urlloading.Credential"
@@ -136,7 +137,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
         ]
     }
 
-    /// Nil if it is not an item that this type could have stored.
+    /// The credential of an item; nil if this type cannot have stored the item.
     private static func credential(_ item: SecretItem) -> StoredCredential? {
         let all = item.attributes
         guard let host = all["host"], let port = all["port"].flatMap({ Int($0) }), let kind = all["kind"],

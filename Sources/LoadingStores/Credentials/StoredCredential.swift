@@ -14,9 +14,9 @@ package struct StoredCredential: Sendable, Hashable {
     package var space: ProtectionSpace
     package var user: String
     package var password: String
-    /// Stored as `.synchronizable`: like a permanent one, but only removed on explicit request.
+    /// Whether the credential was stored as `.synchronizable`: like a permanent one, but removed only on explicit request.
     package var isSynchronizable: Bool
-    /// The default for the space's challenges.
+    /// Whether the credential is the default for the space's challenges.
     package var isDefault: Bool
 
     package init(space: ProtectionSpace, user: String, password: String, isSynchronizable: Bool = false, isDefault: Bool = false)

@@ -15,7 +15,7 @@ import Glibc
 import Musl
 #endif
 
-/// The items of the desktop session.
+/// The items of the Secret Service in the desktop session.
 struct SystemSecretItems: SecretItems {
     private static let schema = SecretServiceCredentials.schema
 

@@ -32,7 +32,7 @@ final class Answer<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Returns nil after the timeout.
+    /// Waits for the value; returns nil after the timeout.
     func wait(seconds: Double) -> Value? {
         let deadline = Monitor.clock + seconds
         return monitor.locked {

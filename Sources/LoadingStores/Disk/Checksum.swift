@@ -9,7 +9,7 @@
 
 /// Detects accidental damage: 64-bit FNV-1a, eight bytes at a time.
 ///
-/// Every step is invertible, so a change within eight bytes is always detected.
+/// Every step is invertible, so a change that affects a single group of eight bytes is always detected.
 enum Checksum {
     private static let prime: UInt64 = 0x0000_0100_0000_01B3
 

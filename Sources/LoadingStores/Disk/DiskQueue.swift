@@ -22,8 +22,8 @@ import Musl
 ///
 /// Each ``Lane`` has a thread, which starts with its first work item and runs the work in order. If the system cannot start a
 /// thread, the caller's thread runs the work. When the process exits, it first runs the remaining work of the ``shared`` queue,
-/// including delayed work. Work on the queue must not take a lock that is held while a thread waits for the queue or adds work to
-/// it.
+/// including delayed work. Work on the queue must not take a lock that a thread holds while it waits for the queue or adds work
+/// to it.
 package final class DiskQueue: Sendable {
     /// Separates work that waits for different things: no lane waits for another.
     package enum Lane: Int, CaseIterable, Sendable {
@@ -48,10 +48,10 @@ package final class DiskQueue: Sendable {
     private static let clock = DiskQueue()
 
     private let workers: [DiskWorker]
-    /// The memory of bodies that wait to be written.
+    /// Limits the memory of bodies that wait to be written.
     let writeBudget = WriteBudget()
     private let flushTimeout: Double
-    /// Lanes for which a wait timed out and that have not finished their earlier work since.
+    /// The lanes for which a wait timed out, until they finish their earlier work.
     private let full = Mutex<Set<Lane>>([])
     private let watched = Mutex<[PendingCompletion]>([])
 
@@ -97,7 +97,7 @@ package final class DiskQueue: Sendable {
         return answer.wait()
     }
 
-    /// Waits until all earlier work of the lane is done, or the lane is stuck.
+    /// Waits until all earlier work of the lane is done, or until the lane is stuck.
     package func wait(for lane: Lane) {
         guard !workers[lane.rawValue].isCurrent else { return }
         let answer = Answer<Bool>()
@@ -117,8 +117,10 @@ package final class DiskQueue: Sendable {
     /// Whether callers should not wait for a lane, because it is stuck or an earlier wait timed out.
     package func isFull(_ lane: Lane) -> Bool { full.withLock { $0.contains(lane) } || isStuck(lane) }
 
-    /// Wraps a completion handler so that it is called once: by the caller, or from another thread if one work item of a lane
-    /// takes so long that the disk, or a keyring that waits for its user, is unlikely to respond.
+    /// Wraps a completion handler so that it is called once: by the caller, or from another thread if a lane is stuck.
+    ///
+    /// Here, a lane is stuck if one work item takes longer than the flush timeout: the disk, or a keyring that waits for its
+    /// user, is then unlikely to respond.
     package func calledEvenIfStuck(on lanes: [Lane], _ completion: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let pending = PendingCompletion(lanes, completion)
         let mustWatch = watched.withLock { watched in

@@ -29,12 +29,12 @@ package struct LockedFile: ~Copyable {
         try file.read(in: directory)
     }
 
-    /// The content is durable when this returns.
+    /// Replaces the content; the new content is durable when this method returns.
     package func replace(with bytes: [UInt8]) throws(StoreFailure) -> FileStamp {
         try AtomicFile.replace(file.name, in: directory, with: bytes, fault: file.fault)
     }
 
-    /// Renames an unusable file to `NAME.damaged`, replacing an earlier one.
+    /// Renames an unusable file to `NAME.damaged`, replacing an earlier file of that name.
     package func setAside() throws(StoreFailure) {
         if let failure = file.fault?(.setAside) { throw failure }
         guard renameat(directory.number, file.name, directory.number, file.name + ".damaged") == 0 || errno == ENOENT else {

@@ -17,8 +17,8 @@ import Musl
 
 /// A small file that several processes read and change.
 ///
-/// It is read without a lock, because it is only replaced as a whole. A process that changes it holds the lock of `NAME.lock`
-/// from reading it to replacing it, so that another process's changes are not lost.
+/// It is read without a lock, because it is only replaced as a whole. A process that changes the file holds a lock on `NAME.lock`
+/// while it reads and replaces the file, so that no changes of other processes are lost.
 package struct SharedFile: Sendable {
     /// The content of the file.
     package enum Content: Sendable {

@@ -15,8 +15,8 @@ import Musl
 
 /// The folder of a store's files, which only its user may write to.
 ///
-/// Cookies are as sensitive as passwords. If the folder is a symbolic link, or others may write to it, they could read or plant
-/// cookies. Such a folder is refused, and the store works in memory.
+/// Cookies are as sensitive as passwords. If the folder is a symbolic link, or other users can write to it, those users could
+/// read or plant cookies. Such a folder is refused, and the store works in memory.
 package struct StoreDirectory: ~Copyable {
     private let descriptor: Descriptor
     package var number: CInt { descriptor.number }
@@ -64,7 +64,7 @@ package struct StoreDirectory: ~Copyable {
 
     private static func create(_ path: String) throws(StoreFailure) {
         var status = stat()
-        // May be of any type: it is checked after it is opened.
+        // An existing file of any type is checked after it is opened.
         if lstat(path, &status) == 0 { return }
         let parts = path.split(separator: "/").map(String.init)
         var existing = ""
@@ -75,7 +75,7 @@ package struct StoreDirectory: ~Copyable {
                 continue
             }
             guard errno == ENOENT else { throw .system(errno, while: "creating its folder") }
-            // With root's rights in another user's home (sudo), a folder owned by root would block the home's owner.
+            // If root creates a folder in another user's home (as with sudo), the home's owner cannot use that folder.
             if stat(existing.isEmpty ? "/" : existing, &status) == 0, status.st_uid != geteuid(), status.st_uid != 0 {
                 throw .refused("its folder would belong to another user")
             }
@@ -94,7 +94,7 @@ package struct StoreDirectory: ~Copyable {
         }
     }
 
-    /// Makes a new folder's name durable; otherwise its content is lost in a crash.
+    /// Makes a new folder's name durable; otherwise a crash could lose the folder with its content.
     ///
     /// The parent folder may be another user's and unreadable; the store works anyway.
     private static func syncNames(in path: String) {

@@ -11,9 +11,9 @@ import HTTPWire
 
 /// The first line of a store's file, with the type and version of the file and checksums.
 ///
-/// `URLLoading-Store KIND VERSION WRITE LENGTH SUM SUM-OF-THE-LINE`, then `LENGTH` bytes. `WRITE` is a random number, so that
-/// every write is different. Later versions may change everything but the first three words and the last one, which distinguish
-/// the file of a newer release from a damaged one.
+/// The format is `URLLoading-Store KIND VERSION WRITE LENGTH SUM SUM-OF-THE-LINE`, then `LENGTH` bytes. `WRITE` is a random
+/// number, so that every write is different. Later versions may change everything but the first three words and the last one,
+/// which distinguish the file of a newer release from a damaged one.
 package struct StoreEnvelope: Sendable {
     /// The result of decoding a file.
     package enum Content: Sendable {

@@ -11,7 +11,7 @@ import Synchronization
 
 /// Limits the memory of all bodies that wait to be written on one queue, in case the disk is slower than the network.
 final class WriteBudget: Sendable {
-    /// In bytes; a fast network delivers this many in a few tenths of a second.
+    /// The limit in bytes; a fast network delivers this many in a few tenths of a second.
     static let limit = 32 << 20
 
     private let taken = Atomic(0)
