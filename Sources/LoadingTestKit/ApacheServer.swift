@@ -12,18 +12,19 @@ package import Foundation
 
 /// An Apache httpd on its own loopback ports, with all its authentication methods.
 ///
-/// Each of these folders has `page.txt` and `echo`, which responds to a POST with its body; PUT creates a file:
+/// Each of these folders has a file `page.txt`, and a resource `echo` that responds to a POST with the request's body. PUT creates
+/// a file.
 /// - `/open/`: without authentication.
 /// - `/basic/`, `/digest/`: realms "basic" and "digest" (MD5, auth); `/digest/other/` has another realm, "other".
 /// - `/int/`: like `/digest/`, with nonces that are valid for one second.
-/// - `/negotiate/`, `/negotiate-or-basic/`: if there is a Kerberos realm; Basic then checks its passwords.
+/// - `/negotiate/`, `/negotiate-or-basic/`: only with a Kerberos realm. Basic then checks the passwords of the realm's users.
 ///
-/// Responses contain the user in X-User, and the subject of the client certificate in X-Client.
+/// In a response, X-User contains the user, and X-Client the subject of the client certificate.
 package final class ApacheServer: Sendable {
     /// A port, with its client certificate policy and protocol.
     package enum Access: Int, Sendable, CaseIterable {
         case clear, secure, optionalCertificate, requiredCertificate
-        /// HTTP/2 by ALPN, and with prior knowledge in cleartext.
+        /// HTTP/2: with ALPN over TLS, or with prior knowledge in cleartext.
         case http2, http2InClear
 
         fileprivate var isSecure: Bool { self != .clear && self != .http2InClear }
@@ -39,10 +40,10 @@ package final class ApacheServer: Sendable {
         self.ports = ports
     }
 
-    /// Starts a server that presents ``TestCertificates/valid`` and trusts clients of the same root.
+    /// Starts a server that presents ``TestCertificates/valid`` and trusts client certificates of the same root.
     ///
-    /// The users and passwords apply to Basic and Digest. With a Kerberos realm, the server is a service there; stop the server
-    /// before the realm.
+    /// The users and passwords apply to Basic and Digest. With a Kerberos realm, the server is a service of this realm; stop the
+    /// server before the realm.
     package static func start(
         _ certificates: TestCertificates, users: [String: String] = ["ada": "lovelace"], realm: KerberosRealm? = nil
     ) throws -> ApacheServer {
@@ -88,7 +89,7 @@ package final class ApacheServer: Sendable {
     package func content(at path: String) throws -> [UInt8] { Array(try Data(contentsOf: directory.file("html" + path))) }
 
     package var errorLog: String { directory.text(of: "error.log") }
-    /// For each request: the connection's port, user, status, method, path.
+    /// A line for each request, with the client's port, the user, the status, the method and the path.
     package var accessLog: String { directory.text(of: "access.log") }
     package func logs(_ condition: (String) -> Bool) throws -> Bool { try directory.log("access.log", says: condition) }
 

@@ -9,11 +9,12 @@
 
 import Foundation
 
-/// Runs suites of this test program in their own network namespace, with Avahi's daemon on a private system bus; needs root.
+/// Runs suites of this test program in their own network namespace, with Avahi's daemon on a private system bus; only root can do
+/// this.
 package enum AvahiNetwork {
     package static let host = "peer"
 
-    /// Runs a suite in such a namespace.
+    /// Runs a suite in a new network namespace.
     ///
     /// - Parameters:
     ///   - suite: The name of the suite.
@@ -27,7 +28,8 @@ package enum AvahiNetwork {
             try ServerProcess.program("dbus-daemon", package: "dbus"),
             try ServerProcess.program("avahi-daemon", package: "avahi-daemon")
         )
-        // Both commands return when the daemons are ready. With a process namespace, the daemons end with the program.
+        // Each daemon's command returns when the daemon is ready. The process namespace ends the daemons together with the test
+        // program.
         let start =
             "set -e; mount -t tmpfs none /run; mkdir /run/avahi-daemon; ip link set lo up; cd '\(folder.path)';"
             + " \(dbus) --config-file=bus.conf --fork 2>/dev/null;"
@@ -38,14 +40,14 @@ package enum AvahiNetwork {
             wrapper: ["/usr/bin/env", "unshare", "-n", "-m", "-p", "--fork", "--mount-proc", "/bin/sh", "-c", start, "sh"])
     }
 
-    /// Publishes a service of this host until the process is stopped.
+    /// Publishes a service of this host until the returned process is stopped.
     ///
     /// - Parameters:
     ///   - name: The instance name; the type is `_echo._tcp`.
     ///   - port: The port of the service.
     ///   - text: The entries of its TXT record.
-    /// - Returns: The process, once the service is published.
-    /// - Throws: An error if it does not start.
+    /// - Returns: The process, which has published the service.
+    /// - Throws: An error if the process does not start.
     package static func publish(_ name: String, port: Int, text: [String] = []) async throws -> ServerProcess {
         let program = try ServerProcess.program("avahi-publish", package: "avahi-utils")
         let address = ProcessInfo.processInfo.environment["DBUS_SYSTEM_BUS_ADDRESS"] ?? ""

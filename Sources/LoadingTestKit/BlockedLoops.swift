@@ -11,10 +11,11 @@ import Foundation
 import NIOCore
 import NIOPosix
 
-/// Blocks the event loops of sessions, like one very long turn of the loop: network data waits in the sockets, and when the turn
-/// ends, the app's orders are processed first.
+/// Blocks the event loops of all sessions, like one very long turn of each loop.
 ///
-/// The scripted server has its own loops.
+/// Network data waits in the sockets. When the turn ends, the app's orders are processed before this data.
+///
+/// The scripted server has its own loops, which are not blocked.
 package final class BlockedLoops: Sendable {
     private let held = Watched(0)
     private let gate = NSCondition()

@@ -27,8 +27,10 @@ package enum BrotliBytes {
     )
     package static let bombLength: Int64 = 128 << 20
 
-    /// A stream of `count` zeros, each preceded by 462 bytes of headers that take 250 µs to decode: 256 block types and as many
-    /// literal prefix codes, and the largest context map, with 16,384 entries and move-to-front (sections 7.3 and 9.2).
+    /// A stream of `count` zeros, each preceded by 462 bytes of headers that take 250 µs to decode.
+    ///
+    /// The headers have 256 block types, 256 literal prefix codes, and the largest context map, with 16,384 entries and a
+    /// move-to-front transform (sections 7.3 and 9.2).
     package static func headers(_ count: Int) -> [UInt8] {
         var bits = Bits()
         bits.write(0, 1)
@@ -46,7 +48,8 @@ package enum BrotliBytes {
         bits.writeCode(0, 9)
         bits.writeCode(0, 5)
         bits.write(0, 2)
-        // One type for the other blocks, no direct distances, and the first context mode for all.
+        // One block type for commands and one for distances, no direct distance codes, and context mode 0 for all literal block
+        // types.
         bits.write(0, 2 + 6)
         for _ in 0..<256 { bits.write(0, 2) }
         // 256 literal prefix codes; all contexts use the last one, with a move-to-front map.
@@ -66,7 +69,7 @@ package enum BrotliBytes {
         var bytes: [UInt8] = []
         private var left = 0
 
-        /// The lowest bit comes first.
+        /// Appends the `count` lowest bits of a value, the lowest bit first.
         mutating func write(_ value: Int, _ count: Int) {
             for bit in 0..<count {
                 if left == 0 {
@@ -78,7 +81,7 @@ package enum BrotliBytes {
             }
         }
 
-        /// A prefix code of one symbol, which takes no bits.
+        /// Appends a prefix code with a single symbol; this symbol is then encoded in zero bits.
         mutating func writeCode(_ symbol: Int, _ count: Int) {
             write(1, 4)
             write(symbol, count)
@@ -86,7 +89,7 @@ package enum BrotliBytes {
     }
 }
 
-/// A program that compresses its input.
+/// Runs a program that compresses its standard input.
 enum CompressionTool {
     static func run(_ program: String, _ options: [String], on content: some Sequence<UInt8>) throws -> [UInt8] {
         let directory = try TemporaryDirectory()

@@ -9,10 +9,12 @@
 
 package import Foundation
 
-/// A Caddy server, which uses Go's HTTP/2, on its own loopback ports: by ALPN over TLS, and with prior knowledge in cleartext.
+/// A Caddy server on its own loopback ports; its HTTP/2 implementation is Go's.
 ///
-/// It serves the files below its root; `/gzip/` compresses, `/old` redirects to `/new`, and `/echo` responds with the request's
-/// method and length.
+/// One port offers HTTP/2 by ALPN over TLS, the other with prior knowledge in cleartext.
+///
+/// It serves the files below its root. Responses below `/gzip/` are compressed, `/old` redirects to `/new`, and `/echo` responds
+/// with the request's method and Content-Length.
 package final class CaddyServer: Sendable {
     package let directory: TemporaryDirectory
     package let port: Int

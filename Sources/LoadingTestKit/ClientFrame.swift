@@ -20,7 +20,7 @@ package struct ClientFrame: Sendable, Equatable {
 
     package var opcode: UInt8 { first & 0x0F }
 
-    /// All complete frames; the rest is ignored.
+    /// All complete frames in the bytes; an incomplete frame at the end is ignored.
     package static func all(_ bytes: [UInt8]) -> [ClientFrame] {
         var rest = bytes
         return taken(from: &rest)

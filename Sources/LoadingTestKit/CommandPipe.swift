@@ -14,15 +14,15 @@ import Synchronization
 import Glibc
 #endif
 
-/// Sends orders to the program behind a ``HTTP2ScriptedServer``, one per line.
+/// Sends commands to the program behind an ``HTTP2ScriptedServer``, one per line.
 ///
-/// The program reads orders on a separate thread, so that callers do not block for long.
+/// The program reads commands on a separate thread, so that callers do not block for long.
 final class CommandPipe: Sendable {
     private let descriptor: Mutex<Int32>
 
     private init(_ descriptor: Int32) { self.descriptor = Mutex(descriptor) }
 
-    /// Creates a pipe; also returns the end that the program reads from, which the caller closes.
+    /// Creates a pipe, and returns it with the end that the program reads from; the caller closes this end.
     static func make() throws -> (CommandPipe, end: Int32) {
         var ends: [Int32] = [0, 0]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
@@ -31,7 +31,7 @@ final class CommandPipe: Sendable {
         return (CommandPipe(ends[1]), ends[0])
     }
 
-    /// Sends an order; does nothing if the program has ended, which the server detects by itself.
+    /// Sends a command; does nothing if the program has ended, because the server detects this end by itself.
     func send(_ order: HTTP2Command) {
         guard var line = try? JSONEncoder().encode(order) else { preconditionFailure("an order cannot be encoded as JSON") }
         line.append(0x0A)
@@ -52,7 +52,7 @@ final class CommandPipe: Sendable {
     deinit { _ = descriptor.withLock { Glibc.close($0) } }
 }
 
-/// Splits data into lines, and passes each on.
+/// Splits data into lines, and passes each line to a closure.
 final class LineSplitter: Sendable {
     private let rest = Mutex(Data())
     private let line: @Sendable (Data) -> Void
@@ -63,7 +63,7 @@ final class LineSplitter: Sendable {
         self.end = end
     }
 
-    /// Adds bytes; empty data is the end.
+    /// Adds bytes; empty data means the end of the input.
     func take(_ data: Data) {
         let lines = rest.withLock { rest in
             rest += data

@@ -45,7 +45,7 @@ package final class FTPWire {
         }
     }
 
-    /// Sends bytes until all are sent, or until the client has received nothing for a while.
+    /// Sends bytes until all are sent, or until the socket has accepted nothing for a while.
     ///
     /// - Parameters:
     ///   - bytes: Bytes to send in cleartext.
@@ -66,7 +66,7 @@ package final class FTPWire {
         return count
     }
 
-    /// A line without its CRLF; nil at the end.
+    /// The next line without its CRLF; nil at the end of the connection.
     package func line() -> [UInt8]? {
         while true {
             if let end = buffer.firstRange(of: [13, 10]) {
@@ -84,7 +84,7 @@ package final class FTPWire {
         return buffer
     }
 
-    /// At least `count` bytes, or all until the end.
+    /// All buffered bytes: at least `count`, or fewer if the connection ends first.
     package func take(_ count: Int) -> [UInt8] {
         while buffer.count < count, fill() {}
         defer { buffer = [] }

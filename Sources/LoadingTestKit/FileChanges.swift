@@ -13,12 +13,12 @@ package import Foundation
 import Glibc
 #endif
 
-/// Waits for changes of the files in a folder, by inotify.
+/// Waits for changes of the files in a folder, with inotify.
 package final class FileChanges {
-    /// Milliseconds between checks of the condition, for changes deeper in the folder.
+    /// Milliseconds between checks of the condition, because inotify does not report changes in subfolders.
     private static let pause: Int32 = 50
 
-    /// Waits until a condition holds that depends on files below a folder.
+    /// Waits until a condition about the files below a folder holds.
     package static func waitBelow(_ folder: URL, until holds: @escaping @Sendable () -> Bool) async throws {
         let isOver = Watched(false)
         Thread.detachNewThread {

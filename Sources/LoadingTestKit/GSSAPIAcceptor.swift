@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// A GSSAPI acceptor, in Python with MIT's library, that checks the channel binding; the other servers do not check it.
+/// A GSSAPI acceptor, in Python with MIT's library, that checks the channel binding, unlike the other servers for tests.
 ///
 /// The keys and the realm come from this process's environment: KRB5_KTNAME, KRB5_CONFIG.
 package enum GSSAPIAcceptor {

@@ -46,15 +46,17 @@ package enum GzipBytes {
             + [UInt8(sum >> 24), UInt8(sum >> 16 & 0xFF), UInt8(sum >> 8 & 0xFF), UInt8(sum & 0xFF)]
     }
 
-    /// The start of a member that continues with zero bytes, each of which becomes ``bombRatio`` zeros: one dynamic block in
-    /// which a match of 258 bytes takes one bit, and its distance another.
+    /// The start of a member that continues with zero bytes, each of which becomes ``bombRatio`` zeros.
+    ///
+    /// The member is one dynamic block, in which the length of a match of 258 bytes takes one bit, and the distance of the match
+    /// another.
     package static let bombStart: [UInt8] =
         header + [
             0xED, 0xC0, 0x81, 0, 0, 0, 0, 0x80, 0xA0, 0xFD, 0xA9, 0x17, 0xA9, 0,
         ]
     package static let bombRatio = 4 * 258
 
-    /// The checksum at the end of a member.
+    /// The CRC-32 at the end of a member.
     package static func checksum(_ content: [UInt8]) -> UInt32 {
         var sum: UInt32 = 0xFFFF_FFFF
         for byte in content { sum = table[Int((sum ^ UInt32(byte)) & 0xFF)] ^ (sum >> 8) }

@@ -9,11 +9,11 @@
 
 import Foundation
 
-/// An event of the program behind a ``HTTP2ScriptedServer``: a line of JSON.
+/// An event of the program behind an ``HTTP2ScriptedServer``: a line of JSON.
 struct HTTP2Event: Decodable {
     enum Name: String, Decodable {
         case accepted, secured, frame, request, end, blocked, reached, ending, closed, violation, error
-        /// The script continues when the server confirms that it has processed all earlier events.
+        /// The script continues when the ``HTTP2ScriptedServer`` confirms that it has processed all earlier events.
         case mark
     }
 
@@ -27,7 +27,7 @@ struct HTTP2Event: Decodable {
     let last: Int?
     let increment: Int?
     let settings: [[UInt32]]?
-    /// Of PING and GOAWAY.
+    /// The data of PING, or the debug data of GOAWAY.
     let data: Data?
     let fields: [[String]]?
     /// The number of open requests when this one arrived, including itself.
@@ -42,7 +42,7 @@ struct HTTP2Event: Decodable {
     let text: String?
 }
 
-/// An order from a ``HTTP2ScriptedServer`` to the program behind it: a line of JSON.
+/// A command from an ``HTTP2ScriptedServer`` to the program behind it: a line of JSON.
 struct HTTP2Command: Encodable {
     enum Name: String, Encodable {
         /// Runs the first steps of a connection, and starts reading.

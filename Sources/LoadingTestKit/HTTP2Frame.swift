@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// An HTTP/2 frame (RFC 9113, section 6) that a ``HTTP2ScriptedServer`` received.
+/// An HTTP/2 frame (RFC 9113, section 6) that an ``HTTP2ScriptedServer`` received.
 package struct HTTP2Frame: Sendable {
     package enum Kind: UInt8, Sendable, Codable, CaseIterable {
         case data, headers, priority, resetStream, settings, pushPromise, ping, goAway, windowUpdate, continuation
@@ -40,7 +40,7 @@ package struct HTTP2Frame: Sendable {
         case noRFC7540Priorities = 9
     }
 
-    /// nil for a type that the RFC does not define.
+    /// The type of the frame; nil for a type that the RFC does not define.
     package let kind: Kind?
     package let flags: Flags
     package let stream: Int
@@ -56,7 +56,7 @@ package struct HTTP2Frame: Sendable {
     package let data: [UInt8]
     /// The settings of SETTINGS, in order.
     package let settings: [(UInt16, UInt32)]
-    /// The number of the server's connection, from 0.
+    /// The number of the connection at the server, counted from 0.
     package let connection: Int
 
     package var errorCode: ErrorCode? { code.flatMap(ErrorCode.init) }

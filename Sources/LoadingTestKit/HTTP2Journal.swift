@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// The record of events at a ``HTTP2ScriptedServer``, which tests wait for.
+/// The recorded events of an ``HTTP2ScriptedServer``; tests wait for these events.
 struct HTTP2Journal: Sendable {
     struct Connection: Sendable {
         /// The protocol selected by ALPN.
@@ -17,7 +17,7 @@ struct HTTP2Journal: Sendable {
         /// The server name that the client sent (SNI).
         var serverName: String?
         var frames: [HTTP2Frame] = []
-        /// How the client closed its sending side: eof, close_notify, tls.
+        /// How the client closed its sending side: `eof`, `close_notify`, or `tls` for a TLS error.
         var ending: String?
         var isClosed = false
     }
@@ -32,7 +32,7 @@ struct HTTP2Journal: Sendable {
     /// Whether the program behind the server has ended.
     var hasEnded = false
 
-    /// Records an event; returns a request that needs a response.
+    /// Records an event; if the event is a new request, returns the request, because it needs a response.
     mutating func take(_ event: HTTP2Event) -> HTTP2Request? {
         if event.event == .accepted { connections.append(Connection()) }
         guard let connection = event.connection, connections.indices.contains(connection) else {

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 extension HTTP2Python {
-    /// The sending part of the program: the rest of the class that ``program`` begins, and the main program.
+    /// The sending part of the program: the rest of the class `Connection`, and the main program.
     static let writing = #"""
             # What the server sends
 

@@ -7,8 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The program behind a ``HTTP2ScriptedServer``: it reads and writes HTTP/2 frames, decodes and encodes field blocks with hpack,
-/// in the folder where `Scripts/install-needs test` installs it, and runs ``HTTP2Step``s.
+/// The program behind an ``HTTP2ScriptedServer``: it reads and writes HTTP/2 frames, and runs ``HTTP2Step``s.
+///
+/// The program encodes and decodes field blocks with the Python package hpack, which `Scripts/install-needs test` installs.
 ///
 /// It listens on socket 3, reads one ``HTTP2Command`` per line from socket 4, and writes one ``HTTP2Event`` per line. Its
 /// arguments, for TLS, are the PEM files of a certificate chain and its key, and the protocols for ALPN.

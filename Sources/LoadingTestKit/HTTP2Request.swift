@@ -9,19 +9,19 @@
 
 import Crypto
 
-/// A request that a ``HTTP2ScriptedServer`` received.
+/// A request that an ``HTTP2ScriptedServer`` received.
 package struct HTTP2Request: Sendable {
-    /// In order, including pseudo-header fields; for HTTP/1.1, `:method` and `:path` are taken from the request line.
+    /// The fields in order, including pseudo-header fields; for HTTP/1.1, `:method` and `:path` are taken from the request line.
     package let fields: [(name: String, value: String)]
-    /// 0 on an HTTP/1.1 connection.
+    /// The stream identifier; 0 on an HTTP/1.1 connection.
     package let stream: Int
-    /// The number of the server's connection, from 0.
+    /// The number of the connection at the server, counted from 0.
     package let connection: Int
     /// The number of open requests on the connection when this one arrived, including itself.
     package let openCount: Int
-    /// The number of the request at the server, from 0.
+    /// The number of the request at the server, counted from 0.
     package let order: Int
-    /// Up to 64 KiB; set, like the properties below, when the request is complete.
+    /// The first 64 KiB of the body; set, like the properties below, when the request is complete.
     package internal(set) var body: [UInt8] = []
     package internal(set) var bodyLength = 0
     /// SHA-256 of the body in hexadecimal digits.

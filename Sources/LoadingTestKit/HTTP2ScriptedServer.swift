@@ -15,11 +15,11 @@ import Glibc
 
 /// An HTTP/2 server on its own loopback port that responds, and violates RFC 9113, by script.
 ///
-/// A Python program (``HTTP2Python``) reads and writes the frames; its field blocks come from an independent HPACK
-/// implementation. It records what the client sends and checks it against the RFC: a violation makes ``close()`` throw. Without a
-/// script, it acknowledges SETTINGS and PING and returns flow control credit. A condition that a step waits for is recorded
-/// before the next step runs. A connection that does not begin with HTTP/2's preface uses HTTP/1.1; its requests are answered by
-/// ``HTTP2Step/write(_:)-(String)``.
+/// A Python program (``HTTP2Python``) reads and writes the frames; its field blocks come from an independent HPACK implementation.
+/// The program records what the client sends and checks it against the RFC: a violation makes ``close()`` throw. Without a script,
+/// the program acknowledges SETTINGS and PING and returns flow control credit. After a step that waits, the next step runs when
+/// this server has recorded all earlier events. A connection that does not begin with HTTP/2's preface uses HTTP/1.1; its requests
+/// are answered with ``HTTP2Step/write(_:)-(String)``.
 ///
 /// Tests wait for recorded events; no wait polls or sleeps, and every wait ends when its task is cancelled (give suites a time
 /// limit).
@@ -61,7 +61,7 @@ package final class HTTP2ScriptedServer: Sendable {
     ///   - greeting: The steps for a new connection, before anything is read.
     ///   - reply: The steps for a request whose head has arrived.
     /// - Returns: The listening server.
-    /// - Throws: An error if it does not start.
+    /// - Throws: An error if the server does not start.
     package static func start(
         identity: TestCertificates.Identity? = nil,
         protocols: [String] = ["h2", "http/1.1"],
@@ -186,7 +186,7 @@ package final class HTTP2ScriptedServer: Sendable {
         try await waitForRecord { $0.connections.count >= count ? () : nil }
     }
 
-    /// Waits for the first frame that meets the condition, on any connection if nil.
+    /// Waits for the first frame that meets the condition; nil means any connection.
     @discardableResult
     package func frame(
         _ kind: HTTP2Frame.Kind, on connection: Int? = nil,
@@ -200,8 +200,8 @@ package final class HTTP2ScriptedServer: Sendable {
         }
     }
 
-    /// Waits for the first frame with which the client resets a stream or closes the connection; nil if it disconnects without
-    /// one.
+    /// Waits for the first frame with which the client resets a stream or closes the connection; nil if the client disconnects
+    /// without such a frame.
     package func verdict(on stream: Int, of connection: Int) async throws -> HTTP2Frame? {
         try await waitForRecord { journal -> HTTP2Frame?? in
             guard journal.connections.indices.contains(connection) else { return nil }

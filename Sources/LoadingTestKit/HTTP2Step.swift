@@ -9,10 +9,11 @@
 
 import Foundation
 
-/// A step of a ``HTTP2ScriptedServer``: it sends a frame or bytes, waits for the client or the test, or changes the connection.
+/// A step of an ``HTTP2ScriptedServer``: it sends a frame or bytes, waits for the client or the test, or changes the connection.
 ///
-/// Steps run in order, each after the previous one is done; those of a connection and those of its requests run concurrently. The
-/// default stream is that of the request whose steps these are, and 0 in the steps of a connection.
+/// The steps of one script run in order, each after the previous one is done. The script of a connection and the scripts of its
+/// requests run concurrently. By default, a step applies to the stream of its request, or to stream 0 in the script of a
+/// connection.
 package struct HTTP2Step: Sendable, Encodable {
     private enum Action: String, Encodable {
         case policy, preface, raw, frame, headers, data, `repeat`
@@ -109,7 +110,7 @@ package struct HTTP2Step: Sendable, Encodable {
         return frame(.pushPromise, flags: .endHeaders, stream: stream, bytes(of: promised) + HPACKBytes.literals(fields))
     }
 
-    /// A compressed field section, in frames with at most `size` bytes of it.
+    /// A compressed field section, in frames of at most `size` bytes.
     package static func headers(
         _ fields: [(String, String)], ends: Bool = false, stream: Int? = nil, huffman: Bool = true, size: Int? = nil
     ) -> HTTP2Step {
@@ -133,7 +134,7 @@ package struct HTTP2Step: Sendable, Encodable {
     }
 
     /// A body, or a part of it: the bytes repeated `times` times, in frames within the client's flow control windows, each with
-    /// `padding` bytes.
+    /// `padding` bytes of padding.
     package static func data(
         _ bytes: [UInt8], times: Int = 1, ends: Bool = true, stream: Int? = nil, padding: UInt8? = nil
     ) -> HTTP2Step {
@@ -178,7 +179,7 @@ package struct HTTP2Step: Sendable, Encodable {
 
     // MARK: Waiting
 
-    /// Waits until the connection has received `count` such frames, counted from its beginning, on any stream if nil.
+    /// Waits until the connection has received `count` frames of this type with these flags in all; a nil stream means any stream.
     package static func awaitFrame(
         _ kind: HTTP2Frame.Kind, _ flags: HTTP2Frame.Flags = [], stream: Int? = nil, count: Int = 1
     ) -> HTTP2Step {
@@ -193,7 +194,7 @@ package struct HTTP2Step: Sendable, Encodable {
     /// Waits until the request is complete, or the client has reset it.
     package static let awaitRequestEnd = make(.awaitEnd)
 
-    /// Waits until `count` bytes of the request's body have arrived, or its end.
+    /// Waits until `count` bytes of the request's body have arrived, or the body has ended.
     package static func awaitBody(_ count: Int) -> HTTP2Step { make(.awaitBody) { $0.count = count } }
 
     /// Waits until `count` requests have begun on the connection.

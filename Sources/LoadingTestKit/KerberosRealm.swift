@@ -11,8 +11,8 @@ package import Foundation
 
 /// A Kerberos realm for tests: an MIT KDC on loopback, with users, services and their keytab.
 ///
-/// The library reads KRB5_CONFIG and the other variables of ``environment`` on first use, so that a process needs them from its
-/// start: tests run the tool, or curl, with them.
+/// The Kerberos library reads KRB5_CONFIG and the other variables of ``environment`` on first use, so a process needs the variables
+/// from its start. Tests therefore run the command-line tool, or curl, with these variables.
 package final class KerberosRealm: Sendable {
     package static let name = "URLLOADING.TEST"
 
@@ -63,7 +63,7 @@ package final class KerberosRealm: Sendable {
     /// The environment of a client without a ticket.
     package var environment: [String: String] { Self.environment(directory) }
 
-    /// Obtains a ticket for a user with kinit; returns the environment of a client that has it.
+    /// Obtains a ticket for a user with kinit; returns the environment of a client that has this ticket.
     package func ticket(for user: String, password: String, lifetime: String = "1h") throws -> [String: String] {
         let variables = environment.merging(["KRB5CCNAME": "FILE:\(directory.path)/tickets-\(user)"]) { $1 }
         let program = try ServerProcess.program("kinit", package: "krb5-user")
@@ -88,7 +88,7 @@ package final class KerberosRealm: Sendable {
             "KRB5_CONFIG": "\(directory.path)/krb5.conf",
             "KRB5_KDC_PROFILE": "\(directory.path)/kdc.conf",
             "KRB5CCNAME": "FILE:\(directory.path)/no-tickets",
-            // No replay cache: servers must not write here, and they share one clock.
+            // This turns off the replay cache: servers must not write into this directory, and they share one clock.
             "KRB5RCACHENAME": "none:",
         ]
     }

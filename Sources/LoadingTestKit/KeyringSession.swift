@@ -14,7 +14,7 @@ package enum KeyringSession {
         let home = try ServerDirectory()
         let dbus = try ServerProcess.program("dbus-run-session", package: "dbus-daemon")
         let keyring = try ServerProcess.program("gnome-keyring-daemon", package: "gnome-keyring")
-        // Unlocks the keyring, returns when it is ready, and ends with the bus.
+        // The daemon unlocks the keyring. Its command returns when the keyring is ready, and the daemon ends with the bus.
         let script = #"printf 'master\n' | "$0" --unlock --components=secrets >/dev/null && exec "$@""#
         try await SeparateProcess.run(
             suite, environment: environment(home), wrapper: [dbus, "--", "/bin/sh", "-c", script, keyring]

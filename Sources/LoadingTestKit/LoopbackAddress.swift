@@ -13,7 +13,8 @@ import Glibc
 
 /// The address 127.0.0.1 and a port, for system calls.
 ///
-/// Holds the bytes of a `sockaddr_in`: the module in which Swift finds that type's members depends on the order of compilation.
+/// It holds the bytes of a `sockaddr_in` rather than such a value, because the module in which Swift finds the members of that type
+/// depends on the order of compilation.
 struct LoopbackAddress {
     private var bytes = [UInt8](repeating: 0, count: 16)
 

@@ -72,7 +72,7 @@ package enum LoopbackSocket {
     }
 }
 
-/// Blocks threads of a server until the test opens it.
+/// A gate that blocks threads of a server until the test opens the gate.
 package final class ThreadGate: Sendable {
     private let condition = NSCondition()
     private let isOpen = Watched(false)

@@ -59,7 +59,7 @@ package final class NGHTTPServer: Sendable {
         return url
     }
 
-    /// The frames that it received and sent.
+    /// The log of the frames that the server received and sent.
     package var log: String { (try? String(contentsOf: directory.file("log"), encoding: .utf8)) ?? "" }
 
     package func stop() { process.stop() }

@@ -9,9 +9,9 @@
 import Foundation
 import Synchronization
 
-/// Two network namespaces for a test, connected by a cable: `client` at 10.213.9.1, `server` at 10.213.9.2.
+/// Two network namespaces for a test, connected by a virtual Ethernet cable: `client` at 10.213.9.1, `server` at 10.213.9.2.
 ///
-/// Needs permission to create namespaces, which root has.
+/// The process must be allowed to create namespaces, as root is.
 package final class NetworkNamespaces: Sendable {
     package static let clientAddress = "10.213.9.1"
     package static let serverAddress = "10.213.9.2"
@@ -48,7 +48,7 @@ package final class NetworkNamespaces: Sendable {
         }
     }
 
-    /// Changes the client's namespace, with the arguments after `ip -n NAME`.
+    /// Changes the client's namespace; the command is what follows `ip -n NAME`.
     package func client(_ command: String) async throws { try await run("-n \(client) \(command)") }
 
     private func run(_ command: String) async throws {
@@ -68,7 +68,8 @@ package final class NetworkNamespaces: Sendable {
 
     /// Serves GET at both addresses, port 8000: ten bytes, of which `/half` sends four.
     ///
-    /// For `/held`, the rest follows after a request for `/go` and a pause of two seconds, which ends early if the client disconnects.
+    /// For `/held`, the rest follows after a request for `/go` and a pause of two seconds; the pause ends early if the client
+    /// disconnects.
     package func serveTenBytes() async throws -> ServerProcess {
         let python = try ServerProcess.program("python3", package: "python3")
         let script = """

@@ -16,16 +16,16 @@ import Glibc
 
 /// An nginx on its own loopback ports, with its own files.
 ///
-/// The listening sockets are created here and passed on (nginx takes them from the variable NGINX, as in its binary upgrade), so
-/// that connections are accepted from the beginning and no port is guessed.
+/// This process creates the listening sockets and passes them to nginx, in the variable NGINX, as in nginx's binary upgrade.
+/// Connections are therefore accepted from the beginning, and no port is guessed.
 ///
-/// It serves the files below its root; `/gzip/` compresses; `/slow/` sends 256 KiB/s; `/upload/` accepts PUT and DELETE; `/old`
-/// redirects to `/new`; `/basic/` requires Basic authentication of the user ada.
+/// It serves the files below its root; responses below `/gzip/` are compressed; `/slow/` sends 256 KiB/s; `/upload/` accepts PUT
+/// and DELETE; `/old` redirects to `/new`; `/basic/` requires Basic authentication of the user ada.
 package final class NginxServer: Sendable {
     /// A port, with its protocol.
     package enum Access: Int, Sendable, CaseIterable {
         case clear, secure
-        /// HTTP/2 by ALPN, and with prior knowledge in cleartext.
+        /// HTTP/2: with ALPN over TLS, or with prior knowledge in cleartext.
         case http2, http2InClear
     }
 
@@ -39,7 +39,7 @@ package final class NginxServer: Sendable {
         self.process = process
     }
 
-    /// Starts a server; if cipher suites are given, in OpenSSL's notation, it only uses TLS 1.2 with these.
+    /// Starts a server; if cipher suites are given, in OpenSSL's notation, the server uses only TLS 1.2 with these suites.
     ///
     /// A connection accepts `requestsPerConnection` requests.
     package static func start(

@@ -46,15 +46,15 @@ package final class PeerProcess: Sendable {
         return PeerProcess(port: port, process: process, folder: folder)
     }
 
-    /// Starts a server that keeps connections open, requests a client certificate, accepts any, and returns its subject in each
-    /// response.
+    /// Starts a server that keeps connections open, requests a client certificate, accepts any certificate, and returns the subject
+    /// of the certificate in each response.
     package static func nginx(
         _ identity: TestCertificates.Identity, verify: String = "optional_no_ca"
     ) async throws -> PeerProcess {
         var output = ""
         for _ in 0..<5 {
             let folder = try TemporaryDirectory()
-            // The port is reserved meanwhile; if another process takes it afterwards, nginx ends, and another port is tried.
+            // The port is free now; if another process takes it before nginx does, nginx ends, and another port is tried.
             let port = try RefusingPort().number
             try folder.write(identity.chainPEM.utf8, to: "chain.pem")
             try folder.write(identity.keyPEM.utf8, to: "key.pem")

@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// A library that is compiled from C on demand, with the compiler of the Swift toolchain, to preload into a process.
+/// A library that is compiled from C on demand, with a compiler in PATH (clang, cc or gcc), to preload into a process.
 package struct PreloadedLibrary: Sendable {
     /// The folder of the library, in which the test may create files of its own.
     package let folder: TemporaryDirectory
@@ -39,7 +39,8 @@ package struct PreloadedLibrary: Sendable {
         throw ServerProcess.Failure(description: "clang, cc and gcc were not found in PATH")
     }
 
-    /// The environment for a process; libraries that are already preloaded, for example by `Scripts/sanitize thread`, are kept.
+    /// The environment that preloads the library into a process, in addition to the libraries that are already preloaded, for
+    /// example by `Scripts/sanitize thread`.
     package var environment: [String: String] {
         let others = ProcessInfo.processInfo.environment["LD_PRELOAD"].map { [$0] } ?? []
         return ["LD_PRELOAD": ([path] + others.filter { !$0.isEmpty }).joined(separator: ":")]

@@ -17,16 +17,16 @@ package struct RecordedRequest: Sendable {
     package var rawHead: [UInt8] = []
     /// The body without its transfer coding; up to 64 MiB are kept.
     package var body: [UInt8] = []
-    /// The length of the whole body, kept or not.
+    /// The length of the whole body, including bytes that are not kept.
     package var bodyLength = 0
     /// The sizes of the chunks, if the body is chunked.
     package var chunks: [Int] = []
     package var trailers: [(name: String, value: String)] = []
-    /// The number of the server's connection, from 0.
+    /// The number of the connection at the server, counted from 0.
     package var connection = 0
-    /// The number of the request on its connection, from 0.
+    /// The number of the request on its connection, counted from 0.
     package var number = 0
-    /// The number of the request at the server, from 0.
+    /// The number of the request at the server, counted from 0.
     package var order = 0
     /// Whether the request was complete before the connection ended.
     package var isComplete = false

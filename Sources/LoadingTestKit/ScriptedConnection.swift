@@ -15,7 +15,7 @@ import NIOSSL
 import Glibc
 #endif
 
-/// Runs a script on one accepted connection, on its event loop.
+/// Runs a script on one accepted connection, on the connection's event loop.
 final class ScriptedConnection: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

@@ -33,7 +33,7 @@ package final class ScriptedFTP: Sendable {
         package var count: Int
     }
 
-    /// Returns whether it handled the command completely; otherwise, the server does.
+    /// Handles a command and returns true, or returns false, so that the server handles the command as usual.
     package typealias Rule = @Sendable (Visit, Command) throws -> Bool
 
     /// The server's side of TLS.
@@ -45,7 +45,7 @@ package final class ScriptedFTP: Sendable {
         /// - Parameters:
         ///   - identities: Certificates and keys.
         ///   - isImplicit: Whether TLS begins with the first byte rather than with `AUTH TLS`.
-        ///   - choice: The index of the identity for a control connection; its data connections use the same.
+        ///   - choice: The index of the identity for a control connection; its data connections use the same identity.
         /// - Throws: An error for invalid certificates.
         package init(
             _ identities: [TestCertificates.Identity], isImplicit: Bool = false, choice: @escaping @Sendable () -> Int = { 0 }
@@ -85,10 +85,10 @@ package final class ScriptedFTP: Sendable {
     ///   - files: The files by their absolute paths; `/home` is the initial directory.
     ///   - security: The TLS configuration; nil disables TLS.
     ///   - isSplit: Whether replies are sent byte by byte.
-    ///   - isIPv6: Whether it listens at ::1.
+    ///   - isIPv6: Whether the server listens at ::1 instead of 127.0.0.1.
     ///   - greeting: Called when a client connects.
     ///   - rule: Overrides the server's behavior.
-    /// - Throws: An error if it cannot listen.
+    /// - Throws: An error if the server cannot listen.
     package init(
         _ files: [String: File], security: Security? = nil, isSplit: Bool = false, isIPv6: Bool = false,
         greeting: @escaping @Sendable (Visit) throws -> Void, rule: @escaping Rule
@@ -108,7 +108,7 @@ package final class ScriptedFTP: Sendable {
     package var connectionCount: Int { state.read(\.connections) }
     package var dataCount: Int { state.read(\.dataConnections) }
 
-    /// The lines that begin with the word.
+    /// The command lines that begin with the word.
     package func commands(_ word: String) -> [String] { commands.filter { $0 == word || $0.hasPrefix(word + " ") } }
 
     package func content(_ path: String) -> [UInt8]? { state.read { $0.files[path]?.content } }
@@ -177,7 +177,7 @@ package final class ScriptedFTP: Sendable {
             let number = state.change { state in
                 state.connections += 1
                 state.descriptors.insert(descriptor)
-                // A connection that the client has closed does not count, although its thread may not have noticed yet.
+                // A connection that the client has closed does not count, even if its thread has not noticed that yet.
                 let others = state.controls.count { control in
                     var event = pollfd(fd: control, events: Int16(0x2000), revents: 0)
                     return poll(&event, 1, 0) == 0
@@ -220,7 +220,7 @@ package final class ScriptedFTP: Sendable {
     package final class Visit {
         package let server: ScriptedFTP
         package let control: FTPWire
-        /// The number of the server's control connection, from 0.
+        /// The number of the control connection at the server, counted from 0.
         package let number: Int
         package var folder = "/home"
         package var offset = 0

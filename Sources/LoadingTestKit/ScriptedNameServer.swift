@@ -19,7 +19,7 @@ import Musl
 /// A scripted name server in this process, on its own loopback port, over UDP and TCP.
 package final class ScriptedNameServer: Sendable {
     package struct Question: Sendable, Hashable {
-        /// In lower case.
+        /// The name in lower case.
         package var name: String
         package var isV6: Bool
     }
@@ -111,7 +111,7 @@ package final class ScriptedNameServer: Sendable {
         try await journal.value { $0.questions.contains(Question(name: name, isV6: isV6)) ? () : nil }
     }
 
-    /// Sends the responses that wait for a gate, and opens it for later ones.
+    /// Sends the responses that wait for a gate, and opens the gate for later responses.
     package func open(_ gate: String) {
         let blocked = journal.change { journal in
             journal.openGates.insert(gate)

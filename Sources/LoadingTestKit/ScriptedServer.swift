@@ -49,22 +49,22 @@ package final class ScriptedServer: Sendable {
     /// - Parameters:
     ///   - address: The address to listen on, at a port that the system chooses.
     ///   - path: The path of a Unix domain socket to listen on instead.
-    ///   - isMultipath: Whether it supports multipath TCP.
+    ///   - isMultipath: Whether the server supports multipath TCP.
     ///   - identity: The certificate and key; if present, the server uses TLS.
-    ///   - laterIdentities: The identities for the connections after the first one; the last one also applies to all further
-    ///     ones.
-    ///   - choice: The index of the identity for a new connection, counted from 0; nil selects it by the order of the
+    ///   - laterIdentities: The identities for the connections after the first one; the last identity also applies to all further
     ///     connections.
-    ///   - isClear: Whether a new connection, counted from 0, does not use TLS although there is an identity.
+    ///   - choice: Returns the index of the identity for the connection with a number, counted from 0; nil means that the number is
+    ///     the index.
+    ///   - isClear: Whether the connection with a number, counted from 0, does not use TLS although there is an identity.
     ///   - tls: The accepted TLS versions.
     ///   - clientRoot: A root in PEM; if present, the server requests a client certificate and verifies it.
     ///   - sendBuffer: The size of the sockets' send buffer, for tests of back-pressure.
     ///   - greeting: The effects for a new connection before anything is read.
-    ///   - early: The reply when only the head has arrived; nil leaves it to `reply`. Without an early reply, `Expect:
+    ///   - early: The reply when only the head has arrived; nil leaves the request to `reply`. Without an early reply, `Expect:
     ///     100-continue` gets a 100 response.
     ///   - reply: The reply to a complete request.
     /// - Returns: The listening server.
-    /// - Throws: An error if it cannot listen or use its certificate.
+    /// - Throws: An error if the server cannot listen or use its certificate.
     package static func start(
         address: String = "127.0.0.1",
         path: String? = nil,

@@ -32,9 +32,9 @@ package enum SeparateProcess {
     ///
     /// - Parameters:
     ///   - suite: The name of the suite.
-    ///   - executable: A copy of this program, or this one if nil.
+    ///   - executable: The program to run, which is a copy of this program; nil means this program.
     ///   - environment: Changes to this process's environment; nil removes a variable.
-    ///   - wrapper: A command that takes the program as arguments.
+    ///   - wrapper: A command that runs the program in the arguments that follow it.
     /// - Returns: The output.
     /// - Throws: The output of a failed run.
     @discardableResult

@@ -11,7 +11,8 @@ package import Foundation
 
 /// A directory for a server whose processes drop root's rights.
 ///
-/// Unlike ``TemporaryDirectory``, every user can access it, whatever TMPDIR says. Removed when the object is released.
+/// Unlike a ``TemporaryDirectory``, it is accessible to every user, and TMPDIR does not affect it. It is removed when the object is
+/// released.
 package final class ServerDirectory: Sendable {
     package let url: URL
 
@@ -42,7 +43,8 @@ package final class ServerDirectory: Sendable {
 
     package func text(of name: String) -> String { (try? String(contentsOf: file(name), encoding: .utf8)) ?? "" }
 
-    /// Waits until a log meets a condition, since servers write their logs after the response; false after a timeout.
+    /// Waits until a log meets a condition, because servers write their logs after the response; returns false after 20 seconds
+    /// without a change.
     func log(_ name: String, says condition: (String) -> Bool) throws -> Bool {
         let changes = try FileChanges(below: file(name).deletingLastPathComponent())
         while !condition(text(of: name)) { guard changes.wait(milliseconds: 20_000) else { return false } }

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The record of events at a ``ScriptedServer``, which tests wait for.
+/// The recorded events of a ``ScriptedServer``; tests wait for these events.
 struct ServerJournal: Sendable {
     struct Connection: Sendable {
         /// The bytes that the client sent, up to 1 MiB.

@@ -32,13 +32,13 @@ extension ServerProcess {
                 pipes.append((pipe, take))
             }
         }
-        // Duplicates above the numbers that the child gets.
+        // The duplicates have higher numbers than those that the child gets.
         let high = command.sockets.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
         defer { for descriptor in high { close(descriptor) } }
         for (index, descriptor) in high.enumerated() {
             posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(3 + index))
         }
-        // glibc has a file action for the working directory, which Swift does not import.
+        // glibc has a file action for the working directory, but Swift does not import it.
         let arguments = (command.directory.map { ["/usr/bin/env", "--chdir=\($0.path)"] } ?? []) + command.arguments
         let argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         let environment: [UnsafeMutablePointer<CChar>?] = command.variables.map { strdup("\($0)=\($1)") } + [nil]
@@ -70,7 +70,7 @@ extension ServerProcess {
                 if data.isEmpty { break }
                 take(data)
             }
-            // The handle is not closed when its thread ends.
+            // The end of this thread does not close the handle.
             try? handle.close()
             take(Data())
         }

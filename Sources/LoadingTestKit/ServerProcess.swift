@@ -23,7 +23,7 @@ package final class ServerProcess: Sendable {
     /// The destination of a program's output.
     package enum Output: Sendable {
         case file(URL)
-        /// Passed on as it arrives, on a separate thread; empty at the end.
+        /// Passes the output on as it arrives, on a separate thread; empty data marks the end.
         case pipe(@Sendable (Data) -> Void)
         case nothing
     }
@@ -77,12 +77,12 @@ package final class ServerProcess: Sendable {
     }
 
     private let process: pid_t
-    /// The exit code, or 128 plus the signal, after the process was reaped: its number may then belong to another program.
+    /// The exit code, or 128 plus the signal, after the process was reaped; the process ID may then belong to another program.
     private let code = Mutex<Int32?>(nil)
 
     init(_ process: pid_t) { self.process = process }
 
-    /// Finds a program; daemons are not always in PATH.
+    /// Finds a program in the usual folders, because daemons are not always in PATH.
     package static func program(_ name: String, package: String) throws -> String {
         let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/sbin", "/bin"]
         let places = folders.map { "\($0)/\(name)" }
@@ -147,11 +147,13 @@ package final class ServerProcess: Sendable {
         return (process, text)
     }
 
-    /// Starts a server program with a number of ports, and waits until its log reports that it is ready and it accepts
-    /// connections: squid reports it slightly too early.
+    /// Starts a server program with a number of ports, and waits until its log reports that the program is ready, and until the
+    /// program accepts connections.
     ///
-    /// The ports are free when they are chosen. If another process takes one before the program does, the program ends, and other
-    /// ports are tried.
+    /// The log alone is not enough: squid reports slightly too early that it is ready.
+    ///
+    /// The ports are free when they are chosen. If another process takes a port before the program does, the program ends, and
+    /// other ports are tried.
     static func startServer(
         ports count: Int, sign: String, in log: URL, _ command: ([Int]) throws -> Command
     ) throws -> (ServerProcess, ports: [Int]) {
@@ -164,7 +166,7 @@ package final class ServerProcess: Sendable {
             let changes = try FileChanges(below: log.deletingLastPathComponent())
             let process = try start(command)
             let life = Pipe()
-            // Not the ServerProcess object itself: releasing it ends the program.
+            // The thread has only the process ID and not the ServerProcess, because the release of that object ends the program.
             Thread.detachNewThread { [number = process.process] in
                 awaitEnd(of: number)
                 try? life.fileHandleForWriting.close()
@@ -196,7 +198,7 @@ package final class ServerProcess: Sendable {
     package func end() async throws -> Int32 {
         let code = Watched<Int32?>(nil)
         Thread.detachNewThread { [self] in
-            // Not within `change`: cancelling the task needs its lock.
+            // This waits outside `change`, because cancelling the task needs the lock that `change` holds.
             let end = waitForExit()
             code.change { $0 = end }
         }

@@ -18,11 +18,11 @@ extension SmallServer {
     package struct FTPOptions: Sendable {
         /// The certificate and key; nil disables TLS.
         package var identity: TestCertificates.Identity?
-        /// Whether TLS begins with the first byte: only pyftpdlib.
+        /// Whether TLS begins with the first byte; only pyftpdlib has this option.
         package var isImplicit = false
-        /// Whether a data connection must resume the control connection's TLS session: vsftpd and proftpd.
+        /// Whether a data connection must resume the control connection's TLS session; only vsftpd and ProFTPD have this option.
         package var demandsReuse = false
-        /// Whether anonymous logins are allowed; vsftpd allows no others.
+        /// Whether pyftpdlib allows anonymous logins; vsftpd allows only anonymous logins.
         package var allowsAnonymous = true
         /// Bytes per second for each connection; nil means no limit.
         package var rate: Int?
@@ -102,7 +102,7 @@ extension SmallServer {
             .standardized.path
         return try start { port, directory in
             let root = try makeRoot(directory)
-            // It rejects files in folders that others can write to.
+            // ProFTPD rejects files in folders that other users can write to.
             try directory.makeFolder("settings")
             chmod(directory.file("settings").path, 0o700)
             let user = NSUserName()

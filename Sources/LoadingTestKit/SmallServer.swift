@@ -13,7 +13,7 @@ import Foundation
 import Glibc
 #endif
 
-/// Small independent proxies, mail and FTP servers, each on a loopback port that the system chooses.
+/// Small independent proxies, mail servers and FTP servers, each on a loopback port that the system chooses.
 package final class SmallServer: Sendable {
     package let port: Int
     let directory: ServerDirectory
@@ -122,9 +122,9 @@ package final class SmallServer: Sendable {
         )
     }
 
-    /// Starts a program that does not report when it is ready: a shell, started before the program, detects that.
+    /// Starts a program that does not report when it is ready; a shell loop detects that, by connecting to the port.
     ///
-    /// The shell is not a child of the program, since some programs end when an unknown child ends.
+    /// The loop does not run in a child of the program, because some programs end when an unknown child ends.
     static func start(_ arguments: (Int, ServerDirectory) throws -> [String]) throws -> SmallServer {
         let directory = try ServerDirectory()
         let shell = try ServerProcess.program("bash", package: "bash")

@@ -28,7 +28,7 @@ package enum SocketEffect: Sendable {
     case gate(String)
     /// Records that this point was reached, and continues.
     case reach(String)
-    /// Waits for a time, for tests of timeouts that data extends.
+    /// Waits for the given time, to test timeouts that restart when data arrives.
     case pause(milliseconds: Int64)
     /// Does nothing more until the client closes the connection.
     case stall

@@ -9,10 +9,9 @@
 
 import Foundation
 
-/// Python with pyspnego (NTLM and SPNEGO, written in Python), in the folder where `Scripts/install-needs test` installs it, and
-/// the two programs that use it.
+/// Two programs in Python that use the package pyspnego (NTLM and SPNEGO), which `Scripts/install-needs test` installs.
 enum SpnegoPython {
-    /// Writes the users in pyspnego's format.
+    /// Writes the users in pyspnego's format; returns the environment in which pyspnego finds them.
     static func write(_ users: [String: String], domain: String, in directory: ServerDirectory) throws -> [String: String] {
         let lines = users.map { "\(domain):\($0):\($1)\n" }
         let file = try directory.write(lines.joined().utf8, to: "ntlm.users")
@@ -23,7 +22,7 @@ enum SpnegoPython {
         try ServerProcess.buildFolderProgram("python/bin/python3")
     }
 
-    /// An HTTP server on the listening socket 3, which binds connections to their authenticated users.
+    /// An HTTP server on the listening socket 3, which keeps the authenticated user of each connection.
     ///
     /// Arguments: the PEM files of a certificate chain and its key, for TLS.
     static let server = #"""

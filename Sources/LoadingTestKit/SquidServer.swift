@@ -18,18 +18,20 @@ package final class SquidServer: Sendable {
     /// An authentication scheme; the realm of Basic and Digest is "squid".
     package enum Scheme: Sendable {
         case basic, digest
-        /// With pyspnego.
+        /// NTLM, verified with pyspnego.
         case ntlm
-        /// With squid's own helper; needs a Kerberos realm.
+        /// Negotiate, verified with squid's own helper; needs a Kerberos realm.
         case negotiate
     }
 
     package let port: Int
-    /// The name prefix of its shared memory segments: no other squid on the machine may use it, not even after this one was killed.
+    /// The prefix of the names of squid's shared memory segments.
+    ///
+    /// No other squid on the machine may use this prefix, not even after this squid was killed.
     package let serviceName: String
     private let directory: ServerDirectory
     private let process: ServerProcess
-    /// The process that squid's NTLM helper asks, since the helper runs as another user without access to pyspnego.
+    /// The process that squid's NTLM helper asks, because the helper runs as another user without access to pyspnego.
     private let judge: ServerProcess?
 
     private init(port: Int, serviceName: String, directory: ServerDirectory, process: ServerProcess, judge: ServerProcess?) {
@@ -50,7 +52,7 @@ package final class SquidServer: Sendable {
     ) throws -> SquidServer {
         let program = try ServerProcess.program("squid", package: "squid")
         let directory = try ServerDirectory()
-        // Only letters and digits, at most 32.
+        // The name consists of at most 32 letters and digits.
         let serviceName = "tests" + UUID().uuidString.filter { $0 != "-" }.prefix(20)
         try directory.makeFolder("logs")
         if let identity {

@@ -83,7 +83,8 @@ package final class StreamPeer: Sendable {
             }
         }
 
-        /// Sends pieces and closes the sending side on another thread, while reading until the client closes its sending side.
+        /// Sends pieces on another thread, which then closes the sending side; meanwhile reads all bytes until the client closes
+        /// its sending side.
         package func exchange(_ pieces: [[UInt8]]) -> [UInt8] {
             let isSent = ThreadGate()
             Thread.detachNewThread { [descriptor] in
@@ -137,7 +138,7 @@ package final class StreamPeer: Sendable {
     private let state = Watched(State())
 
     /// - Parameter script: The script for a connection, which is closed when the script ends.
-    /// - Throws: An error if it cannot listen.
+    /// - Throws: An error if the server cannot listen.
     package init(_ script: @escaping @Sendable (Connection) throws -> Void) throws {
         (listener, port) = try LoopbackSocket.listener()
         Thread.detachNewThread { [listener, state] in

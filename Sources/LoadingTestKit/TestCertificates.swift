@@ -70,25 +70,25 @@ package struct TestCertificates: Sendable {
     package let unknownAuthority: Identity
     /// For www.shop.localhost and img.shop.localhost, with its intermediate.
     package let shop: Identity
-    /// For the same names, issued by an untrusted root.
+    /// For the names of ``shop``, issued by an untrusted root.
     package let untrustedShop: Identity
     /// The leaf of ``valid`` without its intermediate.
     package let missingIntermediate: Identity
-    /// The leaf of ``valid`` with a certificate that has the name of its intermediate, but another key.
+    /// The leaf of ``valid`` with a certificate that has the intermediate's name, but another key.
     package let impostorIssuer: Identity
     /// For *.example.com only.
     package let wildcard: Identity
-    /// For localhost and the addresses, issued by an intermediate whose name constraints permit them.
+    /// For localhost and the loopback addresses, issued by an intermediate whose name constraints permit these names.
     package let nameConstraintSatisfied: Identity
-    /// For localhost and the addresses, issued by a valid server certificate, which is not a CA.
+    /// For localhost and the loopback addresses, issued by a valid server certificate, which is not a CA.
     package let nonCAIssuer: Identity
     /// For localhost, issued by an intermediate whose name constraints only permit good.example.
     package let nameConstraintViolated: Identity
-    /// For localhost and the addresses, with a 1024-bit RSA key.
+    /// For localhost and the loopback addresses, with a 1024-bit RSA key.
     package let weakKey: Identity
-    /// For localhost and the addresses, for clients only (extended key usage).
+    /// For localhost and the loopback addresses, for clients only (extended key usage).
     package let clientOnly: Identity
-    /// A client certificate of the same intermediate, accepted by servers that trust ``root``.
+    /// A client certificate of the intermediate of ``valid``, accepted by servers that trust ``root``.
     package let client: Identity
     /// A client certificate of an untrusted root.
     package let untrustedClient: Identity
@@ -196,10 +196,13 @@ package struct TestCertificates: Sendable {
         return Leaf(bytes: try der(certificate), key: Array(key.derRepresentation), keyPEM: key.pemRepresentation)
     }
 
-    /// For tests that pin keys.
+    /// The SHA-256 hash of data, for tests that pin keys.
     package static func sha256(_ data: Data) -> Data { Data(SHA256.hash(data: data)) }
 
-    /// Swift Crypto does not create keys that short: a fixed key replaces another one before the certificate is signed.
+    /// Creates a leaf with a 1024-bit RSA key.
+    ///
+    /// Swift Crypto does not create such short keys. A fixed key therefore replaces the key of an ordinary leaf before the
+    /// certificate is signed.
     private static func weakLeaf(
         _ names: [GeneralName], under parent: Authority, _ validity: ClosedRange<Date>
     ) throws -> Leaf {

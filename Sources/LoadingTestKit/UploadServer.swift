@@ -55,19 +55,19 @@ package final class UploadServer: Sendable {
     }
 
     package struct Plan: Codable, Sendable {
-        /// The draft version that the server supports; others are refused with 400.
+        /// The draft version that the server supports; requests with other versions are refused with 400.
         ///
-        /// Nil: the server states no version and accepts all.
+        /// If nil, the server states no version and accepts all versions.
         package var version: Int?
         /// The path of uploads, before their number.
         package var place = "/uploads/"
-        /// The `Location` in a 104, if it differs; `{port}` is replaced with the server's port.
+        /// The `Location` in a 104, if it differs from the path of the upload; `{port}` is replaced with the server's port.
         package var location: String?
         /// The value of `Upload-Limit`.
         package var limits: String?
         /// The header fields of the response to `OPTIONS`; nil if the server does not support the method.
         package var options: [[String]]?
-        /// The number of bytes after which each progress 104 is sent.
+        /// The number of bytes between two 104 responses that report progress.
         package var progressStep: Int?
         /// How many times the first 104 is sent.
         package var announcements = 1

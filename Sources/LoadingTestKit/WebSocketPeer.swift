@@ -181,7 +181,7 @@ package final class WebSocketPeer: Sendable {
     private let ended: Watched<[Result<Void, any Error>]>
 
     /// - Parameter script: The script for a connection whose head has arrived; the connection is closed when the script ends.
-    /// - Throws: An error if it cannot listen.
+    /// - Throws: An error if the server cannot listen.
     package init(_ script: @escaping @Sendable (Connection) throws -> Void) throws {
         let socket = try ServerProcess.listeningSocket()
         let listener = socket.descriptor

@@ -15,9 +15,9 @@ import Glibc
 
 /// An independent WebSocket server (Python, websockets) in another process, on its own loopback ports.
 ///
-/// By the first part of the path: `/echo` echoes messages; `/close/CODE/REASON` closes; `/zeros/COUNT` sends one message of that
-/// many bytes, and echoes; `/count/NUMBER` sends that many short texts, and echoes; `/wait` reads until the client closes.
-/// Subprotocols: `chat` and `superchat`. Each end of a connection is recorded.
+/// The first component of the path selects the behavior: `/echo` echoes messages; `/close/CODE/REASON` closes; `/zeros/COUNT` sends
+/// one message of that many bytes, and echoes; `/count/NUMBER` sends that many short texts, and echoes; `/wait` reads until the
+/// client closes. Subprotocols: `chat` and `superchat`. The server records how each connection ends.
 package final class WebSocketsServer: Sendable {
     /// A port, and the compression parameters that it agrees to if the client offers compression.
     package enum Access: Int, Sendable, CaseIterable {
@@ -102,7 +102,7 @@ package final class WebSocketsServer: Sendable {
 
     deinit { stop() }
 
-    /// Serves on the listening sockets 3 and above, in the order of ``Access``, and writes a line for each end.
+    /// Serves on the listening sockets 3 and above, in the order of ``Access``, and writes a line for each connection that ends.
     private static let program = #"""
         import asyncio, socket, ssl, sys
         import websockets
