@@ -13,7 +13,7 @@ import X509
 
 /// The properties of a certificate that programs ask for.
 package struct CertificateFacts: Sendable, Hashable {
-    /// The common name of the subject or, if there is none, the most specific part of the subject.
+    /// The common name of the subject or, if the subject has no common name, its most specific part.
     package let subjectSummary: String
     package let commonName: String?
     package let subject: String

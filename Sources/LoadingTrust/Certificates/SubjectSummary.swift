@@ -9,8 +9,8 @@
 import SwiftASN1
 import X509
 
-/// The most specific part of a name: the common name if there is one, otherwise the organizational unit, the organization, or the
-/// whole name.
+/// The most specific part of a name: the common name if the name has one, otherwise the organizational unit, the organization, or
+/// the whole name.
 struct SubjectSummary {
     let commonName: String?
     let text: String

@@ -46,8 +46,7 @@ package enum IdentityReader {
     ///
     /// - Parameters:
     ///   - pkcs12: A PKCS #12 file (RFC 7292); the older ciphers that other systems write are supported.
-    ///   - password: The password of the file. Nil and "" are equivalent, because some programs write files with the one and some
-    ///     with the other.
+    ///   - password: The password of the file. Nil and "" are equivalent, because programs encode a missing password in two ways.
     /// - Returns: The certificates and the key.
     /// - Throws: An ``IdentityFailure`` for a malformed file or a wrong password.
     package static func identity(pkcs12: Data, password: String?) throws(IdentityFailure) -> ClientIdentity {

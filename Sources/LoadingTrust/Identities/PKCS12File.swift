@@ -40,7 +40,7 @@ struct PKCS12File {
 
     /// Decrypts the content of a file.
     ///
-    /// A missing password and "" are equivalent, because some programs write files with the one and some with the other.
+    /// A missing password and "" are equivalent, because programs encode a missing password in two ways.
     static func content(of file: [UInt8], password: String?) throws(IdentityFailure) -> Content {
         guard let root = try? BER.parse(file), root.identifier == .sequence, let fields = root.children(), fields.count >= 2,
             let authenticated = fields[1].children(), let type = authenticated.first.flatMap(name)

@@ -37,7 +37,7 @@ struct PasswordCipher {
         guard let salt = try? ASN1OctetString(berEncoded: parameters[0]), let count = try? Int(derEncoded: parameters[1]),
             RoundBudget.isReasonable(count)
         else { throw Self.damaged }
-        // The initialization vector costs one SHA-1 hash per round; the longest key costs two.
+        // The initialization vector costs one SHA-1 hash per round; the longest key costs two hashes per round.
         try rounds.spend(count, times: 3)
         func key(_ use: PKCS12KeyDerivation.Use, _ byteCount: Int) -> [UInt8] {
             PKCS12KeyDerivation.key(

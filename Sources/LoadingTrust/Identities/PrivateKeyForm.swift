@@ -38,9 +38,9 @@ enum PrivateKeyForm {
         return Data(key)
     }
 
-    /// Converts a decrypted key.
+    /// Converts a decrypted key; reports a malformed key as a wrong password.
     ///
-    /// Even with a wrong password, the padding is valid in one of 256 cases.
+    /// With a wrong password, the padding is still valid in one of 256 cases.
     static func pkcs8(decrypted der: [UInt8]) throws(IdentityFailure) -> Data {
         do {
             return try pkcs8(der)

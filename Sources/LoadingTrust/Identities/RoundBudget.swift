@@ -8,10 +8,12 @@
 //===----------------------------------------------------------------------===//
 /// Limits the total number of key derivation rounds for a file, because the file's author chooses the numbers.
 struct RoundBudget {
-    /// The number of rounds left, initially ten times that of an identity with strong protection, which has 600,000 for each part.
+    /// The number of rounds left.
+    ///
+    /// The initial number is ten times 600,000, the number for each part of an identity with strong protection.
     private var left = 6_000_000
 
-    /// Whether the rounds of one key are within the limit, which is above the number that any program uses, but takes only seconds.
+    /// Whether the rounds of one key are within the limit: more rounds than any program uses, but only seconds of work.
     static func isReasonable(_ rounds: Int) -> Bool { (1...3_000_000).contains(rounds) }
 
     /// Subtracts rounds of `times` hashes each.

@@ -13,9 +13,9 @@ import X509
 /// The certificates that were sent with a leaf certificate, as issuer candidates for a verifier.
 ///
 /// A verifier tries every path from one certificate to the next, and the peer controls the number of paths: CAs with the same name
-/// and key, each signed by the next, form more paths than can ever be tried. The number of candidates is therefore limited, and so
-/// is the total number of candidates handed to the verifier, because each one costs a signature check. The verifier stops when it
-/// gets no more candidates.
+/// and key, each signed by the next, form more paths than can ever be tried. The number of candidates is therefore limited. The
+/// total number of candidates handed to the verifier is limited as well, because each one costs a signature check. The verifier
+/// stops when it gets no more candidates.
 final class IssuerCandidates: CustomCertificateStore {
     /// The maximum number of certificates besides the leaf.
     static let maximumCount = 32

@@ -27,8 +27,9 @@ struct ServerCertificatePolicy: VerifierPolicy {
         return .meetsPolicy
     }
 
-    /// Returns the first fault of a chain, which leads from the certificate in question to a root, or of a single certificate that
-    /// is itself a root.
+    /// Returns the first fault of a chain.
+    ///
+    /// The chain leads from the certificate in question to a root, or consists of a single certificate that is itself a root.
     func fault(of chain: [Certificate]) -> Fault? {
         guard let leaf = chain.first else { return Fault(reason: .malformed, text: "there is no certificate") }
         // A server certificate among the roots is trusted as it is, even if it is a CA: openssl creates self-signed certificates
@@ -69,7 +70,7 @@ struct ServerCertificatePolicy: VerifierPolicy {
         }
     }
 
-    /// Returns the weakness of a certificate's key or signature, or nil if there is none.
+    /// Returns the weakness of a certificate's key or signature, or nil if both are strong enough.
     ///
     /// A root's own signature only matters if strong keys are required.
     func weakness(of certificate: Certificate, isRoot: Bool) -> Fault? {

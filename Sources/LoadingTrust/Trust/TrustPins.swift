@@ -12,9 +12,9 @@ package import FoundationEssentials
 ///
 /// Each pin is the SHA-256 of a `SubjectPublicKeyInfo`.
 package struct TrustPins: Sendable, Hashable {
-    /// The keys of which one must be the server's own; empty accepts any key.
+    /// The pins, one of which the server's own key must match; if empty, any key is accepted.
     package var leaf: [Data]
-    /// The keys of which one must belong to an issuer of the server's certificate; empty accepts any key.
+    /// The pins, one of which the key of an issuer of the server's certificate must match; if empty, any key is accepted.
     package var ca: [Data]
 
     package static let none = TrustPins()

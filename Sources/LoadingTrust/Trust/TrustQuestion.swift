@@ -15,14 +15,14 @@ package struct TrustQuestion: Sendable, Hashable {
 
     /// The certificates in DER: first the certificate in question, then the certificates that were sent with it.
     package var chain: [Data]
-    /// The names and addresses for all of which the certificate must be valid.
+    /// The names and addresses; the certificate must be valid for all of them.
     package var hosts: [String]
     package var use = Use.server
     /// The trusted roots in DER; empty means the system's roots.
     package var roots: [Data] = []
     /// Certificates in DER that are trusted in addition to the roots.
     package var extraRoots: [Data] = []
-    /// Whether only the extra roots are trusted, even if there are none.
+    /// Whether only the extra roots are trusted, even if the list of extra roots is empty.
     package var trustsOnlyExtraRoots = false
     /// The time at which the certificates must be valid; nil means now.
     package var date: Date?
