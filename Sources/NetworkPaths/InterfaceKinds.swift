@@ -20,7 +20,8 @@ struct InterfaceKinds {
     let root: String
 
     func kind(of name: String) -> NetworkPath.Interface.Kind {
-        // The kernel allows neither a slash nor "." and ".." as names, but this name comes from a message and is not trusted.
+        // The kernel allows no name that contains a slash, or that is "." or "..", but this name comes from a message and is not
+        // trusted.
         guard !name.isEmpty, !name.contains("/"), name != ".", name != ".." else { return .other }
         let folder = "\(root)/class/net/\(name)"
         if text(folder + "/type") == "772" { return .loopback }

@@ -16,7 +16,7 @@ struct InterfaceTable {
         var isLoopback: Bool
     }
 
-    /// A limit that no machine reaches; further entries are dropped.
+    /// The maximum number of links, and of addresses; no machine should reach it, and further entries are dropped.
     static let limit = 16_384
 
     private(set) var links: [Int: Link] = [:]
@@ -70,7 +70,7 @@ struct InterfaceTable {
     ///
     /// - Parameters:
     ///   - defaultRoutes: The interfaces that lead to other networks, the best first.
-    ///   - facts: Returns the kind and the cost of a link.
+    ///   - facts: Returns the kind of a link, and whether the link is expensive.
     ///   - text: Formats an address.
     /// - Returns: A path of the interfaces that are up and have either an address beyond link scope or a default route.
     func path(

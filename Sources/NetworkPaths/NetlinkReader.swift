@@ -55,7 +55,7 @@ struct NetlinkReader {
         }
     }
 
-    /// Returns nil for code zero, which is an acknowledgment, not an error.
+    /// Returns the failure of a request; nil for code zero, which is an acknowledgment, not an error.
     private func failure(_ question: UInt32, _ code: Int32) -> Message? {
         code == 0 ? nil : .failed(number: question, code: code == .min ? .max : abs(code))
     }

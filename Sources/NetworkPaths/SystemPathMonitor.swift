@@ -22,12 +22,12 @@ import Musl
 ///
 /// The thread starts with the first watch and then sleeps until something changes.
 ///
-/// Sendable because its state changes only under its monitor, and the rest is confined to the thread.
+/// Sendable because the shared state is accessed only under the lock, and all other state is confined to the thread.
 package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     /// The monitor of the whole process.
     package static let shared = SystemPathMonitor()
 
-    /// How long to collect further changes after the first change, in milliseconds.
+    /// How long to wait, in milliseconds, before changes are read again, so that a burst of changes is reported once.
     private static let pause: CInt = 100
 
     /// RTM_GETLINK and RTM_GETADDR.
@@ -107,7 +107,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     private enum Way { case none, unknown, by(Int) }
 
-    /// Two addresses of a root name server, which is neither local nor on a nearby network.
+    /// The IPv4 and the IPv6 address of a root name server, which is neither local nor on a nearby network.
     ///
     /// Nothing is sent to these addresses.
     private static let farAddresses: [[UInt8]] = [
@@ -170,7 +170,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         }
     }
 
-    /// Reads the current state and then changes, until the socket fails or messages were lost.
+    /// Reads the current state, and then processes changes until the socket fails or messages are lost.
     ///
     /// Returns false if the state could not be read at all.
     private func watch(_ socket: CInt, _ manager: NetworkManager?) -> Bool {
