@@ -55,7 +55,7 @@ package final class Avahi {
 
     package struct Event: Sendable {
         package let question: Int
-        /// From 0 up to, but not including, ``wayCount``.
+        /// The number of the way, from 0 up to, but not including, ``wayCount``.
         package let way: Int
         package let outcome: Outcome
     }
@@ -125,7 +125,7 @@ package final class Avahi {
     ///   - number: The number of the question; no other open question may have it.
     ///   - name: The service's instance name ("Office printer").
     ///   - type: The service type with its protocol ("_ipp._tcp").
-    ///   - domain: Empty for the default.
+    ///   - domain: The domain; empty for the default domain.
     package func ask(_ number: Int, name: String, type: String, domain: String) {
         let question = csl_avahi_ask(client, UInt64(number), name, type, domain.isEmpty ? nil : domain)
         questions[number] = question
@@ -201,7 +201,7 @@ extension Avahi.Service {
     ///   - port: 0 means that the service is absent (RFC 6763, section 8).
     ///   - address: 4 or 16 bytes.
     ///   - interface: The interface that the answer arrived on.
-    ///   - text: The data of the TXT record; dropped unless all its lengths fit.
+    ///   - text: The data of the TXT record; dropped unless all its length prefixes fit.
     /// - Throws: ``Avahi/Failure/failed(_:)`` with the reason why the announcement is invalid.
     package init(host: String, port: UInt16, address: [UInt8], interface: UInt32, text: [UInt8]) throws(Avahi.Failure) {
         let name = host.hasSuffix(".") ? String(host.dropLast()) : host

@@ -50,7 +50,7 @@ package enum CAres {
     ///   - isV6: Whether to look up IPv6 addresses instead of IPv4 addresses.
     ///   - servers: Addresses, separated by commas, each with or without a port; IPv6 addresses with a port are in brackets.
     ///   - milliseconds: The timeout.
-    /// - Returns: The addresses, or why there are none.
+    /// - Returns: The addresses, or the reason for the failure.
     package static func lookUp(
         _ host: String, isV6: Bool, servers: String, milliseconds: CInt = maximumMilliseconds
     ) -> Answer {

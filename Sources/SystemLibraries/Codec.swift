@@ -15,11 +15,11 @@ import CSystemLibraries
 package struct Codec: @unchecked Sendable {
     private typealias Load = (UnsafeMutableRawPointer?, UnsafeMutablePointer<UnsafePointer<CChar>?>?) -> OpaquePointer?
 
-    /// Nil if the library is not installed.
+    /// The decoder for brotli; nil if the library is not installed.
     ///
     /// The library is opened on first use, which blocks while the dynamic linker loads it.
     package static let brotli = open("libbrotlidec.so.1", csl_brotli_load)
-    /// Nil if the library is not installed, or older than 1.4.
+    /// The decoder for zstd; nil if the library is not installed, or is older than 1.4.
     package static let zstandard = open("libzstd.so.1", csl_zstd_load)
 
     private let functions: OpaquePointer
@@ -58,7 +58,7 @@ package struct Codec: @unchecked Sendable {
         private let functions: OpaquePointer
         private let decoder: UnsafeMutableRawPointer
 
-        /// Nil if memory is exhausted.
+        /// Creates a decoder; returns nil if memory is exhausted.
         package init?(_ codec: Codec) {
             guard let decoder = csl_decoder_create(codec.functions) else { return nil }
             functions = codec.functions

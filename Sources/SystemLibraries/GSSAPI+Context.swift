@@ -11,7 +11,7 @@ import CSystemLibraries
 import Synchronization
 
 extension GSSAPI {
-    /// A handshake with one server, by SPNEGO (RFC 4178) with Kerberos, which requests mutual authentication.
+    /// A handshake with one server, by SPNEGO (RFC 4178) with Kerberos; the handshake requests mutual authentication.
     ///
     /// A context may be used from any thread; a lock serializes the steps.
     package final class Context: Sendable {

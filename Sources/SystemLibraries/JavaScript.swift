@@ -18,8 +18,8 @@ import Musl
 
 /// A script in a separate JavaScript context, run by the system's JavaScriptCore (WebKitGTK).
 ///
-/// Every call blocks while the script is running, which is limited to ``limit``, and while ``Helper`` answers: never call it on an
-/// event loop. Calls may come from any thread; a lock serializes them.
+/// Every call blocks while the script is running, for at most ``limit``, and while the ``Helper`` answers. Never make such a call
+/// on an event loop. Calls may come from any thread; a lock serializes them.
 package final class JavaScript: Sendable {
     /// The library's function table.
     ///

@@ -38,7 +38,7 @@ package final class NetworkManager {
 
     private static let patience: UInt64 = 250_000
 
-    /// Nil once the bus is gone.
+    /// The open bus; nil when the bus is gone.
     private var watch: OpaquePointer?
     /// Whether NetworkManager has failed to answer in time.
     ///
@@ -60,7 +60,7 @@ package final class NetworkManager {
         return NetworkManager(watch)
     }
 
-    /// Readable when ``hasChanged()`` has something to process; nil once the bus is gone.
+    /// The descriptor of the bus, which is readable when ``hasChanged()`` has something to process; nil when the bus is gone.
     package var descriptor: CInt? {
         guard let watch else { return nil }
         let descriptor = csl_network_watch_fd(watch)

@@ -18,8 +18,8 @@ import Musl
 
 /// The desktop's store of secrets (freedesktop.org, Secret Service API: GNOME Keyring, KWallet), through libsecret.
 ///
-/// Every call blocks until the service responds. If the keyring is locked, the service first asks the user to unlock it. Never call
-/// it on an event loop. Calls may come from any thread; a lock serializes them.
+/// Every call blocks until the service responds. If the keyring is locked, the service first asks the user to unlock it. Never make
+/// such a call on an event loop. Calls may come from any thread; a lock serializes them.
 package enum SecretService {
     /// The library's function table.
     ///
