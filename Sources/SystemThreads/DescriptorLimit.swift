@@ -17,10 +17,10 @@ import Musl
 ///
 /// Some descriptors are reserved for short-lived use inside the library: one for each thread that looks up a host name or opens a
 /// file, three for each disk lane, three for each event loop, and a dozen for the standard streams, libdispatch and the network
-/// monitors. Of the rest, a quarter is left to the app, three eighths, up to 4,096, are for files that stay open (``FileBudget``),
-/// and the remainder is for connections (`ConnectionBudget`). Descriptors that are needed only now and then come out of the app's
-/// quarter: the descriptors for connections of libunbound, Kerberos and proxy scripts, and for one connection to the daemon per
-/// background session.
+/// monitors. Of the rest, a quarter is left to the app. Three eighths, but at most 4,096 descriptors, are for files that stay
+/// open (``FileBudget``). The remainder is for connections (`ConnectionBudget`). Descriptors that are needed only occasionally
+/// are taken from the app's quarter: those for connections of libunbound, Kerberos and proxy scripts, and for one connection to
+/// the daemon per background session.
 package enum DescriptorLimit {
     /// The maximum number of files that are opened, read or written at a time.
     package static let threadsForFiles = 16
@@ -54,7 +54,8 @@ package enum DescriptorLimit {
 
     private static let maximumFiles = 4_096
 
-    /// Returns the maximum number of host names that are looked up at a time: `getaddrinfo` opens a socket.
+    /// Returns the maximum number of host names that are looked up at a time; limited, because each call of `getaddrinfo` opens a
+    /// socket.
     package static func threadsForNames(_ limit: Int = system()) -> Int { min(64, max(4, limit / 16)) }
 
     private static let setAside: Int = {

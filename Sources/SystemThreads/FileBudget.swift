@@ -12,8 +12,8 @@ import Synchronization
 /// Limits how many files the loads of the process may have open together, so that the app never runs out of descriptors because of
 /// the library.
 ///
-/// The budget is the files' share of ``DescriptorLimit``, separate from the connections' share. Files of downloads and uploads wait
-/// in a queue when the budget is used up; uses that can do without a descriptor do not wait.
+/// The budget is the files' share of ``DescriptorLimit``, separate from the connections' share. When the budget is used up,
+/// downloads and uploads wait in a queue; uses that can do without a descriptor do not wait.
 ///
 /// A load that has a connection may wait for a file, and a load that has a file may wait for a connection. To rule out a deadlock,
 /// loads of the second kind get at most half of the files (``Part/half``). The other half is reserved for loads that, while they
@@ -94,7 +94,8 @@ package final class FileBudget: Sendable {
         return isThere ? FileReservation(self, part, count) : nil
     }
 
-    /// Requests a descriptor for a file: returns a reservation at once, or calls `made` with it later, on any thread.
+    /// Requests a descriptor for a file: returns a reservation at once, or queues the request and later calls `made` with the
+    /// reservation, on any thread.
     package func ask(_ part: Part, _ made: @escaping Made) -> Answer {
         let limit = limit
         let place = state.withLock { state -> Ticket? in
