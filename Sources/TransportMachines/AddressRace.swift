@@ -8,12 +8,13 @@
 //===----------------------------------------------------------------------===//
 /// Decides which of a host's addresses to try, and when (RFC 8305, "Happy Eyeballs").
 ///
-/// Both families are looked up in parallel. IPv6 addresses are tried as soon as they arrive; IPv4 addresses that arrive first wait
-/// up to 50 ms for them (section 3). The families alternate (section 4). The next attempt starts 250 ms after the previous one, or
-/// at once when that one fails (section 5). The first attempt that succeeds wins, and the others are abandoned.
+/// Both families are looked up in parallel. IPv6 addresses are tried as soon as they arrive. If IPv4 addresses arrive first, the
+/// race waits up to 50 ms for IPv6 addresses (section 3). The families alternate (section 4). The next attempt starts 250 ms after
+/// the previous one, or at once when that one fails (section 5). The first attempt that succeeds wins, and the others are
+/// abandoned.
 ///
-/// The race ends with `win` or `lose`, or silently after `cancelled`. Then every attempt is finished or abandoned, and no timer
-/// runs. All later events return `[]`.
+/// The race ends with `win` or `lose`, or silently after `cancelled`. After the end, every attempt is finished or abandoned, and no
+/// timer runs. All later events return `[]`.
 package struct AddressRace<Address: Hashable & Sendable>: Sendable {
     package enum Family: Hashable, Sendable, CaseIterable {
         case v4
@@ -36,7 +37,8 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
 
     package enum Event: Hashable, Sendable {
         case started
-        /// The addresses of a family in the resolver's order of preference; empty if there are none or the lookup failed.
+        /// The addresses of a family in the resolver's order of preference; empty if the host has no such addresses or the lookup
+        /// failed.
         case resolved(Family, [Address])
         case attemptSucceeded(Int)
         case attemptFailed(Int)
@@ -127,7 +129,7 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Starts the next attempt, or loses if there is none.
+    /// Starts the next attempt, or loses if no address is left and no attempt is running.
     private mutating func advance() -> [Action] {
         guard let address = nextAddress() else {
             if !isResolved || !running.isEmpty { return [] }

@@ -12,13 +12,14 @@ import HTTPWire
 /// Tracks the timeouts of all loads of a session with one timer: the time without progress (the request timeout) and the total time
 /// (the resource timeout).
 ///
-/// Progress, which is noted for every piece of data, only stores the instant. The timer is set to the earliest instant at which a
-/// load may be due. When it fires, the loads that are due expire, and it is set again for the others. It therefore fires without
-/// effect at most once per shortest timeout. Each run scans all loads, so the more loads there are, the less often it fires. If
-/// many loads are due at once, they expire in batches, so that the owner of the timer can do other work in between.
+/// Progress is noted for every piece of data, and only stores the instant. The timer is set to the earliest instant at which a load
+/// may be due. When the timer fires, the loads that are due expire, and the timer is set again for the others. Because progress
+/// does not move the timer, it may fire without effect, but at most once within the shortest timeout. Each run scans all loads, so
+/// the timer fires less often if there are more loads. If many loads are due at once, they expire in batches, so that the owner of
+/// the timer can do other work in between.
 ///
-/// Instants and durations are nanoseconds on any monotonic clock. A load keeps its slot until it is removed. After its idle timeout
-/// only its deadline can still expire, and after its deadline nothing can.
+/// Instants and durations are nanoseconds on any monotonic clock. A load keeps its slot until it is removed. After the idle timeout
+/// of a load, only its deadline can still expire; after its deadline, nothing can expire.
 package struct DeadlineMachine: Sendable {
     package enum Expiry: Hashable, Sendable {
         /// There was no progress for the idle timeout.
@@ -62,7 +63,7 @@ package struct DeadlineMachine: Sendable {
     ///
     /// - Parameters:
     ///   - idleTimeout: The maximum time without progress; nil for no limit.
-    ///   - deadline: The instant by which the load must be complete; nil for none.
+    ///   - deadline: The instant by which the load must be complete; nil for no deadline.
     ///   - now: The current instant, from which the idle time counts.
     /// - Returns: The slot that identifies the load from now on, and the actions.
     package mutating func add(idleTimeout: Int64?, deadline: Int64?, now: Int64) -> (slot: Int, actions: [Action]) {
@@ -78,7 +79,7 @@ package struct DeadlineMachine: Sendable {
         return (slot, startTimer(for: watch.due, now: now))
     }
 
-    /// Notes progress: the idle time counts from here.
+    /// Notes progress: the idle time counts from `now`.
     package mutating func progress(_ slot: Int, now: Int64) {
         watches[slot]?.lastProgress = now
     }

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The state of a file that is written off the event loop: which step its thread takes next, and how the file ends.
+/// The state of a file that is written outside the event loop: which step its thread takes next, and how the writing ends.
 ///
 /// One thread or one pump uses the file at a time. The shell holds the bytes and the completion handlers.
 package struct FileSinkMachine: Sendable {
@@ -50,9 +50,9 @@ package struct FileSinkMachine: Sendable {
         case tell
         /// Deletes the file, and closes it if it is open.
         case discard(isOpen: Bool)
-        /// Unlinks the failed file, so that no incomplete file is found; it is closed at the end.
+        /// Unlinks the failed file, so that other programs find no incomplete file; the file is closed at the end.
         case unlink
-        /// The thread leaves the file.
+        /// The thread stops using the file.
         case leave
     }
 
@@ -73,16 +73,16 @@ package struct FileSinkMachine: Sendable {
         case pump(besideThread: Bool)
     }
 
-    /// Smaller batches are gathered instead of written.
+    /// The minimum number of queued bytes that are written without a `flush` or an `end`.
     package static let batchSize = 160 << 10
 
     private var phase = Phase.gathering
     private var occupant = Occupant.none
     /// The requested end, until the thread performs it.
     private var end: End?
-    /// The bytes written so far are kept if the disk is full.
+    /// Whether the bytes written so far are kept if the disk is full.
     private var keepsWhenFull = false
-    /// Bytes that are queued or being written; meaningless after a failure.
+    /// The number of bytes that are queued or being written; meaningless after a failure.
     package private(set) var outstanding = 0
     package private(set) var written: Int64
 

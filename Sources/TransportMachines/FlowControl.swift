@@ -28,7 +28,8 @@ package struct SendWindow: Sendable, Hashable {
 
 /// The number of bytes that the peer may send, and when to send it a WINDOW_UPDATE.
 ///
-/// The unread bytes and the bytes that the peer may still send never exceed `size`, which is the memory that a stream may take.
+/// The unread bytes and the bytes that the peer may still send together never exceed `size`, which is the memory that a stream may
+/// take.
 package struct ReceiveWindow: Sendable, Hashable {
     package private(set) var size: Int
     /// The number of bytes that the peer may still send.
@@ -49,10 +50,10 @@ package struct ReceiveWindow: Sendable, Hashable {
     /// Grows the window to this size, unless it is larger already.
     package mutating func grow(to size: Int) { self.size = max(self.size, min(size, HTTP2Settings.largestWindow)) }
 
-    /// The increment to send to the peer, given the number of unread bytes; nil if it is too small for a frame.
+    /// The increment to send to the peer, given the number of unread bytes; nil if the increment is too small to be worth a frame.
     package mutating func update(waiting: Int) -> Int? {
         let change = size - waiting - available
-        // Updates at half the window: the other half is in flight while the update travels.
+        // An update is sent when half of the window is used: the other half is in flight while the update travels.
         guard change > 0, change * 2 >= size else { return nil }
         available += change
         return change

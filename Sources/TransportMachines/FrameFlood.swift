@@ -11,12 +11,13 @@ package import HTTPWire
 
 /// Limits the work that a peer can cause with frames that carry nothing: PING, SETTINGS, empty frames, resets of closed streams.
 ///
-/// Each of them takes a token from a bucket of 2,000, which refills at 50 per second. Each frame that carries something adds a
+/// Each such frame takes a token from a bucket of 2,000, which refills at 50 per second. Each frame that carries something adds a
 /// token. A well-behaved peer stays far below the limit: keep-alive pings are seconds apart.
 package struct FrameFlood: Sendable, Hashable {
     package static let limit = 2_000
     private static let perSecond: Int64 = 50
-    /// A cap, larger than the windows of servers, so that content sent long ago does not excuse a flood.
+    /// The cap for ``unacknowledgedContent``, so that content sent long ago does not excuse a flood; the cap exceeds the windows of
+    /// servers.
     private static let maximumUnacknowledgedContent = 67_108_864
     /// The maximum number of replies that may be queued for a server that does not read.
     package static let maximumUnreadReplies = 10_000
@@ -24,9 +25,10 @@ package struct FrameFlood: Sendable, Hashable {
     private var tokens = Self.limit
     /// When the bucket was last refilled, in nanoseconds.
     private var filled: Int64
-    /// The content sent that no WINDOW_UPDATE has covered yet, counted twice: for its stream and for the connection.
+    /// The number of sent content bytes that no WINDOW_UPDATE has covered yet, counted twice: for the stream and for the
+    /// connection.
     private var unacknowledgedContent = 0
-    /// Replies to PING and SETTINGS that were written while the server read nothing.
+    /// The number of replies to PING and SETTINGS that were written while the server read nothing.
     private var unreadReplies = 0
 
     package init(now: Int64) { filled = now }
@@ -71,6 +73,6 @@ package struct FrameFlood: Sendable, Hashable {
         }
     }
 
-    /// The server reads again.
+    /// Resets the number of unread replies, because the server reads again.
     package mutating func repliesWereRead() { unreadReplies = 0 }
 }

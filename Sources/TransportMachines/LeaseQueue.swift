@@ -9,17 +9,17 @@
 
 /// The leases that wait for a connection to one origin: by priority, and FIFO within a priority.
 ///
-/// To prevent starvation, after seven leases of the highest priority were served while others waited, the lease of a lower
-/// priority that joined first is next.
+/// When seven leases of the highest priority have been served in a row while others waited, the next lease is the one of a lower
+/// priority that joined first. This prevents starvation.
 ///
-/// Leaving from the middle only removes a lease from the table of `Waiter`s. Its entry is dropped when it reaches the front, or
-/// when half of the queue consists of such entries, so every operation takes amortized constant time.
+/// A lease that leaves from the middle is only removed from the table of `Waiter`s. Its entry is dropped when it reaches the front,
+/// or when half of the queue consists of such entries, so every operation takes amortized constant time.
 struct LeaseQueue {
     /// The state of a queued lease.
     struct Waiter {
         var origin: OriginID
         var priority: Float
-        /// The lease needs a connection that has not been used before.
+        /// Whether the lease needs a connection that has not been used before.
         var onlyNew: Bool
         /// Changes when the lease moves to another priority, so that its former entry is recognized as removed.
         var ticket: Int
@@ -38,7 +38,7 @@ struct LeaseQueue {
         /// Drops removed entries from the front; returns whether any entry is left.
         mutating func trim(_ waiters: [LeaseID: Waiter]) -> Bool {
             while head < entries.count, waiters[entries[head].lease]?.ticket != entries[head].ticket { head += 1 }
-            // The consumed front of a long band is released once it is half of the band.
+            // The consumed front of a long band is released when it makes up half of the band.
             if head > 32, 2 * head > entries.count {
                 entries.removeFirst(head)
                 head = 0
@@ -47,7 +47,7 @@ struct LeaseQueue {
         }
     }
 
-    /// The number of highest-priority leases served before a lower one gets its turn.
+    /// The number of highest-priority leases served before a lease of a lower priority gets its turn.
     private static let longestRun = 7
 
     /// Sorted, the highest priority last.
@@ -64,7 +64,7 @@ struct LeaseQueue {
     /// Whether all leases have the same priority, so that a joining lease is the last.
     var isFIFO: Bool { bands.count < 2 }
 
-    /// The highest priority of a queued lease; may be one that has just left.
+    /// The highest priority of the queued leases; this may be the priority of a lease that has just left.
     var highestPriority: Float? { bands.last?.priority }
 
     mutating func append(_ lease: LeaseID, _ waiter: Waiter) {
@@ -99,7 +99,7 @@ struct LeaseQueue {
         return next(after: run, heads: bands.map(\.head)).map { bands[$0].entries[bands[$0].head].lease }
     }
 
-    /// The leases that are served next if no other joins, at most `maximum`.
+    /// The leases that are served next if no other lease joins, at most `maximum`.
     mutating func first(_ maximum: Int, of waiters: [LeaseID: Waiter]) -> [LeaseID] {
         trim(waiters)
         var leases: [LeaseID] = []
@@ -116,7 +116,7 @@ struct LeaseQueue {
         return leases
     }
 
-    /// Call this after a lease of this queue was removed from `waiters`, or got another ticket.
+    /// Updates the queue after one of its leases was removed from `waiters`, or got another ticket.
     mutating func didRemove(waiters: [LeaseID: Waiter]) {
         count -= 1
         guard entryCount > 32, entryCount > 2 * count else { return }
@@ -134,7 +134,7 @@ struct LeaseQueue {
         return waiters[entry.lease]?.ticket != entry.ticket
     }
 
-    /// The band to serve next, given that each is consumed up to its `head`.
+    /// The index of the band to serve next, if each band is consumed up to its element of `heads`.
     private func next(after run: Int, heads: [Int]) -> Int? {
         guard let top = heads.indices.last(where: { heads[$0] < bands[$0].entries.count }) else { return nil }
         guard run >= Self.longestRun else { return top }

@@ -9,8 +9,8 @@
 
 /// Tracks whether a server is still alive: when it last sent something, and when to send it a PING (RFC 9113, section 6.7).
 ///
-/// If the server does not answer in time, the connection is closed, but not while earlier content is still being sent ahead of the
-/// PING, which takes time on a slow link. Instants and durations are nanoseconds on any monotonic clock.
+/// If the server does not answer in time, the connection is closed. It stays open while content that precedes the PING is still
+/// being sent, because this takes time on a slow link. Instants and durations are nanoseconds on any monotonic clock.
 package struct LivenessMachine: Sendable {
     package enum Event: Hashable, Sendable {
         case requestBegan
@@ -52,7 +52,7 @@ package struct LivenessMachine: Sendable {
     private var lastSent: Int64 = 0
     private var pendingPing: PendingPing?
     private var pingCount: UInt64 = 0
-    /// No new requests start on this connection until the server sends something.
+    /// Whether new requests must use another connection until the server sends something.
     package private(set) var isBarred = false
     /// How long the server took to acknowledge SETTINGS.
     private var measuredRoundTrip: Int64?
@@ -62,7 +62,7 @@ package struct LivenessMachine: Sendable {
         lastRead = now
     }
 
-    /// An upper bound of the round-trip time, given that of the handshake.
+    /// An upper bound of the round-trip time, given the round-trip time of the handshake.
     package func roundTrip(handshake: Int64) -> Int64 { measuredRoundTrip ?? max(lastRead - began, handshake) }
 
     package mutating func settingsWereAcknowledged(now: Int64) { measuredRoundTrip = measuredRoundTrip ?? now - began }

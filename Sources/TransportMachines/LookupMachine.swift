@@ -6,8 +6,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-/// Schedules the host name lookups of all sessions of the process: one lookup per name and family for all its callers, a limited
-/// number at a time, with a short-lived cache of the answers.
+/// Schedules the host name lookups of all sessions of the process.
+///
+/// All callers that want the same name and family share one lookup. A limited number of lookups run at a time, and their answers
+/// are cached for a short time.
 ///
 /// A lookup occupies a thread until the name servers answer, and cannot be cancelled. ``ThreadShares`` therefore divides the
 /// threads by session and domain: a thousand names of one slow domain, or of one session, still leave threads for others. Within a
@@ -23,7 +25,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
     }
 
     package struct Question: Hashable, Sendable {
-        /// In lower case.
+        /// The host name in lower case.
         package var host: String
         package var family: Family
 
@@ -67,9 +69,9 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         var callers: Set<Caller> = []
         /// The callers that received ``Action/waits(_:)``.
         var waiting: Set<Caller> = []
-        /// The owners that have a queue entry for it.
+        /// The owners that have a queue entry for this lookup.
         var owners: Set<Owner> = []
-        /// Distinguishes its entries from those of an earlier lookup that was dropped.
+        /// Distinguishes the entries of this lookup from those of an earlier lookup of the same question that was dropped.
         var ticket: Int
         var place: ThreadShares<Owner, Substring, Entry>.Owner?
     }
@@ -87,7 +89,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - threadCount: The maximum number of lookups that run at a time.
-    ///   - waitingLimit: The maximum number of queued lookups; one session may queue up to half of what others leave free.
+    ///   - waitingLimit: The maximum number of queued lookups; one session may queue up to half of what other sessions leave free.
     ///   - memoryLimit: The maximum number of cached answers.
     package init(threadCount: Int, waitingLimit: Int, memoryLimit: Int) {
         shares = ThreadShares(threadCount: threadCount)
@@ -109,7 +111,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
             if known.until > now { return [.answer([caller], known.answer)] }
             self.known[question] = nil
         }
-        // Changed in place rather than copied: a lookup may have thousands of callers.
+        // The lookup is changed in place rather than copied, because it may have thousands of callers.
         let isNew = lookups[question] == nil
         let needsEntry = isNew || lookups[question]?.place == nil && lookups[question]?.owners.contains(owner) == false
         guard !needsEntry || shares.waitingCount(of: owner) < waitingLimit - shares.waitingCount else { return [.refuse(caller)] }
@@ -149,7 +151,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         guard let lookup = lookups[question], let place = lookup.place else { return [] }
         lookups[question] = nil
         shares.ended(at: place)
-        // A lookup that started before the cache was emptied is as stale as its entries.
+        // A lookup that was queued before the cache was emptied is as stale as the removed entries.
         if lifetime > 0, lookup.ticket > forgottenTicket { remember(question, answer, until: now + lifetime, now: now) }
         let callers = lookup.callers.sorted()
         for caller in callers { questions[caller] = nil }
@@ -192,7 +194,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         known[question] = (answer, until)
     }
 
-    /// The part that names of one owner usually share: their last two labels.
+    /// The part that the names of one organization usually share: their last two labels.
     private static func domain(of host: String) -> Substring {
         let labels = host.split(separator: ".")
         guard labels.count > 2 else { return Substring(host) }

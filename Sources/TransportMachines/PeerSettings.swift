@@ -11,19 +11,19 @@ package import HTTPWire
 
 /// The server's SETTINGS; until the first frame, the defaults of RFC 9113 (section 6.5.2).
 package struct PeerSettings: Sendable {
-    /// The change to the windows of open streams: at the end of the frame, and the largest within it.
+    /// The changes that one frame makes to the windows of open streams: the total change, and the largest change within the frame.
     package struct WindowChange: Hashable, Sendable {
         package var total: Int
         package var largest: Int
     }
 
-    /// The limit that we use if the server sets none.
+    /// The maximum of ``capacity``, which also applies if the server sets no limit.
     package static let largestCapacity = 256
 
     /// The initial send window of a new stream.
     package private(set) var window = FlowControl.initialWindow
     package private(set) var frameSize = HTTP2Settings.frameSizes.lowerBound
-    /// The maximum size of a request's header list; nil if the server has no limit, or has not sent one yet.
+    /// The maximum size of a request's header list; nil if the server has no limit, or has not sent its limit yet.
     package private(set) var listSize: Int?
     /// Whether CONNECT may name a protocol (RFC 8441, section 3).
     package private(set) var allowsExtendedConnect = false

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The process-wide budget for connections: dials ask for a place in it, and origins that need one take turns.
+/// The process-wide budget for connections: dials ask for a place in it, and the origins that need a place take turns.
 extension PoolMachine {
     mutating func waitForCapacity(_ origin: OriginID) -> [Action] {
         if origins[origin]?.isStarved == false {
@@ -26,7 +26,7 @@ extension PoolMachine {
         return [.requestCapacity]
     }
 
-    /// Starts the first queued origin's dial.
+    /// Starts a dial for the first queued origin.
     ///
     /// An origin that needs another dial moves to the end of the queue.
     mutating func useCapacity() -> [Action] {
@@ -44,7 +44,7 @@ extension PoolMachine {
         return [.returnCapacity]
     }
 
-    /// The leases of the origin keep waiting, and the origin queues for a place again.
+    /// Removes a dial that got no descriptor: the leases of its origin keep waiting, and the origin queues for a place again.
     mutating func starve(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection], case .dialing = entry.stage else { return [] }
         remove(connection)
@@ -58,7 +58,7 @@ extension PoolMachine {
             if case .idle(let since, _) = connection.stage { idle.append((since, id)) }
         }
         idle.sort { ($0.since, $0.id.number) < ($1.since, $1.id.number) }
-        // The more connections there are, the longer the search takes, and the more of them are closed at a time.
+        // With more connections, the search takes longer, so more of them are closed at a time.
         let count = idle.isEmpty ? 0 : 1 + idle.count / 64
         let left = idle.prefix(count).compactMap { sharedOrigin($0.id) }
         for entry in idle.prefix(count) { remove(entry.id) }
@@ -67,9 +67,9 @@ extension PoolMachine {
     }
 }
 
-/// Origins that take turns.
+/// The origins that wait for a place and take turns.
 ///
-/// Background origins are served if no other origin waits, and after seven others in a row.
+/// A background origin is served if no other origin waits, or after seven other origins in a row.
 struct OriginQueue: Sendable {
     private static let longestRun = 7
 

@@ -9,9 +9,9 @@
 
 /// Closing idle connections, and shutting down the pool.
 extension PoolMachine {
-    /// If the remaining dials are too few for all queued leases, refuses the first one.
+    /// Handles a failed dial: if the remaining dials are too few for all queued leases, refuses the first lease.
     ///
-    /// The next lease then gets a dial.
+    /// The next lease then gets a dial of its own.
     mutating func fail(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection], case .dialing = entry.stage else { return [] }
         let origin = entry.origin
@@ -67,7 +67,9 @@ extension PoolMachine {
         return actions + dial(for: left)
     }
 
-    /// The origin of a shared connection, nil for another one: leases may wait for a shared connection that is idle.
+    /// The origin of a shared connection; nil for any other connection.
+    ///
+    /// Leases may wait for a shared connection that is idle.
     func sharedOrigin(_ connection: ConnectionID) -> OriginID? {
         connections[connection].flatMap { $0.sharing == nil ? nil : $0.origin }
     }

@@ -7,10 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Determines which queued leases count as connecting: as many from the front of the queue as there are dials, not counting
-/// suspended ones; none while the app is asked.
+/// Determines which queued leases count as connecting.
 ///
-/// All of them count if one dial may serve all, or if only the peer of a shared connection blocks them.
+/// As many leases count as there are dials, from the front of the queue; suspended leases are skipped. While the app is asked, no
+/// lease counts.
+///
+/// All leases count if one dial may serve all of them, or if only the peer of a shared connection blocks them.
 extension PoolMachine {
     /// Removes a lease that left the queue; returns whether it was connecting.
     mutating func left(_ lease: LeaseID, _ origin: OriginID) -> Bool {
@@ -24,7 +26,7 @@ extension PoolMachine {
         return origins.values[place].connecting.remove(lease) != nil
     }
 
-    /// Adds a lease that joined the queue; it is the last one unless priorities differ.
+    /// Adds a lease that joined the queue; it is the last lease in the queue unless priorities differ.
     mutating func joined(_ lease: LeaseID, _ origin: OriginID) {
         guard let place = origins.index(forKey: origin) else { return }
         origins.values[place].lastJoined = lease

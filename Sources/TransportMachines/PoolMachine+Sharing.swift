@@ -9,10 +9,10 @@
 
 /// Connections that carry many leases at a time, such as HTTP/2 connections.
 ///
-/// Whether a connection can be shared is known only after its dial. If it might be, one dial runs for the whole queue. If the
+/// Whether a connection can be shared is known only after its dial. If this is possible, one dial runs for the whole queue. If the
 /// connection turns out not to be shared, or the dial fails, the queued leases get dials as usual. While a shared connection takes
-/// leases, no second one is dialed: "Clients SHOULD NOT open more than one HTTP/2 connection to a given host and port pair" (RFC
-/// 9113, section 9.1).
+/// leases, a second one is dialed only if the first one blocks the queue for a while, or may be dead: "Clients SHOULD NOT open more
+/// than one HTTP/2 connection to a given host and port pair" (RFC 9113, section 9.1).
 extension PoolMachine {
     struct Sharing {
         /// The maximum number of leases; zero while the peer allows none.
@@ -39,7 +39,7 @@ extension PoolMachine {
         connections[connection].map { $0.sharing != nil && !$0.isRetired } ?? false
     }
 
-    /// Takes a lease on a shared connection with free capacity; nil if there is none.
+    /// Takes a lease on a shared connection with free capacity; returns nil if no connection has free capacity.
     mutating func takeShared(_ place: Dictionary<OriginID, Origin>.Index) -> ConnectionID? {
         for connection in origins.values[place].shared {
             guard let slot = connections.index(forKey: connection), connections.values[slot].sharing?.hasPlace == true else {
@@ -144,7 +144,7 @@ extension PoolMachine {
         return [.queueIsBlocked(origin)]
     }
 
-    /// Allows the origin a second connection if no lease was granted meanwhile.
+    /// Allows the origin a second connection if no lease was granted after the queue was found blocked.
     mutating func check(blockedQueueOf origin: OriginID) -> [Action] {
         guard let entry = origins[origin], let grants = entry.watchedGrants else { return [] }
         origins[origin]?.watchedGrants = nil

@@ -10,17 +10,17 @@
 /// Decides which connection serves which request, when to dial another one, and when to close one.
 ///
 /// For every origin, the number of dials, leased and idle connections never exceeds `maximumPerHost`, not counting draining shared
-/// connections, whose last request may never end. A request takes the most recently used idle connection, which is the least
-/// likely to be stale. If there is none, it waits, and a dial starts if more requests wait than dials run and the limit allows it.
-/// The first connection that becomes available serves the first queued request (late binding), so no dial belongs to a request. A
-/// request whose reused connection turned out to be closed asks for a new one: idle connections are closed, and so is a connection
-/// that is released while that request is first in the queue.
+/// connections, whose last request may never end. A request takes the most recently used idle connection, which is the least likely
+/// to be stale. If no connection is idle, the request waits, and a dial starts if more requests wait than dials run and the limit
+/// allows it. The first connection that becomes available serves the first queued request (late binding), so no dial belongs to a
+/// request. A request whose reused connection turned out to be closed asks for a new one: idle connections are closed, and so is a
+/// connection that is released while that request is first in the queue.
 ///
 /// As many queued requests as there are dials count as connecting: they wait for the server, and the time counts toward the
 /// request timeout. The others are paused: they wait for other loads, and the time does not count as idle. While the app is asked
 /// about a connection to the origin, all queued requests are paused.
 ///
-/// A connection carries one lease at a time, or as many as its peer allows, which may change (`PoolMachine+Sharing.swift`).
+/// A connection carries one lease at a time, or as many as its peer allows at the moment (`PoolMachine+Sharing.swift`).
 ///
 /// If the process has a budget for connections, a dial waits for a place in it. Origins that need a place take turns
 /// (`PoolMachine+Capacity.swift`).
@@ -30,8 +30,8 @@
 /// `wanted` is refused, and late events return `[]`.
 package struct PoolMachine: Sendable {
     package enum Event: Hashable, Sendable {
-        /// A request wants a connection. If it may be shared, a single dial runs until it is known whether the connection can carry
-        /// many leases at once.
+        /// A request wants a connection. If the connection may be shared, a single dial runs until it is known whether the
+        /// connection can carry many leases at once.
         case wanted(LeaseID, OriginID, priority: Float, onlyNew: Bool = false, mayBeShared: Bool = false)
         /// A queued lease is no longer wanted, because of a timeout or for another reason. (A granted one is `released`.)
         case withdrawn(LeaseID, isLate: Bool = false)
@@ -39,7 +39,8 @@ package struct PoolMachine: Sendable {
         /// A queued lease is suspended or resumed. While it is suspended, it keeps its position, and the leases behind it count as
         /// connecting instead.
         case suspended(LeaseID, Bool)
-        /// A dial succeeded. `capacity` is nil for one lease at a time; a shared connection keeps it until the peer changes it.
+        /// A dial succeeded. `capacity` is nil for one lease at a time; the capacity of a shared connection applies until its peer
+        /// changes it.
         case opened(ConnectionID, capacity: Int? = nil)
         /// The peer of a shared connection changed the number of leases it allows at a time; leases beyond it continue.
         case leaseLimitChanged(ConnectionID, Int)
@@ -49,15 +50,15 @@ package struct PoolMachine: Sendable {
         /// The lease of a connection ended. `now` is in nanoseconds on any monotonic clock; `keepAlive` is how long the server
         /// promised to keep the idle connection (the `timeout` of its `Keep-Alive` field), in nanoseconds.
         case released(ConnectionID, reusable: Bool, now: Int64, keepAlive: Int64?)
-        /// A connection, leased or idle, is gone. A leased one needs no `released` after it.
+        /// A connection, leased or idle, is gone. For a leased one, no `released` follows.
         case closed(ConnectionID)
         /// A connection, leased or idle, was bound to one holder and belongs to another origin from now on.
         case moved(ConnectionID, OriginID)
-        /// A reused connection to the origin was closed: its idle connections are presumed to be closed as well.
+        /// A reused connection to the origin was closed: the origin's idle connections are presumed to be closed as well.
         case wentStale(OriginID)
         case timer(now: Int64)
-        /// A dial to the origin waits for something other than its server, or no longer does: the app is asked about it, or its
-        /// host name lookup is queued behind others.
+        /// Whether a dial to the origin waits for something other than its server: for the app's answer about the origin, or for
+        /// the host name lookup, which is queued behind others.
         case appIsAsked(OriginID, Bool)
         /// The time that `queueIsBlocked` asked for has passed.
         case queueCheckIsDue(OriginID)
@@ -69,7 +70,7 @@ package struct PoolMachine: Sendable {
         case capacityGranted
         /// No place is free; `capacityGranted` follows later.
         case capacityPending
-        /// Others need places: close the connections that have been idle longest.
+        /// Other dials need places: the connections that have been idle longest are closed.
         case capacityNeeded
         /// From now on requests start on new connections: idle connections are closed, and leased ones when they are released.
         case closeIdle
@@ -113,7 +114,7 @@ package struct PoolMachine: Sendable {
         /// Being connected; not leased.
         case dialing
         case leased
-        /// Not leased. `until` is when to close it; nil if it has been idle since it opened, until the next sweep sets the time.
+        /// Not leased. `until` is when to close the connection; nil after it opened idle, until the next sweep sets the time.
         case idle(since: Int64, until: Int64?)
     }
 
@@ -151,9 +152,9 @@ package struct PoolMachine: Sendable {
         var mayHaveSecond = false
         /// The next connection may turn out to be shared.
         var mayBeShared = false
-        /// Dialing, leased and idle connections.
+        /// The number of dialing, leased and idle connections.
         var total = 0
-        /// The draining shared connections among them.
+        /// The number of draining shared connections among them.
         var drainingCount = 0
         var countTowardLimit: Int { total - drainingCount }
         var queue = LeaseQueue()
@@ -197,7 +198,7 @@ package struct PoolMachine: Sendable {
     /// The shared connections to the origin that take leases.
     package func shared(_ origin: OriginID) -> [ConnectionID] { origins[origin]?.shared ?? [] }
 
-    /// The lease that the next connection to the origin is for.
+    /// The lease that the next connection to the origin will serve.
     package mutating func firstQueued(_ origin: OriginID) -> LeaseID? { origins[origin]?.queue.first(of: waiters) }
 
     package func hasIdle(_ origin: OriginID) -> Bool { !(origins[origin]?.idle.isEmpty ?? true) }
@@ -211,7 +212,7 @@ package struct PoolMachine: Sendable {
     /// Whether there is no connection, dial or queued lease.
     package var isEmpty: Bool { connections.isEmpty && waiters.isEmpty }
 
-    /// Leases the most recently used idle connection, or returns nil if there is none.
+    /// Leases the most recently used idle connection, or returns nil if no connection is idle.
     ///
     /// This is `wanted` for the most common case, without an array of actions.
     package mutating func takeIdle(_ origin: OriginID) -> ConnectionID? {

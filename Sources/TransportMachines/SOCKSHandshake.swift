@@ -23,7 +23,7 @@ package struct SOCKSHandshake: Sendable {
     package enum Event: Sendable, Hashable {
         case started
         case received([UInt8])
-        /// The proxy has closed its side.
+        /// The proxy has closed its side of the connection.
         case closed
     }
 
@@ -37,7 +37,7 @@ package struct SOCKSHandshake: Sendable {
     package enum Failure: Error, Sendable, Hashable {
         /// The request cannot be expressed in this version of SOCKS.
         case unsupportedRequest(String)
-        /// The reply is not SOCKS.
+        /// The reply is not a SOCKS reply.
         case malformed(String)
         /// The proxy demands a password, or rejects the one that was sent.
         case authenticationFailed(String)
@@ -55,7 +55,7 @@ package struct SOCKSHandshake: Sendable {
     private let password: String?
     private var stage = Stage.idle
     private var buffer: [UInt8] = []
-    /// Whether the server may send first, so that its bytes may follow the proxy's last ones.
+    /// Whether the server may send first, so that its bytes may follow the proxy's last bytes.
     private let serverMaySpeakFirst: Bool
     /// The server's bytes that followed the proxy's reply.
     package private(set) var earlyBytes: [UInt8] = []
@@ -129,7 +129,7 @@ package struct SOCKSHandshake: Sendable {
         }
     }
 
-    /// Some servers send the SOCKS version instead of the version of the subnegotiation.
+    /// Some proxies send the SOCKS version instead of the version of the subnegotiation.
     private mutating func readPasswordReply() throws(Failure) -> [Action] {
         if let first = buffer.first, first != 1, first != 5 { throw .malformed("its reply to the password is malformed") }
         guard let verdict = try take(2) else { return [] }
@@ -213,7 +213,7 @@ package struct SOCKSHandshake: Sendable {
 
     private var portBytes: [UInt8] { [UInt8(port >> 8), UInt8(truncatingIfNeeded: port)] }
 
-    /// The next message, or nil until it is complete; bytes beyond it are unsolicited.
+    /// The next message, or nil until it is complete; bytes after it are an error.
     private mutating func take(_ count: Int) throws(Failure) -> [UInt8]? {
         guard buffer.count >= count else { return nil }
         guard buffer.count == count else { throw .malformed("it sent unexpected bytes") }
@@ -222,7 +222,7 @@ package struct SOCKSHandshake: Sendable {
     }
 
     private mutating func open(after count: Int) throws(Failure) -> [Action] {
-        // Bytes that arrive before anything was sent to the server are not the server's.
+        // Unless the server may send first, bytes that arrive before anything was sent to the server do not come from it.
         guard buffer.count == count || serverMaySpeakFirst else { throw .malformed("it sent unexpected bytes") }
         earlyBytes = Array(buffer.dropFirst(count))
         stage = .over

@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 import DequeModule
 
-/// Schedules the queries for services of the local network for all callers: one query per service, in several ways, and a limited
-/// number at a time.
+/// Schedules the queries of all callers for services of the local network.
+///
+/// All callers share one query per service. Each query uses several ways, and a limited number of queries run at a time.
 ///
 /// The ways find the addresses of one host over different protocols. After one of them has found the service, the others get a
 /// short extra time. If no host offers the service, no answer arrives: the query continues until all callers have left, but after
@@ -56,7 +57,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
 
     private struct Lookup: Sendable {
         var callers: Set<Caller> = []
-        /// Nil while queued.
+        /// The number of the query; nil while the service is queued.
         var question: Question?
         var outcomes: [Outcome] = []
     }
@@ -66,7 +67,8 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
     private var lookups: [Service: Lookup] = [:]
     private var services: [Caller: Service] = [:]
     private var asked: [Question: Service] = [:]
-    /// Services queued for the first time, and queued again; both may contain services that have no callers or are being queried.
+    /// The services queued for the first time (`fresh`) and queued again (`stale`); both may contain services that have no callers
+    /// or are being queried.
     private var fresh: Deque<Service> = []
     private var stale: Deque<Service> = []
     /// Queries without an answer, the oldest first; some may have ended.
@@ -170,7 +172,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         return [.drop(question)]
     }
 
-    /// Queries queued services, in order, while there is a free slot or one whose query is unanswered.
+    /// Queries queued services, in order, while a slot is free, or is occupied by a query that has been silent for too long.
     private mutating func begin() -> [Action] {
         var actions: [Action] = []
         while let service = nextQueued() {

@@ -9,11 +9,12 @@
 
 import DequeModule
 
-/// Orders the reads and writes of a byte stream, the closing of its sides, and the operations that wait for all of them.
+/// Determines the order of the reads and writes of a byte stream, the closing of its sides, and the operations that wait for all of
+/// them.
 ///
 /// Reads run one at a time, and so do writes; reads and writes are independent. Starting TLS and capturing the stream wait for all
-/// earlier reads and writes, and later ones wait for them. The machine does not handle bytes, only the number of bytes that can be
-/// read.
+/// earlier reads and writes, and all later reads and writes wait for these two operations. The machine does not handle bytes, only
+/// the number of bytes that can be read.
 package struct StreamMachine: Sendable {
     package enum Command: Hashable, Sendable {
         case read(Int, minimum: Int, maximum: Int)
@@ -26,7 +27,7 @@ package struct StreamMachine: Sendable {
 
     package enum Event: Hashable, Sendable {
         case asked(Command)
-        /// The connection is established; no operation starts before.
+        /// The connection is established; no operation starts before this event.
         case opened
         /// The app suspended or resumed the task.
         case held(Bool)
@@ -64,8 +65,8 @@ package struct StreamMachine: Sendable {
         case tellReadClosed, tellWriteClosed
         /// Both sides are closed, and all received bytes were read.
         case end
-        /// The stream cannot continue: a write timed out in the middle, or cleartext bytes arrived that would be mistaken for
-        /// bytes received over TLS.
+        /// The stream cannot continue: a write timed out in the middle, cleartext bytes arrived that would be mistaken for bytes
+        /// received over TLS, or a side was closed before TLS started.
         case fail(Failure)
     }
 
@@ -102,7 +103,8 @@ package struct StreamMachine: Sendable {
 
     package init() {}
 
-    /// Whether bytes that arrived before the connection was lost are kept for the app, until it requests more bytes than these.
+    /// Whether the bytes that arrived before the connection was lost are kept for the app, until the app requests more bytes than
+    /// these.
     package var hasUnread: Bool { available > 0 && !readIsClosed && (isHeld || reads.isEmpty && writes.isEmpty) }
 
     /// The minimum number of bytes that the next read needs.
@@ -235,7 +237,7 @@ package struct StreamMachine: Sendable {
         return true
     }
 
-    /// Starts an operation that waits for both sides once it is next on both.
+    /// Starts an operation that waits for both sides, if it is the next operation on both sides.
     private mutating func pass(_ actions: inout [Action]) -> Bool {
         guard case .barrier(let barrier)? = reads.first, writes.first == .barrier(barrier) else { return false }
         switch barrier {

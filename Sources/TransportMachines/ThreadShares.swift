@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 package import DequeModule
 
-/// Divides a limited number of threads, so that slow work of one user does not block the work of others.
+/// Divides a limited number of threads, so that slow work of one group does not block the work of others.
 ///
 /// Work belongs to a group (a session, a file system) and within it to a member (a domain, a file). A group may occupy as many
 /// threads as it leaves free, and a member half as many ("Dynamic Queue Length Thresholds for Shared-Memory Packet Switches",

@@ -12,13 +12,14 @@ package import HTTPWire
 /// The state of an open WebSocket connection: the closing handshake, and which pong answers which ping (RFC 6455, sections 5.5 and
 /// 7).
 ///
-/// It does not handle messages, only whether they may be sent and are received. An event that has no meaning in a state returns
-/// `[]`. For the app it ends with one ``Action/ended(code:reason:isClean:)``, which may precede the end of the transport.
+/// The machine does not handle messages; it only decides whether messages may be sent and are received. An event that has no
+/// meaning in a state returns `[]`. For the app, the connection ends with one ``Action/ended(code:reason:isClean:)``, which may
+/// precede the end of the transport.
 package struct WebSocketMachine: Sendable {
     package enum State: Hashable, Sendable, CaseIterable {
         case open
-        /// Our close frame was sent, and the peer's is pending. Messages are received until then: "an endpoint that has sent a
-        /// Close frame" may still be sent whole messages (section 5.5.1).
+        /// Our close frame was sent, and the peer's close frame is pending. Until the peer's frame arrives, messages are received:
+        /// "an endpoint that has sent a Close frame" may still be sent whole messages (section 5.5.1).
         case closing
         /// Both close frames were sent, and the server is to close the transport (section 7.1.1).
         case answered
@@ -30,7 +31,7 @@ package struct WebSocketMachine: Sendable {
     }
 
     package enum Event: Hashable, Sendable {
-        /// The app closes. A code that may not be sent is omitted, and so is a reason without a code.
+        /// The app closes the connection. A code that may not be sent is omitted, and so is a reason without a code.
         case appCloses(WebSocketClose)
         /// The app checks whether the peer is alive; a ping is sent only in ``State/open``.
         case appPings
@@ -62,7 +63,7 @@ package struct WebSocketMachine: Sendable {
         case sendPing([UInt8])
         /// This many of our oldest unanswered pings are answered.
         case answerPings(UInt64)
-        /// Starts the close timer: ``closePatience``.
+        /// Starts the close timer, which fires after ``closePatience``.
         case startCloseTimer
         case stopCloseTimer
         /// Closes the transport once everything queued is written.
@@ -76,7 +77,8 @@ package struct WebSocketMachine: Sendable {
         case ended(code: UInt16, reason: String?, isClean: Bool)
     }
 
-    /// The time from our close frame, or from the answer to the peer's, to the end of the transport, in nanoseconds.
+    /// The maximum time from our close frame, or from our answer to the peer's close frame, to the end of the transport, in
+    /// nanoseconds.
     package static let closePatience: Int64 = 5_000_000_000
 
     private enum Pong: Hashable {

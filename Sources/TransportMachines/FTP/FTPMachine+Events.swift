@@ -28,7 +28,7 @@ extension FTPMachine {
         case dataEnded(Int64)
         /// The data connection, or its TLS session, was lost.
         case dataFailed
-        /// The wait timed out: for data, or, after the data connection was lost, for a reply that explains why.
+        /// The wait for data timed out, or the wait for a reply that explains why the data connection was lost.
         case waitTimedOut
     }
 
@@ -36,7 +36,7 @@ extension FTPMachine {
         case send(FTPCommand)
         /// Starts TLS on the control connection; no cleartext may be left in its buffer.
         case secure
-        /// Looks up the login; `refusal` is the server's message if it refused the last one.
+        /// Looks up the login; `refusal` is the server's message if it refused the previous login.
         case findLogin(refusal: String?)
         case loggedIn
         /// Connects to this port of the server.
@@ -44,7 +44,7 @@ extension FTPMachine {
         case secureData
         /// The transfer starts.
         case begin(Beginning)
-        /// The control connection is closed: wait only for data that is in flight.
+        /// The control connection is closed, or the server reported a failure: wait only for data that is in flight.
         case expectEnd
         /// The transfer is complete.
         case end
@@ -66,7 +66,7 @@ extension FTPMachine {
             /// TLS is required, and the server does not provide it.
             case notSecure
             case noConnection, lost
-            /// The reply is not FTP.
+            /// The reply is not an FTP reply.
             case malformed
             /// The server refuses, or sends an unexpected reply.
             case refused

@@ -12,7 +12,7 @@ import HTTPWire
 /// The sequence of an FTP load: which command follows which reply, from the greeting to the end of the transfer (RFC 959, 3659,
 /// 4217).
 ///
-/// It does no I/O: ``handle(_:)`` returns the actions.
+/// The machine does no I/O: ``handle(_:)`` returns the actions.
 package struct FTPMachine: Sendable {
     private enum State: Hashable, Sendable {
         case connecting, greeting, authenticating, securing
@@ -43,7 +43,7 @@ package struct FTPMachine: Sendable {
     private var controlHasEnded = false
     /// Why the transfer is incomplete; data in flight is delivered before the failure is reported.
     private var failure: Failure?
-    /// The preliminary replies since the last command.
+    /// The number of preliminary replies since the last command.
     private var preliminaryReplyCount = 0
     private static let maximumPreliminaryReplies = 16
     /// The server refused `REST` before `STOR`, so `APPE` is used instead.
@@ -98,7 +98,7 @@ package struct FTPMachine: Sendable {
     // MARK: Replies
 
     private mutating func take(_ reply: FTPReply) -> [Action] {
-        // Can arrive at any time: the server closes the connection (RFC 959, section 4.2.2).
+        // This reply can arrive at any time: the server closes the connection (RFC 959, section 4.2.2).
         if reply.code == 421 {
             return fail(state == .greeting ? .noConnection : .lost, "the server is closing the connection: \(quote(reply))")
         }
@@ -250,7 +250,7 @@ package struct FTPMachine: Sendable {
 
     private mutating func dataConnectionIsReady() -> [Action] {
         guard beginning.offset > 0 else { return transfer() }
-        // Directly before the transfer command (RFC 3659, section 5.4).
+        // REST must directly precede the transfer command (RFC 3659, section 5.4).
         return go(to: .restarting, .send(FTPCommand("REST", "\(beginning.offset)")))
     }
 
@@ -285,7 +285,7 @@ package struct FTPMachine: Sendable {
     private mutating func takeEnd(_ reply: FTPReply) -> [Action] {
         if reply.isPreliminary { return [] }
         guard reply.code == 226 || reply.code == 250 else { return endRefused(reply) }
-        // Otherwise a server could keep a load running forever.
+        // Without this check, a server could keep a load running forever.
         guard !isComplete else { return fail(.malformed, "the server completed the transfer twice: \(quote(reply))") }
         isComplete = true
         return state == .awaitingReason ? dataWasLost() : endOfTransfer()
@@ -310,7 +310,8 @@ package struct FTPMachine: Sendable {
             .fail(failure ?? Failure(kind: .lost, message: "the server did not confirm that the transfer is complete")))
     }
 
-    /// Whether a TLS server may be refusing a data connection because it does not resume the control connection's session.
+    /// Whether a TLS server may be refusing a data connection because this connection does not resume the session of the control
+    /// connection.
     private func mayRequireSessionReuse(_ reply: FTPReply) -> Bool {
         guard plan.security != .none else { return false }
         return reply.code == 522 || reply.code == 425 || state == .securingData || state == .awaitingReason && count == nil
@@ -331,8 +332,8 @@ package struct FTPMachine: Sendable {
         if plan.transfer == .retrieve, !plan.isText, let size = beginning.size, beginning.offset + count < size {
             return fail(.lost, "only \(beginning.offset + count) of \(size) bytes came")
         }
-        // If a proxy dropped the end of the data and the server took that for the end of the file, the transfer would seem to be
-        // complete.
+        // Without this check, the transfer would seem complete if a proxy dropped the end of the data and the server took this for
+        // the end of the file.
         if plan.transfer.isStore, !plan.isText, let name = plan.name {
             return go(to: .checking, .send(FTPCommand("SIZE", name)))
         }

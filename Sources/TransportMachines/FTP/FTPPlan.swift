@@ -21,7 +21,7 @@ package struct FTPPlan: Hashable, Sendable {
         case retrieve
         case list
         case listNames
-        /// If it resumes, the bytes that the server has already are skipped.
+        /// If the transfer resumes, the bytes that the server already has are skipped.
         case store(resumes: Bool)
 
         package var isStore: Bool { if case .store = self { true } else { false } }
@@ -41,7 +41,7 @@ package struct FTPPlan: Hashable, Sendable {
 
     package var security: Security
     package var directories: [[UInt8]]
-    /// Nil for a directory.
+    /// The name of the file; nil for a directory.
     package var name: [UInt8]?
     package var transfer: Transfer
     package var isText = false
@@ -62,7 +62,7 @@ package struct FTPPlan: Hashable, Sendable {
 
 /// One command to an FTP server.
 package struct FTPCommand: Hashable, Sendable {
-    /// In capitals; safe to log, unlike the argument.
+    /// The name of the command in capitals; safe to log, unlike the argument.
     package let verb: String
     private let argument: [UInt8]
 
