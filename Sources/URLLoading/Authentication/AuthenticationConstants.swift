@@ -23,7 +23,7 @@ public let NSURLProtectionSpaceFTPProxy = "ftp"
 /// The type of the protection space of a SOCKS proxy: "SOCKS".
 public let NSURLProtectionSpaceSOCKSProxy = "SOCKS"
 
-/// The default method of the protocol.
+/// The default authentication method of the space's protocol.
 public let NSURLAuthenticationMethodDefault = "NSURLAuthenticationMethodDefault"
 /// HTTP Basic (RFC 7617).
 public let NSURLAuthenticationMethodHTTPBasic = "NSURLAuthenticationMethodHTTPBasic"

@@ -24,11 +24,11 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     ///
     /// - Parameters:
     ///   - space: The protection space.
-    ///   - credential: The credential that is used if the app provides no other, or nil.
+    ///   - credential: The credential that the challenge proposes to the app, or nil.
     ///   - previousFailureCount: How many answers were rejected.
     ///   - response: The response with the challenge, or nil.
-    ///   - error: The error, or nil.
-    ///   - sender: The object to answer to.
+    ///   - error: The error of the last authentication attempt, or nil.
+    ///   - sender: The object that receives the answer.
     public init(
         protectionSpace space: URLProtectionSpace, proposedCredential credential: URLCredential?,
         previousFailureCount: Int, failureResponse response: URLResponse?, error: (any Error)?,
@@ -71,7 +71,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     /// Always true.
     open class var supportsSecureCoding: Bool { true }
 
-    /// Decodes an archived challenge; it has no sender.
+    /// Decodes an archived challenge, without its error and sender.
     public required init?(coder: NSCoder) {
         guard let space = coder.decodeObject(of: URLProtectionSpace.self, forKey: "protectionSpace") else { return nil }
         self.space = space
@@ -94,7 +94,8 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     /// The protection space that requests authentication.
     open var protectionSpace: URLProtectionSpace { space }
 
-    /// The credential that is used if the app provides no other: the rejected credential, a stored credential, or nil.
+    /// The credential that the challenge proposes to the app: the rejected credential after a failure, otherwise a stored
+    /// credential, or nil.
     open var proposedCredential: URLCredential? { proposal }
 
     /// How many answers to this challenge were rejected.
@@ -105,9 +106,10 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     /// The response that contained the challenge, or nil if there was none.
     open var failureResponse: URLResponse? { response }
 
-    /// The error, or nil.
+    /// The error of the last authentication attempt, or nil.
     open var error: (any Error)? { failure }
 
-    /// The object to answer to; nil if the challenge is for a session's delegate, which answers through the completion handler.
+    /// The object that receives the answer; nil if the challenge is for a session's delegate, which answers through the completion
+    /// handler.
     open var sender: (any URLAuthenticationChallengeSender)? { challengeSender }
 }

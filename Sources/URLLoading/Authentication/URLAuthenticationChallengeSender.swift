@@ -11,7 +11,7 @@ public import Foundation
 
 /// Receives the answer to an authentication challenge of a `URLProtocol`.
 ///
-/// The last two methods are optional.
+/// The last two methods have default implementations.
 public protocol URLAuthenticationChallengeSender: NSObjectProtocol, Sendable {
     /// Continues with a credential.
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge)
@@ -19,7 +19,7 @@ public protocol URLAuthenticationChallengeSender: NSObjectProtocol, Sendable {
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge)
     /// Cancels the load.
     func cancel(_ challenge: URLAuthenticationChallenge)
-    /// Handles the challenge as the session would without the app.
+    /// Handles the challenge as if the app had not been asked.
     func performDefaultHandling(for challenge: URLAuthenticationChallenge)
     /// Rejects this authentication method, so that the session tries the next method.
     func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge)

@@ -19,13 +19,13 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
     ///
     /// Raw values are Apple's.
     public enum Persistence: UInt, Sendable {
-        /// Only for one request.
+        /// The credential is used for one request, and is not stored.
         case none = 0
-        /// For the lifetime of the session.
+        /// The credential is stored for the lifetime of the session.
         case forSession = 1
-        /// In permanent storage, even after the process ends.
+        /// The credential is stored permanently, even after the process ends.
         case permanent = 2
-        /// In permanent storage, and on the user's other devices; deprecated by Apple, and the same as ``permanent`` here.
+        /// The credential is also stored on the user's other devices; deprecated by Apple, and the same as ``permanent`` here.
         case synchronizable = 3
     }
 

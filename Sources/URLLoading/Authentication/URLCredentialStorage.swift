@@ -35,11 +35,11 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     ///
     /// Permanent credentials are stored in the desktop's Secret Service (GNOME Keyring, KWallet), which the user's login unlocks.
     /// If there is no Secret Service, as on a server, they are stored in an encrypted file in the user's data directory, which only
-    /// the user may read. **The key is stored beside the file**: the encryption protects against other users and if only the file
-    /// is copied, but neither against programs of the same user, nor if the whole disk is copied.
+    /// the user may read. **The key is stored beside the file**: the encryption protects against other users, and against theft of
+    /// the file alone. It does not protect against programs of the same user, or against theft of the whole disk.
     open class var shared: URLCredentialStorage { programStorage }
 
-    /// Makes an empty storage that is only in memory.
+    /// Makes an empty storage that keeps its credentials only in memory.
     public override init() {
         store = CredentialStore(permanent: nil)
         super.init()
@@ -79,21 +79,21 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     ///
     /// A credential with ``URLCredential/Persistence/none`` persistence is not stored.
     ///
-    /// The first credential of a space becomes its default.
+    /// The first credential of a space becomes the space's default.
     open func set(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard let credential = credential.forEngine else { return }
         store.set(credential, for: space.space)
     }
 
-    /// Removes the credential with the same user name, unless it is synchronizable.
+    /// Removes the stored credential that has the same user name, unless the stored credential is synchronizable.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace) {
         remove(credential, for: space, options: nil)
     }
 
-    /// Removes the credential with the same user name from memory and from permanent storage.
+    /// Removes the stored credential that has the same user name, from memory and from permanent storage.
     ///
     /// - Parameters:
-    ///   - credential: A credential with the user name.
+    ///   - credential: A credential with the user name of the credential to remove.
     ///   - space: The protection space.
     ///   - options: With ``NSURLCredentialStorageRemoveSynchronizableCredentials`` set to true, also removes a credential with
     ///     ``URLCredential/Persistence/synchronizable`` persistence; otherwise such a credential remains.
@@ -137,7 +137,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         set(credential, for: protectionSpace)
     }
 
-    /// Removes a credential for a task.
+    /// Removes a credential of a space on behalf of a task.
     ///
     /// The default implementation calls ``remove(_:for:options:)``.
     open func remove(
@@ -156,7 +156,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         store.prepare { completionHandler(self.defaultCredential(for: space)) }
     }
 
-    /// Sets the default credential of a space for a task.
+    /// Sets the default credential of a space on behalf of a task.
     ///
     /// The default implementation calls ``setDefaultCredential(_:for:)``.
     open func setDefaultCredential(_ credential: URLCredential, for protectionSpace: URLProtectionSpace, task: URLSessionTask) {
@@ -165,7 +165,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
 
     // MARK: Description
 
-    /// The class and the number of spaces that have credentials, without any details of them.
+    /// The class and the number of spaces that have credentials, without details of the spaces or credentials.
     open override var description: String { "<\(type(of: self)) spaces count:\(store.all().count)>" }
 }
 
@@ -188,7 +188,7 @@ extension URLCredentialStorage {
         await AnswerOnce.wait { getDefaultCredential(for: space, task: task, completionHandler: $0) }
     }
 
-    /// Whether a storage is not a subclass, so that a session may use its ``store`` directly.
+    /// Whether a storage is an instance of `URLCredentialStorage` itself, so that a session may use its ``store`` directly.
     static func isPlain(_ storage: URLCredentialStorage) -> Bool { type(of: storage) == URLCredentialStorage.self }
 
     /// Writes the credentials, waits for completion, and returns whether they will be available in the next run.

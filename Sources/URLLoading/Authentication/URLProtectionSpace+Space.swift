@@ -43,7 +43,7 @@ extension AuthenticationMethod {
     /// The `NSURLAuthenticationMethod…` constant.
     var constant: String { Self.prefix + rawValue }
 
-    /// Returns the method for one of these constants; nil for any other string.
+    /// Makes the method for an `NSURLAuthenticationMethod…` constant; nil for any other string.
     init?(constant: String) {
         guard constant.hasPrefix(Self.prefix) else { return nil }
         self.init(rawValue: String(constant.dropFirst(Self.prefix.count)))

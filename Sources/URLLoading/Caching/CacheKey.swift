@@ -27,8 +27,10 @@ struct CacheKey: Hashable {
     /// The key of responses delivered by a `URLProtocol` class of the app.
     var forProtocolResponse: String { HTTPRules.CacheKey.forProtocolResponse(text) }
 
-    /// Returns the request fields that `Vary` may name, as a session would send them: with defaults for fields that the app did not
-    /// set, so that an app finds what a session stored, and vice versa.
+    /// Returns the request fields as a session would send them, with defaults for fields that the app did not set.
+    ///
+    /// A response's `Vary` field can name any of these fields. With the defaults, an app finds responses that a session stored, and
+    /// vice versa.
     static func fields(of request: URLRequest) -> HeaderBlock {
         if let sent = request.storage.load.sentFields { return sent }
         var fields = request.storage.load.headers

@@ -126,7 +126,7 @@ extension CachedURLResponse {
         return fields
     }
 
-    /// Splits the type and the encoding exactly as they were given: ``MediaType`` would change their case.
+    /// Separates the type from the encoding, and keeps both exactly as they were given; ``MediaType`` would change their case.
     private static func nonHTTPType(_ fields: HeaderBlock) -> (mimeType: String?, encoding: String?) {
         guard let type = fields.first("Content-Type") else { return (nil, nil) }
         guard let mark = type.range(of: charsetParameter, options: .backwards) else { return (type, nil) }

@@ -36,8 +36,8 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     /// - Parameters:
     ///   - response: The response.
     ///   - data: The body.
-    ///   - userInfo: The app's data to store with the entry, or nil. Disks and archives store only values with string keys that a
-    ///     property list can hold; the others are lost when the entry leaves memory.
+    ///   - userInfo: The app's data to store with the entry, or nil. On disk and in archives, a value is stored only if its key is
+    ///     a string and a property list can hold the value. Other values are lost when the entry leaves memory.
     ///   - storagePolicy: Where the entry may be stored.
     public init(
         response: URLResponse, data: Data, userInfo: [AnyHashable: Any]? = nil, storagePolicy: URLCache.StoragePolicy

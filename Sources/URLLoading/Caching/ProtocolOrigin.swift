@@ -17,7 +17,9 @@ internal import LoadingModel
 /// The entry is given to instances of that class, and is visible to the app. The session's own loaders never use the entry.
 struct ProtocolOrigin: Sendable {
     let className: String
-    /// The request of the load, while the entry is in memory; without its stream and properties, so that they are released.
+    /// The request of the load; nil if the entry was read from disk.
+    ///
+    /// The request lacks its body stream and properties, so that the entry does not retain them.
     var request: URLRequest?
 
     init(className: String, request: URLRequest? = nil) {
@@ -40,8 +42,9 @@ struct ProtocolOrigin: Sendable {
 
     /// Returns where the response to a request may be stored.
     ///
-    /// A response obtained with a credential may only be used for requests with the same credential, which only the memory cache
-    /// can compare; `no-store` in the request or the response forbids storing.
+    /// A response that was obtained with a credential and is not `public` must be used only for requests with the same credential.
+    /// It is stored only in memory, because only the memory cache can compare credentials. `no-store` in the request or the
+    /// response forbids storing.
     static func policy(
         _ policy: URLCache.StoragePolicy, _ request: URLRequest, _ response: URLResponse
     ) -> URLCache.StoragePolicy {
@@ -56,7 +59,9 @@ struct ProtocolOrigin: Sendable {
         (response as? HTTPURLResponse)?.headers.hasToken("public", in: .cacheControl) ?? false
     }
 
-    /// Returns the class name, which is the same in every run of the program, except for classes that are private to a file or a
-    /// function: their names, even mangled, contain an address, so that a later run does not use their entries on disk.
+    /// Returns the name of a class; the name is the same in every run of the program.
+    ///
+    /// Classes that are private to a file or a function are an exception: their names, even when mangled, contain an address. A
+    /// later run therefore does not use the entries of such a class on disk.
     private static func name(of type: URLProtocol.Type) -> String { String(reflecting: type) }
 }

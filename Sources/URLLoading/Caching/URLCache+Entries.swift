@@ -40,7 +40,7 @@ extension URLCache {
     ///
     /// Not in Apple's API.
     ///
-    /// - Returns: The entries; empty for a subclass with its own storage that does not override this method.
+    /// - Returns: The entries; empty if a subclass stores its responses elsewhere.
     public func entries() -> [Entry] {
         store.entries().sorted { $0.lastUse > $1.lastUse }.compactMap { Self.entry($0.response, $0.size) }
     }

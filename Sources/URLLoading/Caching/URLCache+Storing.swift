@@ -15,7 +15,7 @@ import LoadingStores
 import Synchronization
 
 extension URLCache {
-    /// Whether a cache is not a subclass, so that a session may use its ``store`` directly.
+    /// Whether a cache is an instance of `URLCache` itself, so that a session may use its ``store`` directly.
     static func isPlain(_ cache: URLCache) -> Bool { type(of: cache) == URLCache.self }
 
     // MARK: Directories
@@ -36,7 +36,7 @@ extension URLCache {
     /// Returns the newer of the two entries for a request: a response that a session loaded, and one that a `URLProtocol` class
     /// delivered.
     ///
-    /// Loads of a session itself use only the former. Blocks while reading from disk.
+    /// The session's own loaders use only responses that a session loaded. Blocks while reading from disk.
     func lookUp(_ request: URLRequest) -> CachedURLResponse? {
         guard request.storage.load.sentFields == nil else {
             return hit(find(request)).flatMap { CachedURLResponse($0, for: request) }
@@ -64,7 +64,7 @@ extension URLCache {
             }
             while answer.semaphore.wait(timeout: .now() + DiskQueue.patience) == .timedOut {
                 guard !pending.isMakingProgress else { continue }
-                // If the disk does not respond, there is no hit.
+                // If the disk does not respond, the lookup counts as a miss.
                 pending.cancel()
                 break
             }
@@ -80,7 +80,7 @@ extension URLCache {
         case (.miss, .miss), (.unavailable, .unavailable): return completionHandler(nil)
         default: break
         }
-        // Not on the disk queue, which must not run app code.
+        // The handler is not called on the disk queue, which must not run app code.
         DispatchQueue.global().async { completionHandler(self.lookUp(request)) }
     }
 
@@ -101,7 +101,9 @@ extension URLCache {
         waitForDisk()
     }
 
-    /// Stores an entry, under the key for `URLProtocol` responses if it has an origin; `isLimited` is true for the entry of a load.
+    /// Stores an entry; an entry with an origin is stored under the key for `URLProtocol` responses.
+    ///
+    /// `isLimited` is true for an entry of a load: its body must not exceed 5 % of the capacity.
     func keep(_ entry: CachedURLResponse, _ request: URLRequest, isLimited: Bool) {
         guard entry.storagePolicy != .notAllowed, Self.isCacheable(request), let text = CacheKey(request),
             case let key = entry.origin == nil ? text.text : text.forProtocolResponse,

@@ -13,11 +13,11 @@ import Synchronization
 
 /// Stores responses in memory and on disk, by their URLs and the request fields that their `Vary` fields name (RFC 9111).
 ///
-/// A session stores the responses that HTTP allows, and uses them as its cache policy says. An app may also store and look up
-/// responses: a lookup returns stored responses of any age. An entry whose body exceeds 5 % of the memory capacity is not stored in
-/// memory; the same applies to the disk. When a capacity is exceeded, the least recently used entries are removed. When a method
-/// returns, its changes have reached the files on disk and are visible to other objects and processes that use the same directory;
-/// only `URLSession.flush` ensures that the changes survive a power failure.
+/// A session stores the responses that HTTP allows it to store, and uses them as its cache policy says. A session does not store a
+/// response in memory if the body exceeds 5 % of the memory capacity; the same applies to the disk. An app may also store and look
+/// up responses: a lookup returns stored responses of any age. When a capacity is exceeded, the least recently used entries are
+/// removed. When a method returns, its changes have reached the files on disk and are visible to other objects and processes that
+/// use the same directory; only `URLSession.flush` ensures that the changes survive a power failure.
 ///
 /// A subclass may implement its own storage. A session calls the methods that take a task; by default, they call the methods that
 /// take a request. Overriding either set is enough.
@@ -49,7 +49,7 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     /// The program's cache: 4 MiB in memory and 20 MiB on disk, in the program's own part of the user's cache directory.
     ///
-    /// It can be replaced.
+    /// A program can replace it with another cache.
     open class var shared: URLCache {
         get {
             sharedCache.withLock { cache in
@@ -67,7 +67,7 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// - Parameters:
     ///   - memoryCapacity: The maximum number of bytes stored in memory; 0 stores nothing.
     ///   - diskCapacity: The maximum number of bytes stored on disk; 0 stores nothing.
-    ///   - directory: The directory, which is created if it does not exist, accessible only to the user. Nil means the program's
+    ///   - directory: The directory; if it does not exist, it is created with access only for the user. Nil means the program's
     ///     default directory, which the shared cache uses, too. With nil and a disk capacity of 0, the cache never uses the disk,
     ///     whatever capacity is set later.
     public init(memoryCapacity: Int, diskCapacity: Int, directory: URL? = nil) {
@@ -117,21 +117,22 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// Returns the entry for a request, or nil.
     ///
     /// A URL may have two entries: a response that a session loaded, and one that a `URLProtocol` class delivered. The newer one is
-    /// returned. A lookup counts as use, and may block while reading from disk. The request must match the fields that the
-    /// response's `Vary` names; it need not set the fields that every session sends.
+    /// returned. A lookup counts as a use of the entry, and can block while reading from disk. The request must have the same
+    /// values as the stored request in all fields that the response's `Vary` field names. An app can omit the fields that every
+    /// session sends.
     ///
     /// - Returns: The entry, fresh or stale, or nil if there is none.
     open func cachedResponse(for request: URLRequest) -> CachedURLResponse? { lookUp(request) }
 
     /// Stores an entry for a request, replacing an existing one.
     ///
-    /// Ignored if the entry's policy forbids storing, and for methods other than GET. An entry that is too large is not stored, but
-    /// the entry that it would have replaced is removed.
+    /// This method has no effect if the entry's policy forbids storing, or if the request's method is not GET. An entry that is too
+    /// large is not stored, but the entry that it would have replaced is removed.
     open func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {
         keep(cachedResponse, request)
     }
 
-    /// Removes the entries for a request, with any values of the fields that `Vary` names.
+    /// Removes all entries for a request's URL, whatever the values of the fields that `Vary` names.
     open func removeCachedResponse(for request: URLRequest) {
         guard let key = CacheKey(request) else { return }
         for key in [key.text, key.forProtocolResponse] { store.remove(key: key) }
@@ -161,7 +162,8 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// Calls a completion handler with the entry for a task's request, or nil; the default implementation calls
     /// ``cachedResponse(for:)-(URLRequest)``.
     ///
-    /// The handler is called synchronously unless the disk must be read; in that case it is called on a thread of the system.
+    /// The handler is called synchronously unless the disk must be read; in that case the handler is called on a global dispatch
+    /// queue.
     open func getCachedResponse(
         for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) {

@@ -10,7 +10,7 @@
 import Foundation
 import HTTPRules
 
-/// Reads the values of a cookie's properties: each may be a string, and most may also have another type.
+/// Reads the values of a cookie's properties: every value can be a string, and most values can also have another type.
 struct CookieProperties {
     private let values: [HTTPCookiePropertyKey: Any]
 

@@ -18,7 +18,7 @@ extension HTTPCookie {
         case always = 0
         /// No cookies.
         case never = 1
-        /// Cookies of the main document's site; a request without a main document counts as the main document.
+        /// Cookies of the main document's site; a request without a main document URL counts as a request for the main document.
         case onlyFromMainDocumentDomain = 2
 
         init(_ acceptance: SessionPolicy.CookieAcceptance) { self = Self(rawValue: acceptance.rawValue) ?? .never }

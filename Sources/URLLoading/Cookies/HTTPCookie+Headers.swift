@@ -21,7 +21,7 @@ extension HTTPCookie {
 
         /// Parses a `Set-Cookie` value.
         ///
-        /// The last of several equal attributes applies, as in RFC 6265bis.
+        /// If an attribute occurs several times, the last occurrence applies, as in RFC 6265bis.
         init(_ field: String, port: Int?) {
             for attribute in field.split(separator: ";").dropFirst() {
                 let parts = attribute.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -48,7 +48,7 @@ extension HTTPCookie {
 
     /// Parses the cookies of a response's `Set-Cookie` fields, one per field.
     ///
-    /// A cookie without a path gets `defaultPath`, or if that is nil, the default path of RFC 6265bis, section 5.1.4.
+    /// A cookie without a path gets `defaultPath` or, if `defaultPath` is nil, the default path of RFC 6265bis, section 5.1.4.
     static func cookies(fields: [String], from url: URL, defaultPath: String? = nil) -> [HTTPCookie] {
         let now = Date().timeIntervalSinceReferenceDate
         let origin = Origin(url)
@@ -90,6 +90,6 @@ extension HTTPCookie {
         String(decoding: value.utf8.map { $0 == 0x0D || $0 == 0x0A ? 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// The cookie in a `Cookie` field; if its name is empty, only the value (RFC 6265bis, section 5.8.3, step 4).
+    /// The name and value as written in a `Cookie` field; only the value if the name is empty (RFC 6265bis, section 5.8.3, step 4).
     var pair: String { cookie.name.isEmpty ? cookie.value : "\(cookie.name)=\(cookie.value)" }
 }

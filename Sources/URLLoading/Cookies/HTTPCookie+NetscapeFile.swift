@@ -13,8 +13,8 @@ import HTTPRules
 extension HTTPCookie {
     /// Parses the cookies of a `cookies.txt` file, as written by curl and browser extensions, in order.
     ///
-    /// Not in Apple's API. Comments, malformed lines, and expired cookies are skipped; `#HttpOnly_` lines are cookies. A storage
-    /// still decides whether it accepts them.
+    /// Not in Apple's API. Comments, malformed lines, and expired cookies are skipped; a line that begins with `#HttpOnly_` is a
+    /// cookie, not a comment. When the cookies are stored, the storage still decides which of them it accepts.
     ///
     /// - Returns: The cookies; lines without a cookie are skipped.
     public static func cookies(netscapeFile text: String) -> [HTTPCookie] {
@@ -27,7 +27,7 @@ extension HTTPCookie {
         }
     }
 
-    /// Returns the text of a `cookies.txt` file with the given cookies, as read by curl, one per line.
+    /// Returns the text of a `cookies.txt` file, which curl can read, with one of the given cookies per line.
     ///
     /// Not in Apple's API. The format cannot represent same-site policies, cookies that contain a tab, or partitions: such cookies
     /// are omitted. Session cookies have the expiry time 0.

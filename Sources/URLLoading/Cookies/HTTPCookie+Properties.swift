@@ -43,7 +43,7 @@ extension HTTPCookie {
         )
     }
 
-    /// The properties of the cookie itself.
+    /// The properties, except the origin URL and whether a script set the cookie.
     var storedProperties: [HTTPCookiePropertyKey: Any] {
         var properties: [HTTPCookiePropertyKey: Any] = [
             .name: name, .value: value, .domain: domain, .path: path, .version: cookie.version, .created: cookie.creation,
@@ -65,7 +65,7 @@ extension HTTPCookie {
 
     /// Returns the domain in canonical form: lower case, A-labels, without a leading dot.
     ///
-    /// An IP address has no subdomains.
+    /// A domain without a leading dot is host-only, and so is an IP address.
     static func domain(named text: String) -> (name: String, isHostOnly: Bool) {
         let isHostOnly = !text.hasPrefix(".")
         let name = canonicalHost(isHostOnly ? text : String(text.dropFirst()))
@@ -91,8 +91,10 @@ extension HTTPCookie {
         return URL(string: "http://\(bare)/").flatMap(Origin.init)?.host ?? bare.lowercased()
     }
 
-    /// Whether a text has no control character: a cookie with a control character is ignored (RFC 6265bis, section 5.6, step 1),
-    /// because the character would end the field.
+    /// Whether a text has no control character except tab.
+    ///
+    /// A cookie with such a character is ignored (RFC 6265bis, section 5.6, step 1); a line break, for example, would end the
+    /// field.
     private static func isPrintable(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }

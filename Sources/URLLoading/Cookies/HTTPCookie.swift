@@ -11,7 +11,7 @@ public import Foundation
 import HTTPRules
 import HTTPWire
 
-/// A cookie: a name and a value set by a server, with attributes that determine which requests carry them.
+/// A cookie: a name and a value set by a server, with attributes that determine which requests carry the cookie.
 ///
 /// Version 0 is Netscape's original format, which nearly all cookies have; version 1 is the format of RFC 2965.
 ///
@@ -64,9 +64,9 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
     ///
     /// There is no validation: a cookie for a domain that does not match the URL is returned, and
     /// ``HTTPCookieStorage/setCookies(_:for:mainDocumentURL:)`` rejects it. If a field has no `=` before its first semicolon, the
-    /// whole text is the value, and the name is empty (RFC 6265bis, section 5.6). A cookie without a domain is only for the URL's
-    /// host; a cookie without a path has the path "/", as Apple's documentation says. (For cookies that a session stores itself,
-    /// RFC 6265bis, section 5.1.4, applies instead.)
+    /// text before the semicolon is the value, and the name is empty (RFC 6265bis, section 5.6). A cookie without a domain is only
+    /// for the URL's host; a cookie without a path has the path "/", as Apple's documentation says. When a session itself stores a
+    /// cookie without a path, the path is that of RFC 6265bis, section 5.1.4, instead.
     ///
     /// - Parameters:
     ///   - headerFields: The response's header fields; only `Set-Cookie` is used. Several cookies in one value are separated by
@@ -170,7 +170,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
             + " isSecure:\(text(isSecure))>"
     }
 
-    /// Clamps the date: servers and apps may use any number, which calendars cannot represent.
+    /// Converts seconds to a date, clamped because servers and apps can use numbers that calendars cannot represent.
     private static func date(_ seconds: Double) -> Date {
         min(max(Date(timeIntervalSinceReferenceDate: seconds), .distantPast), .distantFuture)
     }

@@ -10,7 +10,7 @@
 /// A key in the dictionaries of ``HTTPCookie/init(properties:)`` and ``HTTPCookie/properties``.
 ///
 /// Raw values are Apple's. Other keys are ignored, except "HttpOnly", "Created" and "StoragePartition", which Apple's cookies also
-/// have, without a constant.
+/// have, although Apple defines no constants for them.
 public struct HTTPCookiePropertyKey: RawRepresentable, Hashable, Sendable {
     /// The name.
     public var rawValue: String
@@ -71,14 +71,14 @@ public struct HTTPCookiePropertyKey: RawRepresentable, Hashable, Sendable {
     public static let sameSitePolicy = HTTPCookiePropertyKey("SameSite")
     /// Whether a script set the cookie: "TRUE" or true.
     ///
-    /// Stored for code that reads it; this library runs no scripts.
+    /// The library itself does not use the value, because it runs no scripts.
     public static let setByJavaScript = HTTPCookiePropertyKey("SetInJavaScript")
 
     /// Whether the cookie is hidden from scripts.
     ///
     /// Apple has no constant for this key.
     static let httpOnly = HTTPCookiePropertyKey("HttpOnly")
-    /// The creation time, in seconds since the reference date.
+    /// The creation time, in seconds since January 1, 2001.
     ///
     /// Apple has no constant for this key.
     static let created = HTTPCookiePropertyKey("Created")

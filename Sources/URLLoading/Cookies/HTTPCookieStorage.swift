@@ -52,7 +52,7 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Makes an empty storage that is only in memory.
+    /// Makes an empty storage that keeps its cookies only in memory.
     public override init() {
         store = CookieStore(path: nil)
         super.init()
@@ -116,11 +116,11 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         CookieRequest(url: url, mainDocumentURL: nil, method: "GET", partition: nil).map(cookies(for:))
     }
 
-    /// Stores the cookies of a response, as far as the policy and the cookie rules allow.
+    /// Stores those cookies of a response that the policy and the cookie rules allow.
     ///
-    /// The storage rejects cookies for a domain that does not match the URL's host, secure cookies from an insecure URL, cookies
-    /// from an insecure URL that would shadow a secure cookie, and cookies with a same-site policy if the request was made for
-    /// another site's document (RFC 6265bis, section 5.7).
+    /// The storage applies the rules of RFC 6265bis, section 5.7. It rejects cookies for a domain that does not match the URL's
+    /// host, and cookies with a lax or strict same-site policy if the request was made for another site's document. From an
+    /// insecure URL, it also rejects secure cookies, and cookies that would shadow a secure cookie.
     ///
     /// - Parameters:
     ///   - cookies: The cookies from ``HTTPCookie/cookies(withResponseHeaderFields:for:)``.
@@ -163,8 +163,10 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         setCookies(cookies, for: request.url, mainDocumentURL: request.mainDocumentURL)
     }
 
-    /// Calls a completion handler with the cookies to send with a task's request; the default implementation takes the cookies from
-    /// ``cookies(for:)-(URL)``, except those whose same-site policy excludes the request's main document.
+    /// Calls a completion handler with the cookies to send with a task's request.
+    ///
+    /// The default implementation takes the cookies from ``cookies(for:)-(URL)``, and leaves out cookies whose same-site policy
+    /// does not allow the request's main document.
     open func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
         guard let request = task.currentRequest, let url = request.url else { return completionHandler(nil) }
         let cookieRequest = CookieRequest(
@@ -195,7 +197,7 @@ extension HTTPCookieStorage {
         await AnswerOnce.wait { getCookiesFor(task, completionHandler: $0) }
     }
 
-    /// Whether a storage is not a subclass, so that a session may use its ``store`` directly.
+    /// Whether a storage is an instance of `HTTPCookieStorage` itself, so that a session may use its ``store`` directly.
     static func isPlain(_ storage: HTTPCookieStorage) -> Bool { type(of: storage) == HTTPCookieStorage.self }
 
     /// Writes the cookies to disk, waits for completion, and returns whether they will be available in the next run.

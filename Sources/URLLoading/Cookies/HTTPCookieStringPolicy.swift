@@ -17,8 +17,8 @@ public struct HTTPCookieStringPolicy: RawRepresentable, Hashable, Sendable {
     /// Makes a policy from its name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Only requests that navigate the user to the cookie's site, with a safe method.
+    /// Cross-site requests carry the cookie only if they navigate the user to the cookie's site with a safe method.
     public static let sameSiteLax = HTTPCookieStringPolicy(rawValue: "lax")
-    /// No cross-site requests.
+    /// No cross-site request carries the cookie.
     public static let sameSiteStrict = HTTPCookieStringPolicy(rawValue: "strict")
 }

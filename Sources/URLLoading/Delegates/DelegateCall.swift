@@ -58,8 +58,8 @@ package enum DelegateCall {
         }
     }
 
-    /// Answers a direct call by the app to a form of a method that the class does not implement: calls the other form, or if that
-    /// form is missing, too, gives the session's default answer.
+    /// Answers the app's direct call of a form that the class does not implement: calls the method's other form, or gives the
+    /// session's default answer if the class lacks both forms.
     static func answer<Answer: Sendable>(
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable, otherwise fallback: Answer,
         asyncForm: @escaping @Sendable () async -> Answer, handler: @escaping @Sendable (Answer) -> Void
@@ -68,7 +68,7 @@ package enum DelegateCall {
         Task { handler(await DelegateProbe.runAsync(method, on: receiver, asyncForm) ?? fallback) }
     }
 
-    /// Answers a direct call to the `async` form in the same way.
+    /// Answers the app's direct call of an `async` form in the same way.
     ///
     /// Only the first answer is used.
     static func answer<Answer: Sendable>(

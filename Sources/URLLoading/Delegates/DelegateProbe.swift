@@ -16,8 +16,8 @@ import Synchronization
 /// probe: it calls no completion handler. The result is cached for each class (``DelegateForms``), so that a class is probed once
 /// for each method.
 ///
-/// A default that runs without a probe, because the app called the method itself (as an object that wraps another delegate does),
-/// does what the session would do without the method.
+/// The app can also call a delegate method itself, for example in an object that wraps another delegate. Then no probe is running, and
+/// the default does what the session would do without the method.
 package final class DelegateProbe: Sendable {
     package enum Form: Sendable { case completion, async }
 
@@ -34,9 +34,9 @@ package final class DelegateProbe: Sendable {
         self.form = form
     }
 
-    /// Calls a method without a result or in its completion-handler form; returns true if only the default ran.
+    /// Calls a method that has no result, or a method's completion-handler form; returns true if only the default ran.
     ///
-    /// In that case the completion handler was not called and never will be.
+    /// If only the default ran, the completion handler was not called and never will be.
     package static func run(_ method: DelegateMethod, on receiver: AnyObject, _ call: () -> Void) -> Bool {
         let probe = DelegateProbe(receiver: receiver, method: method, form: .completion)
         $current.withValue(probe) { call() }

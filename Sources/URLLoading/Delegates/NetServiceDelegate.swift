@@ -24,8 +24,8 @@ public protocol NetServiceDelegate: NSObjectProtocol {
     ///
     /// - Parameters:
     ///   - sender: The service.
-    ///   - errorDict: A ``NetService/ErrorCode`` under ``NetService/errorCode``, and 10 under ``NetService/errorDomain``, as on
-    ///     Apple's systems.
+    ///   - errorDict: A ``NetService/ErrorCode`` for the key ``NetService/errorCode``, and the number 10 for the key
+    ///     ``NetService/errorDomain``, as on Apple's systems.
     func netService(_ sender: NetService, didNotResolve errorDict: [String: NSNumber])
 
     /// Tells the delegate that ``NetService/stop()`` stopped the service.

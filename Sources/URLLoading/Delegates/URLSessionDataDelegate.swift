@@ -11,7 +11,7 @@ public import Foundation
 
 /// The delegate methods for data and upload tasks that were made without a completion handler.
 public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
-    /// Asks the delegate how to continue after the response has arrived.
+    /// Asks the delegate how to continue after the response's head has arrived.
     ///
     /// No further events are delivered before the answer. Without this method the body is delivered.
     func urlSession(

@@ -11,13 +11,14 @@ public import Foundation
 
 /// The delegate methods for the session itself.
 ///
-/// Every method is optional: a class implements only the methods it needs, and a method with a result either with a completion
-/// handler or as `async`. The methods are called on the session's `delegateQueue`, the `async` ones on Swift's concurrent executor.
+/// Every method is optional: a class implements only the methods it needs. A method with a result has two forms, one with a
+/// completion handler and one that is `async`; a class implements one of them. The methods are called on the session's
+/// `delegateQueue`, the `async` ones on Swift's concurrent executor.
 ///
-/// Unlike on Apple's platforms, if a delegate class lacks a method, adding it in a subclass has no effect, because Swift selects
-/// the implementations where a class first conforms to a protocol; override methods of the superclass instead.
+/// Unlike on Apple's platforms, a subclass cannot add a delegate method that its superclass does not implement, because Swift selects
+/// the implementations where a class first conforms to a protocol. Override methods of the superclass instead.
 public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
-    /// Tells the delegate that the session was invalidated: the last message, after which the session releases its delegate.
+    /// Tells the delegate that the session has become invalid; after this last message, the session releases its delegate.
     ///
     /// - Parameters:
     ///   - session: The session, which is now invalid.

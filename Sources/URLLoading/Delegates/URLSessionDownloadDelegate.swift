@@ -16,24 +16,25 @@ public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
     /// Move the file or open it before returning: the file is deleted when the method returns.
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL)
 
-    /// Reports the bytes written: since the last call, in total, and expected (`NSURLSessionTransferSizeUnknown` if unknown).
+    /// Reports how many bytes were written since the last call and in total, and how many are expected
+    /// (`NSURLSessionTransferSizeUnknown` if unknown).
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
     )
 
-    /// Tells the delegate that a download was resumed, with the offset and the expected total (-1 if unknown).
+    /// Tells the delegate that a download was resumed, with the offset in the file and the expected total in bytes (-1 if unknown).
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
         expectedTotalBytes: Int64
     )
 
-    /// Tells the delegate that a download has begun or continued its file, and can be resumed later.
+    /// Tells the delegate that a download has begun to write its file, or to append to it, and can be resumed later.
     ///
-    /// If the app stores the resume data now, the download can be resumed even if the program is killed:
-    /// ``URLSessionDownloadTask/resumeData(_:forWhatIsIn:)`` then updates the data with the current length of the file.
+    /// If the app stores the resume data, the download can be resumed even after the program was killed. Before the app resumes it,
+    /// ``URLSessionDownloadTask/resumeData(_:forWhatIsIn:)`` updates the data with the current length of the file.
     ///
-    /// Not in Apple's API. Not called for background sessions: their daemon keeps partial files itself.
+    /// Not in Apple's API. Not called for background sessions, because the daemon keeps their partial files.
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didBeginFileWithResumeData resumeData: Data
     )

@@ -15,7 +15,7 @@ public import Foundation
 public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
     /// Tells the delegate that the read side was closed, by the peer or by the task.
     ///
-    /// Bytes received before can still be read.
+    /// Bytes that arrived earlier can still be read.
     func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask)
 
     /// Tells the delegate that the write side was closed.
@@ -24,10 +24,10 @@ public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
     /// Tells the delegate that a new network is available, which may be a better route to the host: only a new task would use it.
     func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask)
 
-    /// Tells the delegate that the connection became two unopened streams, and that the task is complete, without further events.
+    /// Tells the delegate that the connection became two unopened streams, and that the task is complete and has no further events.
     ///
-    /// The streams can be polled, and scheduled in run loops. Closing the output stream closes the write side. When both are closed
-    /// or released, the connection is closed.
+    /// The streams can be polled, and scheduled in run loops. Closing the output stream closes the write side. When both streams are
+    /// closed or released, the connection is closed.
     func urlSession(
         _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream, outputStream: OutputStream
     )
@@ -49,7 +49,7 @@ extension URLSessionStreamDelegate {
         _ = DelegateProbe.note(.foundBetterRoute, on: self)
     }
 
-    /// Closes both streams, and so the connection.
+    /// Does nothing: the session then releases the streams, which closes the connection.
     public func urlSession(
         _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream, outputStream: OutputStream
     ) {

@@ -17,7 +17,7 @@ public import Foundation
 public protocol URLSessionTaskDelegate: URLSessionDelegate {
     /// Tells the delegate that a task was created.
     ///
-    /// Called on the creating thread before that thread gets the task, not on the delegate queue.
+    /// Called on the thread that creates the task, before the creating method returns, and not on the delegate queue.
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask)
 
     /// Asks the delegate, at a task's `earliestBeginDate`, whether to continue, replace the request, or cancel.
@@ -33,7 +33,7 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?)
 
-    /// Tells the delegate that a task is waiting for a network, because its configuration sets `waitsForConnectivity`.
+    /// Tells the delegate that a task is waiting for a network, because the session's configuration sets `waitsForConnectivity`.
     ///
     /// Called at most once per task.
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask)
@@ -54,7 +54,7 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         newRequest request: URLRequest
     ) async -> URLRequest?
 
-    /// Asks the delegate for the credentials that a server or proxy requests of this task.
+    /// Asks the delegate for the credentials that a server or proxy requests from this task.
     ///
     /// Without this method the default handling applies.
     func urlSession(
@@ -69,7 +69,7 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 
-    /// Asks the delegate for a new, unopened stream with the whole body, to send it for the first time or again.
+    /// Asks the delegate for a new, unopened stream with the whole body, to send the body for the first time or again.
     func urlSession(
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
@@ -93,7 +93,7 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         _ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64
     ) async -> InputStream?
 
-    /// Reports the bytes of the request body sent: since the last call, in total, and expected (-1 if unknown).
+    /// Reports how many bytes of the request body were sent since the last call and in total, and how many are expected (-1 if unknown).
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64

@@ -9,7 +9,7 @@
 
 internal import Synchronization
 
-/// Passes on the first answer and ignores the others: an app may call a completion handler more than once.
+/// Passes on the first answer and ignores the others: an app can call a completion handler more than once.
 final class AnswerOnce<Answer: Sendable>: Sendable {
     private let reply: Mutex<(@Sendable (Answer?) -> Void)?>
 

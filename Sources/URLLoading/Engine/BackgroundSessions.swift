@@ -16,11 +16,11 @@ internal import LoadingStores
 internal import LoadingTrust
 internal import Synchronization
 
-/// The background sessions of this process, and the sessions that the daemon launched it for.
+/// The background sessions of this process, and the sessions for which the daemon launched the process.
 enum BackgroundSessions {
     private struct State {
         var sessions: [String: WeakRemote] = [:]
-        /// Sessions that the daemon launched the program for, and that the app has not handled.
+        /// Sessions that the daemon launched the program for; empty after ``takeAwaited()`` has returned them.
         var awaited: [String]
         /// Sessions whose events the program has reported as handled.
         var handled: Set<String> = []
@@ -30,7 +30,7 @@ enum BackgroundSessions {
         weak var remote: RemoteSession?
     }
 
-    /// The environment variable that the daemon sets when it launches a program: the sessions' identifiers, one per line.
+    /// The name of the environment variable in which a launched program gets its sessions' identifiers, one per line.
     static let launchVariable = "URLSESSION_BACKGROUND_EVENTS"
 
     private static let state = Mutex(State(awaited: launchedFor.sorted()))
@@ -49,7 +49,7 @@ enum BackgroundSessions {
             let text = SmallFile.contents(of: path, limit: 2 << 20).map { String(decoding: $0, as: UTF8.self) } ?? ""
             let changed = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date
             unlink(path)
-            // An older file is from a launch that failed; the user may have started this process.
+            // An older file is from a launch that failed; this process was perhaps started by the user.
             guard let changed, abs(changed.timeIntervalSinceNow) < 60 else { continue }
             identifiers.formUnion(text.split(separator: "\n").map(String.init))
         }
@@ -69,13 +69,14 @@ enum BackgroundSessions {
         return remote
     }
 
-    /// Registers the engine of a session whose tasks have been restored, to be notified when the program has handled the session's
-    /// events.
+    /// Registers the engine of a session whose tasks have been restored.
+    ///
+    /// ``handled(_:)`` notifies the engine when the program has handled the session's events.
     static func register(_ remote: RemoteSession) {
         state.withLock { $0.sessions[remote.identifier] = WeakRemote(remote: remote) }
     }
 
-    /// Returns the sessions that the program was launched for; empty for all calls after the first.
+    /// Returns the sessions that the program was launched for; later calls return an empty array.
     static func takeAwaited() -> [String] {
         state.withLock { state in
             defer { state.awaited = [] }
@@ -96,7 +97,8 @@ enum BackgroundSessions {
 }
 
 extension SessionSettings {
-    /// Why a background session with these settings cannot run tasks; nil if it can, and for other sessions.
+    /// The error with which the tasks of a background session with these settings fail; nil if the session can run tasks, or is not
+    /// a background session.
     var backgroundObjection: LoadError? {
         guard let identifier = background.identifier else { return nil }
         if identifier.isEmpty { return LoadError(.unknown, "a background session needs a nonempty identifier") }

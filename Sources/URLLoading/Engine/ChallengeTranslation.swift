@@ -10,7 +10,7 @@
 internal import Foundation
 internal import LoadingModel
 
-/// Converts challenges for the app, and its answers for the engine.
+/// Converts challenges for the app, and the app's answers for the engine.
 enum ChallengeTranslation {
     /// Converts a challenge; `roots` are the session's own trust roots in DER, or empty for the system's.
     static func challenge(_ question: ChallengeQuestion, roots: [Data]) -> URLAuthenticationChallenge {
@@ -46,7 +46,7 @@ enum ChallengeTranslation {
 }
 
 extension URLCredential {
-    /// Converts the engine's credential; nil for trust, which belongs to a server, not to a credential.
+    /// Converts a credential of the engine; nil if it only declares a server trusted.
     static func make(_ credential: LoadCredential) -> URLCredential? {
         let persistence = Persistence(rawValue: credential.persistence.rawValue) ?? .forSession
         switch credential.kind {
@@ -59,7 +59,7 @@ extension URLCredential {
         }
     }
 
-    /// The credential for the engine; nil if it has no content to send.
+    /// The credential for the engine; nil if its user name or its password is missing.
     var forEngine: LoadCredential? {
         let persistence = LoadCredential.Persistence(rawValue: persistence.rawValue) ?? .forSession
         if isTrust { return LoadCredential(.trust, persistence: persistence) }
@@ -77,7 +77,8 @@ extension URLCredential {
 }
 
 extension URLAuthenticationChallenge {
-    /// Whether the challenge is about a connection or an identity that tasks share, so that the session's method is asked first.
+    /// Whether the challenge concerns a connection or an identity that tasks share; if so, the session-level method is called
+    /// first.
     var concernsSession: Bool {
         switch protectionSpace.authenticationMethod {
         case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodNTLM,

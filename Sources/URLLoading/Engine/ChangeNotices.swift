@@ -13,8 +13,8 @@ internal import LoadingStores
 
 /// Posts notifications about changes of a store.
 ///
-/// Observers are app code, which may block or use the store. Notifications are therefore posted on a queue, not on the event loop
-/// whose response changed the store, nor on the disk thread that found another process's changes.
+/// Observers are app code, which may block or use the store. If an event loop changed the store, or the disk thread found changes
+/// of another process, the notification is therefore posted on a separate queue.
 enum ChangeNotices {
     private static let queue = DispatchQueue(label: "urlloading.notices")
 

@@ -11,8 +11,10 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// The `URLProtocol` classes that a session asks before it loads a request itself: the classes of its configuration in order, then,
-/// for the shared session, the classes registered with `URLProtocol.registerClass(_:)`, most recent first.
+/// The `URLProtocol` classes that a session asks before it loads a request itself.
+///
+/// The session asks the classes of its configuration in order. The shared session then asks the classes registered with
+/// `URLProtocol.registerClass(_:)`, most recent first.
 struct CustomClasses: Sendable {
     private let own: [URLProtocol.Type]
     private let usesRegistered: Bool
@@ -46,11 +48,11 @@ extension URLRequest {
 }
 
 extension URLSessionTask {
-    /// Asks the app's classes, on a separate queue, for a class that loads a request.
+    /// Asks the app's `URLProtocol` classes, on a separate queue, whether one of them loads a request.
     func findCustomLoader(for request: LoadRequest, reply: @escaping @Sendable ((any CustomLoader)?) -> Void) {
         let known: (URLSession, URLRequest)? = mutex.withLock { state in
             guard let session = state.session else { return nil }
-            // The classes see the request that is about to be loaded as the task's current request.
+            // While the classes are asked, the task's current request is the request to be loaded.
             state.sentRequest = request
             state.sentFields = nil
             return state.visibleRequest().map { (session, $0) }

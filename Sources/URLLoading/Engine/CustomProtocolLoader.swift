@@ -14,17 +14,17 @@ internal import Synchronization
 
 /// Runs an instance of an app's `URLProtocol` class for the engine, on a separate serial queue, and acts as the instance's client.
 ///
-/// Once the app or the engine has ended the load, reports are ignored. The answer to a challenge goes to the challenge's sender, on
-/// the loader's queue.
+/// After the app or the engine has ended the load, reports are ignored. The answer to a challenge goes to the challenge's sender,
+/// on the loader's queue.
 final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @unchecked Sendable {
     // `@unchecked Sendable`, which a subclass of NSObject needs, is correct because all mutable state is in `state`, under its
     // mutex.
     private struct State {
         var sink: (any CustomLoaderSink)?
-        /// Created on the queue; it retains this object as its client until the load has ended.
+        /// The instance, which is created on the queue; it retains this loader as its client until the load has ended.
         var instance: URLProtocol?
         var isOver = false
-        /// The part of the response to store that has arrived.
+        /// The response to store, with the data that has arrived; nil if nothing is stored.
         var collected: CollectedResponse?
         var hasResponse = false
     }

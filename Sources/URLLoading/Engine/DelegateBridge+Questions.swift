@@ -11,8 +11,7 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// Passes the engine's questions to the delegates; if no delegate answers, the load continues as Apple documents for a missing
-/// method.
+/// Passes the engine's questions to the delegates; if no delegate implements the method, the load continues as Apple documents.
 extension DelegateBridge {
     func deliver(_ question: TaskQuestion, to task: URLSessionTask, reply: @escaping @Sendable (TaskAnswer) -> Void) {
         switch question {
@@ -81,7 +80,7 @@ extension DelegateBridge {
 }
 
 extension URLRequest {
-    /// Converts this request for the engine, including its body stream if the app replaced the other request's stream.
+    /// Converts this request for the engine, including its body stream if that is not the other request's stream.
     fileprivate func translated(replacing other: URLRequest) -> LoadRequest {
         var request = loadRequest
         if case .streamOnDemand = request.body, let stream = httpBodyStream, stream !== other.httpBodyStream {

@@ -18,8 +18,8 @@ internal import Synchronization
 /// a queue that runs operations concurrently. A task's properties change immediately before the delegate is called. Credit for data
 /// is returned after the delegate's method has returned.
 ///
-/// Results for completion handlers and callers go through the same mailbox, after earlier events; the data of an `AsyncBytes` does
-/// not, because no delegate receives it.
+/// Results for completion handlers and callers go through the same mailbox, after earlier events; the data of an `AsyncBytes`
+/// bypasses the mailbox, because no delegate receives it.
 final class DelegateBridge: LoadClient {
     private struct State {
         var mailbox = DelegateMailbox()
@@ -56,10 +56,11 @@ final class DelegateBridge: LoadClient {
         return interests
     }
 
-    /// The owner of the connections that the task's own delegate trusted; nil if the session's delegate decides, or no delegate
-    /// does.
+    /// The holder of the connections that the task's own delegate trusted; nil if the session's delegate, or no delegate, evaluates
+    /// servers.
     var connectionHolder: ConnectionHolder? {
-        // Until the session's method has been called once, it is unknown whether the class implements it: assume that it does not.
+        // Before the first call of the session-level method, it is unknown whether the class implements that method: assume that
+        // the class does not.
         let sessionDecides = calls.shared.map {
             ![nil, .absent].contains(DelegateForms.form(of: .sessionChallenge, in: type(of: $0.object)))
         }
@@ -191,7 +192,7 @@ final class DelegateBridge: LoadClient {
 
     /// Asks the delegate about one part of a body.
     ///
-    /// The load cannot be converted at this point: any answer other than `.allow` cancels it.
+    /// At this point, the load cannot become a download or a stream: any answer other than `.allow` cancels the task.
     private func ask(about part: LoadResponse, for task: URLSessionTask) {
         deliver(.response(part), to: task) { answer in
             if case .disposition(.allow) = answer {} else { task.cancel() }
@@ -226,7 +227,7 @@ final class DelegateBridge: LoadClient {
             return state.discardsResult
         }
         task.updateProgress()
-        // Events after a cancellation are not reported: Apple's implementation may report them, but need not.
+        // Events after a cancellation are not reported; Apple's API permits such reports, but does not require them.
         guard !wasGivenUp else { return }
         switch event {
         case .waitingForConnectivity:

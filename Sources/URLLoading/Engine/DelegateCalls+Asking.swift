@@ -107,7 +107,8 @@ extension DelegateCalls {
         )
     }
 
-    /// Asks for a stream that begins at an offset; if no delegate has that method, asks for a whole stream and skips its beginning.
+    /// Asks for a body stream that begins at an offset; if no delegate provides one, asks for a stream of the whole body and skips
+    /// its beginning.
     func newBodyStream(_ task: URLSessionTask, from offset: Int64, reply: @escaping @Sendable ((any BodyStream)?) -> Void) {
         guard offset > 0 else { return newBodyStream(task, skipping: 0, reply: reply) }
         ask(
@@ -146,8 +147,8 @@ extension DelegateCalls {
         )
     }
 
-    /// Asks about a challenge: a challenge about a connection or the whole session goes to the session's method first, other
-    /// challenges go only to the task's method.
+    /// Passes a challenge to the delegates: first to the session-level method if the challenge concerns the session, otherwise only
+    /// to the task-level method.
     func challenge(
         _ task: URLSessionTask, _ challenge: URLAuthenticationChallenge,
         reply: @escaping @Sendable ((URLSession.AuthChallengeDisposition, URLCredential?)?) -> Void

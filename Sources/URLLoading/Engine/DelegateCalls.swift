@@ -23,7 +23,7 @@ struct DelegateCalls: Sendable {
         .collectedMetrics, .sessionChallenge,
     ]
 
-    /// Whether any method may have to be called for a task.
+    /// Whether a delegate might implement a method that has to be called for a task with this audience.
     func mayCallDelegates(for audience: TaskAudience) -> Bool {
         guard own != nil || shared != nil else { return false }
         if case .delegate = audience { return true }
@@ -133,7 +133,8 @@ struct DelegateCalls: Sendable {
         }
     }
 
-    /// Calls the only method that is not optional, on the task's own delegate if that is a download delegate.
+    /// Calls the only required delegate method: on the task's own delegate if that is a download delegate, otherwise on the
+    /// session's.
     func downloaded(_ task: URLSessionDownloadTask, to location: URL) {
         let delegate = own?.download ?? shared?.download
         delegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: location)

@@ -28,7 +28,8 @@ final class DelegateConformances: Sendable {
         stream = delegate as? any URLSessionStreamDelegate
     }
 
-    /// Whether the delegate's class implements a method, as far as is known: true until the method has been called once.
+    /// Whether the delegate's class might implement a method; for a class that conforms to the protocol, true until a first call
+    /// shows the contrary.
     func mayImplement(_ method: DelegateMethod) -> Bool {
         let conforms =
             switch method {

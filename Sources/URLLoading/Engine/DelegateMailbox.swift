@@ -25,7 +25,7 @@ struct DelegateMailbox: Sendable {
         case part(LoadResponse)
         /// Bytes of a part.
         case partData(Data)
-        /// Returns this number of bytes to the engine as credit, once the items before it have been delivered.
+        /// Returns this number of bytes to the engine as credit, after the preceding items have been delivered.
         case credit(Int)
     }
 

@@ -14,8 +14,8 @@ internal import LoadingModel
 ///
 /// Only this file knows both kinds of error.
 enum ErrorTranslation {
-    /// Returns the error for the app: a `URLError` with the failing URL, without its password, and the underlying error; or the
-    /// app's own error unchanged.
+    /// Returns the error for the app: the app's own error unchanged, or a `URLError` with the underlying error and the failing URL
+    /// without its password.
     static func appError(_ error: LoadError, url: URL?) -> any Error {
         if error.kind == .application, let own = error.cause { return own }
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: error.message]

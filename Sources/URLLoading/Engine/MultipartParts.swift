@@ -18,7 +18,8 @@ struct MultipartParts: Sendable {
     private let head: ResponseHead
     private var splitter: MultipartReplace
 
-    /// The maximum size of the head that is repeated for each part: a body of a megabyte may have tens of thousands of parts.
+    /// The maximum size, in bytes, of the head that is repeated for each part; a body of one megabyte can have tens of thousands of
+    /// parts.
     private static let headLimit = 16_384
 
     /// Prepares for the parts of a response; nil for other responses, and if the head is too long to be repeated for each part.
@@ -32,7 +33,7 @@ struct MultipartParts: Sendable {
         self.splitter = splitter
     }
 
-    /// Returns the items for some bytes of the body; nil if the body is malformed, after which it is no longer split.
+    /// Returns the items for some bytes of the body; nil if the body is malformed, in which case the rest of the body is not split.
     mutating func items(for data: Data) -> [DelegateMailbox.Item]? {
         guard let events = try? splitter.feed(data) else { return nil }
         return items(events) + [.credit(data.count)]
@@ -51,7 +52,8 @@ struct MultipartParts: Sendable {
         }
     }
 
-    /// Returns the response for a part: the response's head, in which the part's fields replace those that describe the whole body.
+    /// Returns the response for a part: it has the whole response's head, in which the part's fields replace those that describe
+    /// the whole body.
     private func response(_ fields: HeaderBlock) -> LoadResponse {
         var head = head
         let ofPart = Set(fields.fields.map { $0.name.lowercased() })

@@ -14,11 +14,11 @@ internal import LoadingModel
 /// Loads URLs other than file URLs for Foundation's synchronous initializers: `Data(contentsOf:)`, `String(contentsOf:encoding:)`,
 /// `NSData(contentsOf:)`, `XMLParser(contentsOf:)` and so on.
 ///
-/// The load belongs to a session like the shared session, with the shared stores and registered `URLProtocol` classes. The load
-/// runs on the calling thread and an event loop that serves no other session. Therefore it completes wherever it is started: on the
-/// loop of a session, on a delegate queue, and even when every thread of the cooperative pool waits for such a load.
+/// The load belongs to a separate session, which has the shared session's stores and registered `URLProtocol` classes. The load
+/// runs on the calling thread and an event loop that serves no other session. Therefore the load completes wherever it is started:
+/// on the loop of a session, on a delegate queue, and even when every thread of the cooperative pool waits for such a load.
 ///
-/// Foundation finds the class under the name in `CFoundationNames`.
+/// Foundation looks up this class under the name that the module `CFoundationNames` registers.
 package final class NonfileURLContentLoader: _NSNonfileURLContentLoading, Sendable {
     private static let session = URLSession.withDedicatedEventLoop()
 

@@ -29,8 +29,9 @@ struct SessionMemory: Sendable {
     let stores: SessionStores
     /// The questions that the engine must ask because of the app's subclasses.
     let interests: TaskOrder.Interests
-    /// A serial queue for operations on the app's storages that no load waits for, so that a reset runs after earlier store
-    /// operations.
+    /// The queue for those operations on the app's storages for which no load waits.
+    ///
+    /// If the app has subclasses, the queue is serial, so that a reset runs after earlier store operations.
     let storageQueue: DispatchQueue
 
     init(_ settings: SessionSettings) {
@@ -67,13 +68,13 @@ struct SessionMemory: Sendable {
 
     private static let inMemory = HSTSStore(path: nil)
 
-    /// Whether any storage is a subclass of the app.
+    /// Whether any storage is an instance of an app's subclass.
     var hasAppSubclasses: Bool { cookies != nil || cache != nil || credentials != nil }
 
-    /// The maximum body size for the app's cache: 5 % of its capacity, as for the library's own cache.
+    /// The maximum size, in bytes, of a body for the app's cache: 5 % of the cache's capacity, as for the library's own cache.
     var cachedBodyLimit: Int64 { cache.map { Int64(max($0.memoryCapacity, $0.diskCapacity) / 20) } ?? 0 }
 
-    /// Makes the underlying stores of the app's subclasses durable; the engine does this for the others.
+    /// Makes the underlying stores of the app's subclasses durable; the engine does the same for all other stores.
     func flush(_ completion: @escaping @Sendable () -> Void) {
         SessionStores(cookies: cookies?.store, cache: cache?.store, credentials: credentials?.store).flush(completion)
     }
@@ -105,7 +106,7 @@ extension URLSessionTask {
         }
     }
 
-    /// Asks the app's subclasses, off the event loop.
+    /// Passes a question of the engine to the app's storages, off the event loop.
     ///
     /// Only the first answer is used.
     func askAppStorages(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {

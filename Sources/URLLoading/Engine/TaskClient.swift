@@ -101,7 +101,7 @@ extension URLSessionTask: LoadClient {
     /// Whether the task's events and result are for the delegate, not for a completion handler or caller.
     var isForDelegate: Bool { mutex.withLock { if case .delegate = $0.audience { true } else { false } } }
 
-    /// Records the response of a load that did not report it before its end.
+    /// Records the response of a load that reported it only at the end.
     func recordResponse(_ response: LoadResponse?) {
         guard let response else { return }
         mutex.withLock { if $0.loadResponse == nil { $0.note(response) } }

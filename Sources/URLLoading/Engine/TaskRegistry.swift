@@ -11,9 +11,9 @@ internal import Synchronization
 
 /// Retains the tasks of a session, and detects when the last task has ended after the session was invalidated.
 ///
-/// A session retains a task from its creation to its end, whether it was resumed or not, and whether or not the app retains it:
-/// `weak var task = session.dataTask(with: url)` can be resumed on the next line. A task that is never resumed remains until it is
-/// cancelled.
+/// A session retains each task from creation to end, even if the app neither resumes nor retains the task. An app can therefore
+/// resume the task in `weak var task = session.dataTask(with: url)` on the next line. A task that is never resumed remains until it
+/// is cancelled.
 final class TaskRegistry: Sendable {
     private enum Intake {
         case open
@@ -49,7 +49,7 @@ final class TaskRegistry: Sendable {
     private let state = Mutex(State())
     private let lastIdentifier = Atomic<Int>(0)
 
-    /// Starts numbering after the last identifier of an earlier session with the same identifier.
+    /// Numbers new tasks after the last task of an earlier session that had the same session identifier.
     func continueNumbering(after last: Int) {
         lastIdentifier.store(last, ordering: .relaxed)
     }
@@ -95,7 +95,7 @@ final class TaskRegistry: Sendable {
     /// Whether no new tasks are accepted.
     var isClosed: Bool { state.withLock { $0.intake != .open } }
 
-    /// Closes the registry, and calls `whenEmpty` once the registry is empty: immediately if there are no tasks.
+    /// Closes the registry, and calls `whenEmpty` as soon as the registry is empty: immediately if there are no tasks.
     ///
     /// If this method is called several times, only the first closure is called.
     func close(whenEmpty: @escaping @Sendable () -> Void) {

@@ -12,7 +12,7 @@ import HTTPWire
 extension HTTPURLResponse {
     /// The head as the server sent it: the status line and the field lines in order, without line terminators.
     ///
-    /// For a response from the cache, the stored fields; for a response that the app created, its fields sorted by name and a
+    /// A response from the cache has the stored field lines. A response that the app created has its fields sorted by name, and a
     /// status line without a reason phrase.
     ///
     /// Not in Apple's API, which keeps neither the order nor the reason phrase.

@@ -100,7 +100,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
             || other.status == status && (other.headers == headers || other.spelledFields() == spelledFields())
     }
 
-    /// The hash of the URL and the status code.
+    /// The hash of the properties that ``URLResponse`` hashes and of the status code.
     open override var hash: Int {
         var hasher = Hasher()
         hasher.combine(super.hash)
@@ -108,7 +108,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         return hasher.finalize()
     }
 
-    /// The URL without its password, the status code and the names of the header fields.
+    /// The class, the status code, the names of the header fields, and the URL without its password.
     open override var description: String {
         let names = spelledFields().keys.sorted().joined(separator: ", ")
         let printableURL = url?.withoutPassword?.absoluteString ?? "nil"
@@ -122,8 +122,8 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     /// The header fields.
     ///
-    /// Well-known names are spelled as in the RFCs, however the server spelled them ("Content-Type"); others keep the server's
-    /// spelling. The values of repeated fields are joined by ", ", under the first spelling.
+    /// Well-known names such as "Content-Type" are spelled as in the RFCs, regardless of the server's spelling; other names keep
+    /// the server's spelling. The values of a repeated field are joined by ", " under the first spelling of its name.
     ///
     /// The dictionary is created on first use; ``value(forHTTPHeaderField:)`` does not need it.
     open var allHeaderFields: [AnyHashable: Any] {
@@ -186,7 +186,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     /// Returns a short text for a status code, as in Apple's system: "not found" for 404, "no error" for 200.
     ///
-    /// Lower case, in English.
+    /// The text is in English and in lower case.
     ///
     /// - Returns: The text; never empty.
     open class func localizedString(forStatusCode statusCode: Int) -> String { StatusText.text(for: statusCode) }

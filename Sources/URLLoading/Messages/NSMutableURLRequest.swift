@@ -9,7 +9,7 @@
 
 public import Foundation
 
-/// A mutable request: the mutable counterpart of ``URLRequest``.
+/// A mutable request as an object: the mutable reference counterpart of ``URLRequest``.
 ///
 /// Two threads must not use it at the same time; pass copies. (`Sendable` is inherited, as on Apple's platforms.)
 open class NSMutableURLRequest: NSURLRequest, @unchecked Sendable {

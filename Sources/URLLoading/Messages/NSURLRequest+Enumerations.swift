@@ -28,7 +28,7 @@ extension NSURLRequest {
         /// Use a stored response if the server validates it, otherwise load from the server.
         case reloadRevalidatingCacheData = 5
 
-        /// An older name of ``reloadIgnoringLocalCacheData``.
+        /// An older name for ``reloadIgnoringLocalCacheData``.
         public static var reloadIgnoringCacheData: CachePolicy { .reloadIgnoringLocalCacheData }
 
         init(_ policy: LoadRequest.CachePolicy) { self = Self(rawValue: policy.rawValue) ?? .useProtocolCachePolicy }
@@ -36,7 +36,7 @@ extension NSURLRequest {
         var loadPolicy: LoadRequest.CachePolicy { LoadRequest.CachePolicy(rawValue: rawValue) ?? .useProtocolCachePolicy }
     }
 
-    /// The purpose of traffic.
+    /// The purpose of a request's network traffic.
     ///
     /// Raw values are Apple's.
     public enum NetworkServiceType: UInt, Sendable {
@@ -59,7 +59,7 @@ extension NSURLRequest {
         /// Call signaling.
         case callSignaling = 11
 
-        /// FoundationNetworking's name of ``callSignaling``.
+        /// FoundationNetworking's name for ``callSignaling``.
         public static var networkServiceTypeCallSignaling: Self { .callSignaling }
 
         init(_ service: ConnectionNeeds.Service) { self = Self(rawValue: UInt(service.rawValue)) ?? .default }

@@ -101,7 +101,7 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
     open var cachePolicy: CachePolicy { request.cachePolicy }
     /// See ``URLRequest/timeoutInterval``.
     ///
-    /// In seconds.
+    /// The timeout is in seconds.
     open var timeoutInterval: TimeInterval { request.timeoutInterval }
     /// See ``URLRequest/networkServiceType``.
     open var networkServiceType: NetworkServiceType { request.networkServiceType }

@@ -55,7 +55,7 @@ enum RequestArchive {
     }
 
     private static func strings(_ key: String, _ coder: NSCoder) -> [String]? {
-        // Decoding a missing array would fail the whole archive.
+        // An attempt to decode a missing array would make decoding of the whole archive fail.
         guard coder.containsValue(forKey: key) else { return nil }
         let array = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: key) as? NSArray
         return array?.compactMap { $0 as? String }

@@ -10,7 +10,7 @@
 internal import Foundation
 
 extension URL {
-    /// The URL without its password, for errors, descriptions and files that others may read.
+    /// The URL without its password, for errors, descriptions and files that other people can read.
     ///
     /// The user name remains. Nil if the password cannot be separated.
     var withoutPassword: URL? {

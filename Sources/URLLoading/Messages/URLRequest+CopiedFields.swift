@@ -12,9 +12,9 @@ import HTTPWire
 extension URLRequest {
     /// Copies the value of a response header field into this request, octet for octet.
     ///
-    /// The app sees a value that is not valid UTF-8 as ISO 8859-1 text, but text is sent as UTF-8. Use this method if a server must
-    /// get back exactly what it sent. Several values are joined by ", ". If the response has no such field, the request does not
-    /// change.
+    /// The app sees a value that is not valid UTF-8 as ISO 8859-1 text, but values that the app sets are sent as UTF-8. Use this
+    /// method if a server must get back exactly what it sent. Several values are joined by ", ". If the response has no such field,
+    /// the request does not change.
     ///
     /// Not in Apple's API.
     ///

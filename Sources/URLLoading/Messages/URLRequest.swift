@@ -14,7 +14,7 @@ package import LoadingModel
 /// A request to load a URL, with its header fields, body and options.
 ///
 /// A value type with copy-on-write storage: making a request costs one allocation, passing a request costs none. The reference
-/// counterparts are ``NSURLRequest`` and ``NSMutableURLRequest``; `request as NSURLRequest` bridges.
+/// counterparts are ``NSURLRequest`` and ``NSMutableURLRequest``; `request as NSURLRequest` converts a request to an object.
 public struct URLRequest: Sendable {
     /// How a request uses the cache; the same as `NSURLRequest.CachePolicy`.
     public typealias CachePolicy = NSURLRequest.CachePolicy
@@ -57,7 +57,7 @@ public struct URLRequest: Sendable {
 
     /// The URL of the main document, which determines whether cookies are third-party and same-site.
     ///
-    /// Default nil: the request is first-party. If it equals the request's URL, a redirect changes it, too.
+    /// Default nil: the request is first-party. If the main document's URL equals the request's URL, a redirect changes both.
     public var mainDocumentURL: URL? {
         get { storage.load.mainDocumentURL }
         set { storage.load.mainDocumentURL = newValue }
@@ -110,7 +110,7 @@ public struct URLRequest: Sendable {
     /// Sets a header field, replacing its value; nil removes the field.
     ///
     /// An existing field keeps the spelling of its name. A value that contains CR, LF or NUL (except in obsolete line folding, CRLF
-    /// before a space or tab) is ignored, as by Apple.
+    /// before a space or tab) is ignored, as in Apple's API.
     public mutating func setValue(_ value: String?, forHTTPHeaderField field: String) { storage.set(value, for: field) }
 
     /// Adds a value to a header field; if the field exists, the value is appended after a comma.
@@ -155,11 +155,20 @@ public struct URLRequest: Sendable {
 
     /// The purpose of the traffic.
     ///
-    /// Default `.default`: the session's setting applies. Packets are marked with a code point (DSCP), which networks may honor,
-    /// and a priority in this machine's queues: `.background` CS1 and 1, `.responsiveData` AF21, `.avStreaming` AF31 and 4,
-    /// `.responsiveAV` CS4 and 4, `.video` AF41 and 4, `.callSignaling` and `.voip` CS5 and 4, `.voice` EF and 6. Requests of
-    /// different types do not share connections. If connections are scarce, `.background` requests are served last, and they yield
-    /// to other traffic if the kernel has TCP Low Priority.
+    /// Default `.default`: the session's setting applies.
+    ///
+    /// Each other type marks packets with a code point (DSCP), which networks may honor, and with a priority in this machine's
+    /// queues:
+    /// - `.background`: code point CS1, priority 1;
+    /// - `.responsiveData`: code point AF21, the default priority;
+    /// - `.avStreaming`: code point AF31, priority 4;
+    /// - `.responsiveAV`: code point CS4, priority 4;
+    /// - `.video`: code point AF41, priority 4;
+    /// - `.callSignaling` and `.voip`: code point CS5, priority 4;
+    /// - `.voice`: code point EF, priority 6.
+    ///
+    /// Requests of different types do not share connections. If connections are scarce, `.background` requests are served last. Their
+    /// connections yield to other traffic if the kernel has TCP Low Priority.
     public var networkServiceType: NetworkServiceType {
         get { storage.serviceType }
         set { storage.serviceType = newValue }
@@ -219,8 +228,8 @@ public struct URLRequest: Sendable {
     /// Whether the host's addresses must be validated by DNSSEC.
     ///
     /// Default false: the session's setting applies. If validation is required, the system's name servers are queried through
-    /// libunbound, which checks the signatures from the DNS root; other sources of names, such as `/etc/hosts`, are ignored. Names
-    /// without a valid signature fail with `URLError.dnsLookupFailed`, and so does every lookup if libunbound or the root key
+    /// libunbound, which checks the signatures from the DNS root; other sources of names, such as `/etc/hosts`, are ignored. Lookups
+    /// of names without a valid signature fail with `URLError.dnsLookupFailed`, and so does every lookup if libunbound or the root key
     /// (`/usr/share/dns/root.key`) is not installed. IP addresses in URLs, `localhost`, and addresses from
     /// ``URLSessionConfiguration/connectionOptions`` need no lookup. Names that a proxy looks up are not validated.
     public var requiresDNSSECValidation: Bool {
@@ -256,13 +265,13 @@ extension URLRequest {
     /// Whether ``timeoutInterval`` was set, so that it overrides the session's.
     package var hasExplicitTimeout: Bool { storage.load.timeout != nil }
 
-    /// Converts a request of the engine; properties that the engine does not know (stream, options, properties) come from the
-    /// request it was derived from.
+    /// Converts a request of the engine; values that the engine does not know (stream, options, properties) come from `template`, the
+    /// request that the engine's request was derived from.
     package init(loadRequest: LoadRequest, template: URLRequest?) {
         storage = RequestStorage(load: loadRequest, template: template?.storage)
     }
 
-    /// Returns the request with a stream that contains the bytes of its body; the engine's request keeps that body.
+    /// Returns the request with a stream that contains the bytes of its body; ``loadRequest`` keeps the original body.
     func streaming(_ stream: InputStream) -> URLRequest {
         var request = self
         request.storage.stream = stream

@@ -64,7 +64,7 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
         super.init()
     }
 
-    /// Extends the interval to contain all transactions: the engine's monotonic clock may have drifted from the system's.
+    /// Extends the interval to contain all transactions, because the engine's monotonic clock may have drifted from the system's clock.
     private static func interval(_ interval: DateInterval, around timelines: [TransactionTimeline]) -> DateInterval {
         var (start, end) = (interval.start, interval.end)
         for timeline in timelines {

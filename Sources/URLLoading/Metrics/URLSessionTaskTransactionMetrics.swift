@@ -35,12 +35,12 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     /// The request that was sent.
     open var request: URLRequest { URLRequest(loadRequest: timeline.request, template: template) }
 
-    /// The response, or nil if there was none.
+    /// The response, or nil if no response arrived.
     open var response: URLResponse? { madeResponse }
 
     // MARK: Dates
 
-    /// When the load of the resource began, from the network or the cache.
+    /// When the load of the resource, from the network or the cache, began.
     open var fetchStartDate: Date? { date(timeline.fetchStart) }
     /// When the host name lookup began.
     open var domainLookupStartDate: Date? { date(timeline.domainLookupStart) }
@@ -54,7 +54,7 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var secureConnectionEndDate: Date? { date(timeline.secureConnectionEnd) }
     /// When the connection was established, including TLS.
     open var connectEndDate: Date? { date(timeline.connectEnd) }
-    /// When the sending of the request began.
+    /// When the engine began to send the request.
     open var requestStartDate: Date? { date(timeline.requestStart) }
     /// When the last byte of the request was sent.
     open var requestEndDate: Date? { date(timeline.requestEnd) }
@@ -79,9 +79,11 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
         case .localCache: .localCache
         }
     }
-    /// The protocol of the host name lookup: `.udp` for name servers of the session's ``URLSessionConfiguration/connectionOptions``
-    /// or of a DNSSEC validation, even if a long answer came over TCP; otherwise unknown, because the system's resolver does not
-    /// report it.
+    /// The protocol of the host name lookup.
+    ///
+    /// It is `.udp` if the session's ``URLSessionConfiguration/connectionOptions`` name the name servers or the answers were validated
+    /// by DNSSEC, even if a long answer came over TCP. Otherwise it is `.unknown`, because the system's resolver does not report the
+    /// protocol.
     open var domainResolutionProtocol: URLSessionTaskMetrics.DomainResolutionProtocol {
         timeline.domainLookupStart != nil && timeline.connection?.usedNameServers == true ? .udp : .unknown
     }
@@ -115,25 +117,25 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var negotiatedTLSProtocolVersion: tls_protocol_version_t? {
         timeline.connection?.tlsVersion.flatMap(tls_protocol_version_t.init(rawValue:))
     }
-    /// The TLS cipher suite, or nil for cleartext connections and for suites that have no name here.
+    /// The TLS cipher suite, or nil for cleartext connections and for suites that ``tls_ciphersuite_t`` lacks.
     open var negotiatedTLSCipherSuite: tls_ciphersuite_t? {
         timeline.connection?.tlsCipherSuite.flatMap(tls_ciphersuite_t.init(rawValue:))
     }
     /// Whether the network is cellular.
     ///
-    /// According to sysfs, or the session's ``NetworkPathMonitor``, for the interface of the connection.
+    /// The type of the connection's interface is determined from sysfs, or by the session's ``NetworkPathMonitor``.
     open var isCellular: Bool { timeline.connection?.interface?.kind == .cellular }
     /// Whether the network is expensive.
     ///
-    /// According to NetworkManager, or the session's ``NetworkPathMonitor``, for the interface of the connection.
+    /// NetworkManager, or the session's ``NetworkPathMonitor``, reports whether the connection's interface is expensive.
     open var isExpensive: Bool { timeline.connection?.interface?.isExpensive ?? false }
     /// Whether the network is in low data mode.
     ///
-    /// According to the session's ``NetworkPathMonitor`` for the interface of the connection; Linux itself has no such mode.
+    /// The session's ``NetworkPathMonitor`` reports the mode of the connection's interface; Linux itself has no such mode.
     open var isConstrained: Bool { timeline.connection?.interface?.isConstrained ?? false }
     /// Whether multipath TCP was used.
     ///
-    /// That requires ``URLSessionConfiguration/multipathServiceType``, and support by the kernel and the server.
+    /// Multipath TCP requires ``URLSessionConfiguration/multipathServiceType``, and support by the kernel and the server.
     open var isMultipath: Bool { timeline.connection?.isMultipath ?? false }
 
     /// The request, the response and the dates.

@@ -34,11 +34,11 @@ final class AppPathMonitor: NetworkMonitoring {
             }
             pendingWatch.end.withLock { $0 = started.end }
         }
-        // Queued after the start, so that a watch that was started is always ended.
+        // On the same serial queue, the end runs after the start, so every watch that was started is also ended.
         return { calls.async { pendingWatch.end.withLock { $0.take() }?() } }
     }
 
-    /// Holds the closure that ends a watch, once the watch has been started.
+    /// Holds the closure that ends a watch; nil until the watch has been started.
     private final class PendingWatch: Sendable {
         let end = Mutex<(@Sendable () -> Void)?>(nil)
     }
@@ -47,7 +47,7 @@ final class AppPathMonitor: NetworkMonitoring {
         path.interfaces.first ?? (path.isSatisfied ? .init(name: "", index: 0, kind: .other) : nil)
     }
 
-    /// Returns false: the app's monitor does not determine routes, so it never moves connections to another interface.
+    /// Returns false: the app's monitor does not report routes, so connections are never moved to another interface.
     func leads(_ interface: LoadingModel.NetworkPath.Interface, to address: String) -> Bool { false }
 }
 
@@ -80,7 +80,7 @@ extension NetworkPath {
 
     /// Returns the current state of the machine's networks.
     ///
-    /// - Returns: The system's path. If the system does not report a path within a second, an unsatisfied path without interfaces.
+    /// - Returns: The system's path, or an unsatisfied path without interfaces if the system reports no path within a second.
     public static func current() async -> NetworkPath {
         let monitor = SystemPathMonitor.shared
         if let path = monitor.current { return NetworkPath(path) }
@@ -98,7 +98,7 @@ extension NetworkPath {
 }
 
 extension URLSessionConfiguration {
-    /// The monitor that reports the machine's networks to the session; default nil: the system's monitor.
+    /// The monitor that reports the machine's networks to the session; nil, the default, means the system's monitor.
     ///
     /// Not in Apple's API.
     public var networkPathMonitor: (any NetworkPathMonitor)? {

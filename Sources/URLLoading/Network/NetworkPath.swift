@@ -74,7 +74,8 @@ public struct NetworkPath: Sendable, Hashable {
     }
 }
 
-/// Reports the machine's networks to sessions instead of the system, for tests, or if a program has better information.
+/// Reports the machine's networks to sessions, in place of the system's monitor: for tests, or for a program with better
+/// information.
 ///
 /// Not in Apple's API; the counterpart is `NWPathMonitor` in its Network framework.
 ///
@@ -83,8 +84,8 @@ public protocol NetworkPathMonitor: AnyObject, Sendable {
     /// Starts a watch for one session.
     ///
     /// The monitor must soon call `update` with the current path, and again after each change. This method is called from any
-    /// thread; `update` may be called from any thread, too. If the monitor reports nothing for a second, the session continues as
-    /// if every network were available, but loads that exclude some networks find no network.
+    /// thread; `update` may be called from any thread, too. If the monitor reports nothing for a second, the session assumes that
+    /// every network is available. For loads that exclude some networks, however, the session assumes that there is no network.
     ///
     /// - Parameter update: Receives the path.
     /// - Returns: A watch, which the session ends when the session needs no more updates.

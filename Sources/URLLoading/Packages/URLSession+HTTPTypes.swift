@@ -50,7 +50,7 @@ extension URLSession {
         return (data, try response.requiredHTTPResponse)
     }
 
-    /// Loads a request into a file, which the caller must move or delete.
+    /// Downloads the response to a request into a file, which the caller must move or delete.
     ///
     /// - Returns: The file and the response, whatever its status.
     /// - Throws: A `URLError`; `badURL` if the request has no URL.
@@ -61,7 +61,7 @@ extension URLSession {
         return (file, try response.requiredHTTPResponse)
     }
 
-    /// Loads a request and returns when the response has arrived, with the body as an asynchronous sequence of bytes.
+    /// Loads a request and returns its response when the head has arrived, with the body as an asynchronous sequence of bytes.
     ///
     /// - Returns: The bytes and the response, whatever its status.
     /// - Throws: A `URLError`; `badURL` if the request has no URL.
@@ -85,7 +85,7 @@ extension URLSessionTask {
 }
 
 extension URLRequest {
-    /// Converts an `HTTPRequest` of swift-http-types; nil if it has no URL.
+    /// Converts an `HTTPRequest` of swift-http-types; nil if its scheme, authority and path form no valid URL.
     ///
     /// Fields with the same name are joined: cookies by semicolons, others by commas.
     ///

@@ -29,7 +29,7 @@ extension URLSession {
         DataTaskPublisher(request: request, session: self)
     }
 
-    /// Loads a request into memory when its subscriber requests a value, and delivers the result on the session's delegate queue.
+    /// Loads a request into memory when a subscriber requests a value, and delivers the result on the session's delegate queue.
     ///
     /// Canceling the subscription cancels the task.
     public struct DataTaskPublisher: Publisher, Sendable {
@@ -115,7 +115,8 @@ where Receiver.Input == URLSession.DataTaskPublisher.Output, Receiver.Failure ==
         if case .loading(_, let task) = last { task.cancel() }
     }
 
-    /// Ends the subscription, and returns its last state, so that the caller releases the contents when the lock is not held.
+    /// Ends the subscription and returns its last state, so that the caller releases the state's contents when it does not hold the
+    /// lock.
     private func end() -> State {
         lock.withLock {
             let last = state

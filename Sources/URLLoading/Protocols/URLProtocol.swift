@@ -10,13 +10,14 @@
 public import Foundation
 import Synchronization
 
-/// A loader that the app implements for the requests that the loader accepts.
+/// A custom loader, implemented by the app, for the requests that it accepts.
 ///
 /// Make a subclass, and add it to a configuration's `protocolClasses`, or register it for the shared session.
 ///
-/// For each request, the session calls ``canInit(with:)-(URLSessionTask)`` on the classes, the last registered first. The session
-/// makes an instance of the first class that returns true, with ``init(request:cachedResponse:client:)``. It then calls the
-/// instance's ``startLoading()``, and at the end ``stopLoading()``. The instance reports to its ``client``.
+/// For each request, the session calls ``canInit(with:)-(URLSessionTask)`` on the classes of its configuration, in order. The
+/// shared session then calls the method on the registered classes, the last registered first. The session makes an instance of the
+/// first class that returns true, with ``init(request:cachedResponse:client:)``. It then calls the instance's ``startLoading()``,
+/// and at the end ``stopLoading()``. The instance reports to its ``client``.
 ///
 /// A subclass may override the designated initializer, or add stored properties with default values. The class is Sendable because
 /// its state is immutable or guarded by a mutex; a subclass must guard its own state.
@@ -60,8 +61,8 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     /// The initializer that the loading system uses for subclasses; it calls ``init(request:cachedResponse:client:)``.
     ///
     /// Not in Apple's API: in Swift, a class that is known only at run time can be instantiated only through a required
-    /// initializer, and if the designated initializer were required, every subclass that overrides it would break. A subclass
-    /// inherits this initializer if it overrides the designated one or has no designated initializer of its own.
+    /// initializer. The designated initializer is not required, because that would break every subclass that overrides it. A
+    /// subclass inherits this initializer if it overrides the designated one or has no designated initializer of its own.
     public required convenience init(for load: Load) {
         self.init(request: load.request, cachedResponse: load.cachedResponse, client: load.client)
         loadedTask.withLock { $0 = load.task }

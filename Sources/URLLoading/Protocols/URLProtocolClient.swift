@@ -21,7 +21,7 @@ public protocol URLProtocolClient: NSObjectProtocol {
     /// Reports that the cached response given to the protocol is valid and should be delivered.
     func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse)
 
-    /// Reports the response, and where it may be cached when its body is complete.
+    /// Reports the response, and the policy for caching it when its body is complete.
     ///
     /// A cached response is returned by `URLCache.cachedResponse(for:)`, and given to later instances of the same class. The
     /// session's own loaders never use such a response.
@@ -38,7 +38,7 @@ public protocol URLProtocolClient: NSObjectProtocol {
     /// Reports that the load has failed; the app receives the error unchanged.
     func urlProtocol(_ protocol: URLProtocol, didFailWithError error: any Error)
 
-    /// Reports a challenge, whose answer goes to the challenge's sender.
+    /// Reports a challenge; the challenge's sender receives the answer.
     func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge)
 
     /// Reports that a challenge no longer needs an answer.

@@ -12,8 +12,8 @@ internal import Synchronization
 
 /// Runs asynchronous work to completion on the calling thread, for functions that are synchronous in Apple's API.
 ///
-/// The work runs on no other thread, so it completes even if every thread of the cooperative pool is blocked by such a call. It
-/// must not wait for an actor on which the caller runs.
+/// The work runs on no other thread, so it completes even if calls of this function block every thread of the cooperative pool. The
+/// work must not wait for an actor on which the caller runs.
 final class CallingThread: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []

@@ -36,7 +36,7 @@ public typealias CFAbsoluteTime = Double
 /// The result code of a function of the Security framework; `errSecSuccess` is 0.
 public typealias OSStatus = Int32
 
-/// A memory allocator on Apple's platforms; Linux has no allocators: pass nil to functions with an allocator parameter.
+/// A memory allocator on Apple's platforms; on Linux, pass nil to functions with an allocator parameter.
 public final class CFAllocator: Sendable {
     private init() {}
 }
@@ -44,7 +44,7 @@ public final class CFAllocator: Sendable {
 /// The default allocator: nil.
 public var kCFAllocatorDefault: CFAllocator? { nil }
 
-/// Returns a pointer to the first byte, which is valid during the lifetime of the data.
+/// Returns a pointer to the first byte; the pointer is valid during the lifetime of the data.
 ///
 /// - Returns: The pointer, or nil if the data is empty.
 @discardableResult

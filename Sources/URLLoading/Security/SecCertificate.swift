@@ -18,7 +18,7 @@ public final class SecCertificate: NSObject, Sendable {
     /// The parsed certificate; nil if parsing failed, as it may for a certificate that a server presented.
     let facts: CertificateFacts?
 
-    /// Makes a certificate that a server presented, valid or not.
+    /// Makes a certificate from DER that a server presented, even if the DER cannot be parsed.
     init(presented der: Data) {
         self.der = der
         facts = CertificateFacts(der: der)

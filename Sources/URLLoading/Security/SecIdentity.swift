@@ -25,8 +25,10 @@ public final class SecIdentity: NSObject, Sendable {
     /// Creates an identity from PEM text; not in Apple's API.
     ///
     /// - Parameters:
-    ///   - pem: The certificate, any intermediate certificates that the server needs, and the key, unless it is in a separate file.
-    ///   - key: The private key, as PEM or DER: PKCS #8, PKCS #1 or SEC 1; RSA, P-256, P-384, P-521 or Ed25519.
+    ///   - pem: The certificate, any intermediate certificates that the server needs, and the private key, unless `key` contains
+    ///     it.
+    ///   - key: The private key as PEM or DER, in the format of PKCS #8, PKCS #1 or SEC 1. RSA, P-256, P-384, P-521 and Ed25519 are
+    ///     supported.
     ///   - password: The password of an encrypted key.
     /// - Throws: An error in `NSOSStatusErrorDomain` with the reason.
     public convenience init(pem: Data, key: Data? = nil, password: String? = nil) throws {
@@ -41,7 +43,7 @@ public final class SecIdentity: NSObject, Sendable {
     /// - Parameters:
     ///   - pkcs12: The contents of the file.
     ///   - password: The password of the file.
-    /// - Throws: An error in `NSOSStatusErrorDomain` with the reason: `errSecAuthFailed` for a wrong password.
+    /// - Throws: An error in `NSOSStatusErrorDomain` with the reason, such as `errSecAuthFailed` for a wrong password.
     public convenience init(pkcs12: Data, password: String?) throws {
         self.init(
             try Self.reading { () throws(IdentityFailure) in
@@ -105,7 +107,8 @@ public func SecIdentityCopyPrivateKey(
 ///   - options: The password as `kSecImportExportPassphrase`.
 ///   - items: One dictionary, with `kSecImportItemIdentity`, `kSecImportItemCertChain`, `kSecImportItemTrust` and
 ///     `kSecImportItemLabel`.
-/// - Returns: `errSecAuthFailed` if the password is wrong or missing, `errSecDecode` if the file cannot be parsed.
+/// - Returns: `errSecSuccess`, `errSecAuthFailed` if the password is wrong or missing, `errSecDecode` if the file cannot be parsed,
+///   or `errSecItemNotFound` if the file lacks a certificate or its key.
 @discardableResult
 public func SecPKCS12Import(
     _ pkcs12_data: CFData, _ options: CFDictionary, _ items: UnsafeMutablePointer<CFArray?>

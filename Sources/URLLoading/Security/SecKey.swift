@@ -84,7 +84,7 @@ public func SecKeyCopyAttributes(_ key: SecKey) -> CFDictionary? {
 @discardableResult
 public func SecKeyCopyPublicKey(_ key: SecKey) -> SecKey? { SecKey(publicKey: key.publicKey, key.facts) }
 
-/// Returns the maximum size of a signature or an encrypted block.
+/// Returns the size of the key, rounded up to whole bytes; for an RSA key, also the size of a signature or an encrypted block.
 ///
 /// - Returns: The size in bytes.
 @discardableResult

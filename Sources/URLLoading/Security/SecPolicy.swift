@@ -65,8 +65,8 @@ public func SecPolicyCreateSSL(_ server: Bool, _ hostname: CFString?) -> SecPoli
 
 /// Creates a policy that requests a revocation check.
 ///
-/// On Linux revocation is not checked, neither with CRLs nor with OCSP: the chain is evaluated as if nothing were revoked, even
-/// with `kSecRevocationRequirePositiveResponse`.
+/// On Linux, revocation is never checked: the chain is evaluated as if no certificate were revoked, even with
+/// `kSecRevocationRequirePositiveResponse`.
 ///
 /// - Returns: The policy.
 @discardableResult

@@ -13,8 +13,8 @@ public import Foundation
 /// Creates a trust object from a certificate chain.
 ///
 /// - Parameters:
-///   - certificates: A `SecCertificate`, or an array of them with the leaf first.
-///   - policies: A `SecPolicy`, or an array of them; nil for the basic policy.
+///   - certificates: A `SecCertificate`, or an array of certificates with the leaf first.
+///   - policies: A `SecPolicy`, or an array of policies; nil for the basic policy.
 ///   - trust: The trust object.
 /// - Returns: `errSecSuccess`, or an error code.
 @discardableResult
@@ -50,7 +50,7 @@ public func SecTrustCopyPolicies(_ trust: SecTrust, _ policies: UnsafeMutablePoi
 ///
 /// After `SecTrustSetAnchorCertificatesOnly(trust, false)`, the default roots are trusted as well.
 ///
-/// The roots may include a server's own certificate.
+/// The roots can include a server's own certificate.
 ///
 /// - Returns: `errSecSuccess`, or `errSecParam` if an object is not a certificate.
 @discardableResult
@@ -131,7 +131,7 @@ public func SecTrustEvaluate(_ trust: SecTrust, _ result: UnsafeMutablePointer<S
     return errSecSuccess
 }
 
-/// Evaluates the chain on a queue.
+/// Evaluates the chain and calls `result`, both on a queue.
 ///
 /// - Returns: `errSecSuccess`.
 @discardableResult
@@ -157,8 +157,8 @@ public func SecTrustGetTrustResult(_ trust: SecTrust, _ result: UnsafeMutablePoi
 
 /// Returns the chain from the leaf to its root, an array of `SecCertificate`.
 ///
-/// If the chain is not trusted, the result has the presented certificates up to the first that did not sign its predecessor.
-/// Unrelated certificates that a server sends are left out, so that they cannot match a pin.
+/// If the chain is not trusted, the result contains those presented certificates that form a path from the leaf to the last known
+/// issuer. Unrelated certificates that a server sends are left out, so that they cannot match a pin.
 ///
 /// - Returns: The chain.
 @discardableResult

@@ -19,7 +19,7 @@ public final class SecTrust: NSObject, Sendable {
     private struct State {
         var policies: [SecPolicy]
         var anchors: [SecCertificate]?
-        /// Nil until the app sets it; until then the anchors, if there are any, are the only roots.
+        /// Nil if the app has not set this value; in that case, the anchors, if there are any, are the only roots.
         var trustsOnlyAnchors: Bool?
         var date: Date?
         /// Identifies the chain and the fault to ignore.
@@ -92,19 +92,20 @@ public final class SecTrust: NSObject, Sendable {
         return failure.reason == .malformed ? .fatalTrustFailure : .recoverableTrustFailure
     }
 
-    /// The validated chain; if there is none, the presented certificates up to the first that did not sign its predecessor.
+    /// The validated chain; if there is no such chain, the presented certificates that form a path from the leaf to the last known
+    /// issuer.
     var chain: [SecCertificate] {
         let judgement = judge()
         let chain = judgement.chain.isEmpty ? TrustCheck.path(through: presented) : judgement.chain
         return chain.map { SecCertificate(presented: $0) }
     }
 
-    /// The data for ignoring the current fault, and no other.
+    /// The exceptions that make an evaluation ignore the current fault, and no other fault.
     var exceptions: Data? { judge().failure.map(exceptions) ?? Data([0]) }
 
-    /// Sets the exceptions, if they are for this chain and its current fault; otherwise removes them.
+    /// Replaces the exceptions if the new ones are for this chain and its current fault; otherwise only removes the earlier ones.
     ///
-    /// - Returns: Whether they apply.
+    /// - Returns: True if the new exceptions are nil or apply.
     func set(exceptions: Data?) -> Bool {
         let areApplicable = exceptions == nil || exceptions == self.exceptions
         state.withLock { $0.exceptions = areApplicable ? exceptions : nil }

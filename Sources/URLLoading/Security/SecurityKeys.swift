@@ -9,7 +9,7 @@
 
 public import Foundation
 
-// Keys and values of the Security framework's dictionaries. The values are Apple's and have no meaning.
+// Keys and values of the Security framework's dictionaries. The strings are the same as Apple's, and are opaque.
 
 /// The type of a key.
 public var kSecAttrKeyType: CFString { "type" as NSString }

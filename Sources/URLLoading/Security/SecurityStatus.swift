@@ -58,7 +58,7 @@ public let errSecNotTrusted: OSStatus = -67_843
 public enum SecTrustResultType: UInt32, Sendable {
     /// The chain has not been evaluated, or a setting has changed since the last evaluation.
     case invalid = 0
-    /// The chain is trusted because the user, or an exception set by the app, says so.
+    /// The chain is trusted because of a decision of the user, or because of an exception that the app set.
     case proceed = 1
     /// The user does not trust the chain; never returned here.
     case deny = 3

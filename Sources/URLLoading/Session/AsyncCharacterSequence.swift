@@ -9,8 +9,8 @@
 
 /// The characters of a sequence of UTF-8 bytes: extended grapheme clusters, as in `String`.
 ///
-/// A character is delivered when the next scalar has arrived, because only that shows that it is complete. Ill-formed UTF-8 becomes
-/// U+FFFD.
+/// A character is delivered when the next scalar has arrived, because only the next scalar shows that the character is complete.
+/// Ill-formed UTF-8 becomes U+FFFD.
 @frozen
 public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where Base.Element == UInt8 {
     /// A character.
@@ -21,7 +21,7 @@ public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where B
     @usableFromInline
     let scalars: AsyncUnicodeScalarSequence<Base>
 
-    /// Makes the sequence over a sequence of bytes.
+    /// Makes a sequence of the characters in a sequence of bytes.
     @inlinable
     public init(_ base: Base) { scalars = AsyncUnicodeScalarSequence(base) }
 

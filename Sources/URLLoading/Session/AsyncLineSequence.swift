@@ -21,7 +21,7 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
     @usableFromInline
     let base: Base
 
-    /// Makes the sequence over a sequence of bytes.
+    /// Makes a sequence of the lines in a sequence of bytes.
     @inlinable
     public init(_ base: Base) { self.base = base }
 

@@ -9,7 +9,7 @@
 
 /// The Unicode scalars of a sequence of UTF-8 bytes.
 ///
-/// Ill-formed UTF-8 becomes U+FFFD, one for each maximal subpart (The Unicode Standard, section 3.9).
+/// Each maximal subpart of ill-formed UTF-8 becomes one U+FFFD (The Unicode Standard, section 3.9).
 @frozen
 public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence where Base.Element == UInt8 {
     /// A scalar.
@@ -20,7 +20,7 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
     @usableFromInline
     let base: Base
 
-    /// Makes the sequence over a sequence of bytes.
+    /// Makes a sequence of the scalars in a sequence of bytes.
     @inlinable
     public init(_ base: Base) { self.base = base }
 

@@ -32,7 +32,7 @@ final class ByteWindow {
     private var chunks: ArraySlice<Data> = []
     /// The number of bytes already copied from the first chunk.
     private var offset = 0
-    /// The byte count of the chunks taken from the stream, to be returned to flow control when they have been read.
+    /// The number of bytes that were taken from the stream and are not yet reported to flow control as consumed.
     private var credit = 0
     private var isAtEnd = false
     private var hasBegun = false

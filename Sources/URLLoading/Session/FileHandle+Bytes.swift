@@ -63,12 +63,12 @@ extension FileHandle {
 private final class DescriptorRead: Sendable {
     private enum State {
         case new, over
-        /// A read is in progress. It cannot be cancelled: its bytes are delivered.
+        /// A read is in progress; it cannot be cancelled, so that its bytes are delivered.
         case reading(Waiter)
         case waiting(Waiter)
     }
 
-    // `@unchecked`: Dispatch sources may be used from any thread.
+    // `@unchecked`: Dispatch sources can be used from any thread.
     private struct Waiter: @unchecked Sendable {
         let caller: UnsafeContinuation<[UInt8], any Error>
         /// Nil if the descriptor was already readable; some kinds of file always are.
@@ -124,7 +124,7 @@ private final class DescriptorRead: Sendable {
     private func takeBytes(_ descriptor: Int32) {
         let waiter = state.withLock { state -> Waiter? in
             guard case .waiting(let waiter) = state else { return nil }
-            // Another reader may have taken the bytes, and a read would block.
+            // Another reader may have taken the bytes; a read would then block.
             guard waiter.source == nil || Self.isReady(descriptor) else { return nil }
             state = .reading(waiter)
             return waiter

@@ -23,7 +23,7 @@ enum PropertyListValue: Sendable, Hashable {
     init?(_ value: Any) {
         switch value {
         case let value as String: self = .string(value)
-        // Before numbers: a bridged boolean is also a number.
+        // Checked before numbers, because a bridged boolean is also a number.
         case let value as Bool where type(of: value) == Bool.self: self = .boolean(value)
         case let value as Int: self = .integer(value)
         case let value as Double: self = .real(value)
@@ -41,7 +41,7 @@ enum PropertyListValue: Sendable, Hashable {
         }
     }
 
-    /// Nil if a key is not a string, or a value cannot be in a property list.
+    /// Converts the items of a dictionary; nil if a key is not a string, or a value cannot be in a property list.
     static func items(_ dictionary: [AnyHashable: Any]) -> [String: PropertyListValue]? {
         var items: [String: PropertyListValue] = [:]
         for (key, value) in dictionary {

@@ -14,8 +14,8 @@ internal import HTTPRules
 ///
 /// All loads from matching hosts go through a tunnel, including loads of `http` URLs.
 ///
-/// On Apple's platforms this is in the Network framework. Relays and Oblivious HTTP are not supported: loads that would use one
-/// fail.
+/// On Apple's platforms this type is in the Network framework. Relays and Oblivious HTTP are not supported: loads that would use
+/// them fail.
 public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
     private enum Kind: Sendable {
         case proxy(ProxyServer.Kind, NWEndpoint)
@@ -28,12 +28,13 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
 
     /// Whether the next matching proxy in the list, or a direct connection, is used if this proxy cannot be reached; default false.
     ///
-    /// A proxy counts as unreachable if it refuses connections, has no address, fails the TLS handshake, or, before the tunnel is
-    /// established, is silent for ten seconds, closes the connection or sends an invalid reply. There is no failover if a proxy
-    /// refuses to open a tunnel. For five minutes after a failure, the other proxies are tried first.
+    /// A proxy counts as unreachable if it refuses connections, has no address or fails the TLS handshake. A proxy also counts as
+    /// unreachable if, before the tunnel is established, it closes the connection, sends an invalid reply or is silent for ten
+    /// seconds. There is no failover if a proxy refuses to open a tunnel. For five minutes after a failure, the other proxies are
+    /// tried first.
     public var allowFailover = false
 
-    /// Domains whose hosts use the proxy; default empty: all hosts that no other setting excludes.
+    /// Domains whose hosts use the proxy; default empty, which stands for all hosts that no other setting excludes.
     ///
     /// A domain matches itself and its subdomains: `example.com` matches `www.example.com`.
     public var matchDomains: [String] = []
@@ -125,7 +126,7 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
 
 /// The endpoint of a proxy.
 ///
-/// On Apple's platforms this is in the Network framework, with more cases.
+/// On Apple's platforms this type is in the Network framework, with more cases.
 public enum NWEndpoint: Sendable, Hashable, CustomDebugStringConvertible {
     /// A host and a port.
     case hostPort(host: Host, port: Port)
@@ -191,7 +192,7 @@ public enum NWEndpoint: Sendable, Hashable, CustomDebugStringConvertible {
 
 /// TLS for connections to a proxy.
 ///
-/// On Apple's platforms this is in the Network framework.
+/// On Apple's platforms this type is in the Network framework.
 public enum NWProtocolTLS {
     /// Options for TLS.
     ///

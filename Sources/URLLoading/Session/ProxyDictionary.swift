@@ -64,7 +64,7 @@ struct ProxyDictionary: Sendable {
         return .script(script)
     }
 
-    /// The error if the dictionary uses unsupported keys.
+    /// The error message if the dictionary uses an unsupported key; otherwise nil.
     private var unsupportedKeyFault: String? {
         if isEnabled("ProxyAutoDiscoveryEnable") != .some(false) {
             return Self.fault("ProxyAutoDiscoveryEnable is not supported")
@@ -120,7 +120,7 @@ struct ProxyDictionary: Sendable {
         return .proxy(server)
     }
 
-    /// False if the key is missing; nil if its value is neither true nor false.
+    /// Whether a key's value is true; false if the key is missing, nil if the value is neither true nor false.
     private func isEnabled(_ key: String) -> Bool? {
         guard let value = values[key] else { return unreadable.contains(key) ? nil : false }
         return value.integer.map { $0 != 0 }

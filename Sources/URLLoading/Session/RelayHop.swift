@@ -10,7 +10,7 @@
 extension ProxyConfiguration {
     /// A relay (MASQUE), through which Apple's platforms send requests over HTTP/2 or HTTP/3.
     ///
-    /// It compiles, but is not supported: see ``ProxyConfiguration/init(relayHops:)``.
+    /// Code that uses relays compiles, but relays are not supported: see ``ProxyConfiguration/init(relayHops:)``.
     public struct RelayHop: Sendable {
         /// Creates a relay that is reached over HTTP/2.
         ///

@@ -20,7 +20,7 @@ public struct ServerSentEvent: Hashable, Sendable {
     public var type: String
     /// The data lines, joined by line feeds.
     public var data: String
-    /// The last event ID that the server sent, with this event or an earlier one; empty if there was none.
+    /// The last event ID that the server sent, with this event or an earlier one; empty if the server has sent no ID.
     public var id: String
 
     init(_ event: EventStreamReader.Event) {
@@ -43,9 +43,9 @@ extension URLSession {
     ///
     /// - Parameters:
     ///   - request: Usually a GET. A request with another method, such as a POST to a language model, is sent only once.
-    ///   - lastEventID: The ID of the last event that the app has already received (`Last-Event-ID`); default none.
+    ///   - lastEventID: The ID of the last event that the app has already received (`Last-Event-ID`); default empty, for no ID.
     ///   - maximumEventSize: The maximum size of one event in bytes; default 1 MiB.
-    /// - Returns: The sequence, which sends no request until it is iterated.
+    /// - Returns: The sequence; its iterator sends the request.
     public func serverSentEvents(
         for request: URLRequest, lastEventID: String = "", maximumEventSize: Int = 1_048_576
     ) -> ServerSentEvents {
@@ -57,11 +57,11 @@ extension URLSession {
 ///
 /// If the response to a GET ends or its connection is lost, the sequence reconnects to the URL that responded, after redirects, and
 /// sends `Last-Event-ID`. It first waits for the reconnection time that the server sent (`retry`; default 3 seconds), which doubles
-/// with each consecutive failure, up to a minute. If that URL has another origin, fields of the request or the session that are
-/// bound to the first origin (`Authorization`, `Cookie`, `Host`) are not sent to it.
+/// with each consecutive failure, up to a minute. If a redirect has led to another origin, fields of the request or the session that
+/// are bound to the first origin (`Authorization`, `Cookie`, `Host`) are not sent to the new origin.
 ///
 /// The sequence ends if the server responds with 204. It throws if the first request fails, if a response has a status other than
-/// 200 or a type other than `text/event-stream` (`badServerResponse`), and if an event is too long (`dataLengthExceedsMaximum`). To
+/// 200 or a type other than `text/event-stream` (`badServerResponse`), or if an event is too long (`dataLengthExceedsMaximum`). To
 /// stop, leave the loop or cancel the Swift task.
 ///
 /// Each iterator sends its own requests.
@@ -136,7 +136,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             return nil
         }
 
-        /// Handles the end of a response, or its failure: reconnects, unless the request may be sent only once.
+        /// Handles the end or the failure of a response: waits before a reconnection, or ends the sequence if the request must not be
+        /// sent again.
         private nonisolated(nonsending) mutating func handleDisconnect(_ error: URLError?) async throws {
             bytes = nil
             guard hasOpened, (request.httpMethod ?? "GET") == "GET" else {
@@ -144,8 +145,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 if let error { throw error }
                 return
             }
-            // The server may ask for an immediate reconnect (`retry: 0`). Zero would never grow by doubling, so failures have a
-            // minimum pause.
+            // The server may ask for an immediate reconnection (`retry: 0`). Doubling zero gives zero, so the pause after a failure has
+            // a minimum.
             let basePause = Swift.max(reader.retry.map { Double($0) / 1000 } ?? Self.defaultPause, failures > 0 ? 0.25 : 0)
             let pause = Swift.max(basePause, Swift.min(basePause * Double(1 << Swift.min(failures, 10)), Self.longestPause))
             failures += 1
@@ -182,7 +183,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// Applies the request timeout until the response arrives; the body has no timeout.
+        /// Sends the request, with the request timeout until the response arrives and without a timeout for the body.
         private nonisolated(nonsending) func load() async throws -> (URLSession.AsyncBytes, URLResponse) {
             var openEndedRequest = request
             openEndedRequest.timeoutInterval = Self.noTimeout
@@ -211,7 +212,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// Uses the URL that responded for later reconnects.
+        /// Makes later reconnections use the URL of the response, which may come from a redirect.
         private mutating func followRedirect(to url: URL?) {
             guard let url, let before = request.url, url != before else { return }
             if Origin(url) != Origin(before) {
@@ -233,7 +234,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     }
 }
 
-/// Whether the time for the response has expired.
+/// A flag that is set when the request timeout expires before the response arrives.
 private final class TimeoutFlag: Sendable {
     let hasExpired = Atomic(false)
 }

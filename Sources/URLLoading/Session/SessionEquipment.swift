@@ -16,7 +16,7 @@ internal import LoadingObservers
 final class SessionEquipment: Sendable {
     let settings: URLSessionConfiguration
     let service: any LoadingService
-    /// The same service, if the daemon performs the session's tasks; otherwise nil.
+    /// The same object as `service` if the daemon performs the session's tasks; otherwise nil.
     let background: RemoteSession?
     let customClasses: CustomClasses
     let memory: SessionMemory
@@ -66,7 +66,7 @@ final class SessionEquipment: Sendable {
         #endif
     }
 
-    /// A copy of the configuration that no longer depends on which stores are shared.
+    /// Returns a copy of the configuration in which the current shared stores replace references to the shared stores.
     static func snapshot(of configuration: URLSessionConfiguration) -> URLSessionConfiguration {
         let copy = configuration.copy() as? URLSessionConfiguration ?? configuration
         copy.resolveSharedStores()

@@ -150,13 +150,13 @@ struct SessionSettings: Sendable {
 
     /// The app's header fields that tasks include in the requests they show to the app.
     ///
-    /// Fields that identify the sender are left out: they are meant for one origin only, and the app may send such a request to
-    /// another origin, or log it.
+    /// Fields that are bound to one origin, such as credentials, are left out, because the app may send these requests to another
+    /// origin, or log them.
     func visibleFields() -> [(name: String, value: String)] {
         additionalFields().filter { !RedirectPolicy.isBoundToOrigin($0.name) }
     }
 
-    /// Warns about each ignored field, once per process: programs written for FoundationNetworking may rely on it.
+    /// Warns about each ignored field, once per process, because programs written for FoundationNetworking may rely on these fields.
     func warnAboutReservedFields() {
         for name in (httpAdditionalHeaders ?? [:]).keys.sorted() where OutgoingHeaders.isReservedForSession(name) {
             guard Self.warnedFields.withLock({ $0.insert(name.lowercased()).inserted }) else { continue }

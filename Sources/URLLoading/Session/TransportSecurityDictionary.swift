@@ -44,14 +44,14 @@ enum ProgramSecurity {
         do {
             return try infoPropertyList().map { try AppTransportSecurity(propertyList: $0) } ?? .strict
         } catch {
-            // The unreadable file may contain pins, for unknown hosts.
+            // The unreadable file could contain pins, and it is unknown for which hosts.
             var rules = AppTransportSecurity.strict
             rules.pinFault = "the program's Info.plist cannot be read"
             return rules
         }
     }
 
-    /// The environment variable `NSAllowsArbitraryLoads`, an aid while a server is migrated to HTTPS.
+    /// Whether the environment variable `NSAllowsArbitraryLoads` is set to `YES`, as an aid while a server is migrated to HTTPS.
     private static var allowsArbitraryLoads: Bool {
         ["YES", "TRUE", "1"].contains(ProcessInfo.processInfo.environment["NSAllowsArbitraryLoads"]?.uppercased())
     }

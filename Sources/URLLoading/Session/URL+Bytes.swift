@@ -16,10 +16,10 @@ extension URL {
     /// The lines of the resource at the URL, as UTF-8 text; see ``AsyncLineSequence``.
     public var lines: AsyncLineSequence<AsyncBytes> { resourceBytes.lines }
 
-    /// The bytes of the resource at a URL; each iterator loads it again, when its first byte is requested.
+    /// The bytes of the resource at a URL; each iterator loads the resource anew, when its first byte is requested.
     ///
-    /// Throws the error of the load, usually a `URLError`. The status code is not checked, as on Apple's platforms: use
-    /// ``URLSession/bytes(from:delegate:)`` if it matters.
+    /// The iterator throws the error of the load, usually a `URLError`. As on Apple's platforms, the status code is not checked:
+    /// use ``URLSession/bytes(from:delegate:)`` if the status code matters.
     public struct AsyncBytes: AsyncSequence, Sendable {
         /// A byte.
         public typealias Element = UInt8

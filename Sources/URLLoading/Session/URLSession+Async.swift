@@ -106,7 +106,7 @@ extension URLSession {
         return try await task.data()
     }
 
-    /// Downloads a request to a file in the temporary directory.
+    /// Downloads the response to a request into a file in the temporary directory.
     ///
     /// The file remains until the app moves or deletes it.
     ///
@@ -148,7 +148,7 @@ extension URLSession {
 
     /// Returns a fresh cached response without making a task, if no delegate must be notified of the load.
     ///
-    /// Cancelled callers take the ordinary path, which throws.
+    /// Returns nil if the Swift task is cancelled: the ordinary load then throws.
     @inline(never)
     private func immediateResponse(_ request: URLRequest) -> (Data, URLResponse)? {
         let equipment = equipment
@@ -159,7 +159,7 @@ extension URLSession {
         return (data, URLResponse.make(response))
     }
 
-    /// Separate from the async methods and not inlined, so that making a task takes no space in their frames while they wait.
+    /// Makes a task in a function that is not inlined, so that this step takes no space in the frames of `async` methods that wait.
     @inline(never)
     private func collectingTask(_ request: URLRequest, _ delegate: (any URLSessionTaskDelegate)?) -> URLSessionDataTask {
         let task = URLSessionDataTask(
@@ -186,12 +186,12 @@ extension URLSession {
 
     /// The tasks that have not completed.
     ///
-    /// A program with a background session may exit when no task is left. Therefore the tasks of a background session are listed
-    /// only when the delegate methods that are currently running have returned, and the daemon has durably recorded that the app
-    /// knows their results.
+    /// A program with a background session can exit as soon as no task is listed. Therefore this property first waits in such a
+    /// session: the delegate methods that are running must have returned, and the daemon must have durably recorded that the app
+    /// knows the results of the completed tasks.
     private var settledTasks: [URLSessionTask] {
         get async {
-            // Operations on a suspended queue would not run until the app resumes it.
+            // On a suspended queue, the operations would wait for the app to resume the queue.
             guard equipment.background != nil, !delegateQueue.isSuspended else { return tasksReportingCounts }
             return await withCheckedContinuation { continuation in
                 delegateQueue.addOperation {

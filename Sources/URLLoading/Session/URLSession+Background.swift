@@ -17,12 +17,15 @@ internal import LoadingStores
 
 /// The parts specific to background sessions, whose tasks the daemon performs.
 extension URLSession {
-    /// Calls the handler, synchronously and once, if the daemon launched this program to handle events of a background session.
+    /// Calls the handler synchronously for each background session whose events the daemon launched this program to handle.
     ///
-    /// The counterpart of `application(_:handleEventsForBackgroundURLSession:completionHandler:)`. Call it early in a program that
-    /// sets ``URLSessionConfiguration/backgroundLaunch``. In the handler, make the session with the given identifier: its delegate
-    /// receives the events of its tasks. Call the completion handler when they have been handled, at the latest in
-    /// `urlSessionDidFinishEvents(forBackgroundURLSession:)`. A program that does not call it within a minute is considered hung.
+    /// This method is the counterpart of `application(_:handleEventsForBackgroundURLSession:completionHandler:)`. Call it once, early
+    /// in a program that sets ``URLSessionConfiguration/backgroundLaunch``; later calls do nothing. In the handler, make the session
+    /// with the given identifier: the session's delegate then receives the events of the session's tasks.
+    ///
+    /// Call the completion handler when the events have been handled, at the latest in
+    /// `urlSessionDidFinishEvents(forBackgroundURLSession:)`. The daemon considers a program hung if it does not call the completion
+    /// handler within a minute.
     ///
     /// Not in Apple's API, where this is a method of the app delegate.
     ///
@@ -35,7 +38,7 @@ extension URLSession {
 
     /// Connects a background session to the daemon.
     ///
-    /// When this returns, the tasks from earlier runs of the program exist.
+    /// When this method returns, the session has its tasks from earlier runs of the program.
     final func joinDaemon() {
         guard let background = equipment.background else { return }
         do throws(LoadError) {
@@ -85,7 +88,7 @@ extension URLSession {
         background.adopt(known, client: task.restore(known))
     }
 
-    /// Adds cookies that only this process has, in memory: the daemon cannot read them.
+    /// Adds the cookies that exist only in this process's memory, where the daemon cannot read them.
     final func addMemoryCookies(to request: inout LoadRequest) {
         let settings = equipment.settings.snapshot
         guard request.handlesCookies, settings.policy.usesCookies, let url = request.url, let storage = settings.cookieStorage,
@@ -98,7 +101,7 @@ extension URLSession {
         request.headers.set("Cookie", own.map { "\($0); \(field)" } ?? field)
     }
 
-    /// The reason why a background session refuses this task; nil if it accepts it.
+    /// The reason why a background session refuses a task; nil if the session accepts the task.
     final func backgroundObjection(to state: borrowing TaskState, _ request: LoadRequest) -> LoadError? {
         if let objection = equipment.background?.loss { return objection }
         if !customClasses.isEmpty {

@@ -12,10 +12,10 @@ internal import LoadingModel
 internal import Synchronization
 
 extension URLSession {
-    /// Loads a request and returns when the response has arrived, with the body as an asynchronous sequence of bytes.
+    /// Loads a request and returns its response when the head has arrived, with the body as an asynchronous sequence of bytes.
     ///
     /// The body is fetched only as fast as it is read: a slow reader applies backpressure to the server. To cancel the load, leave
-    /// the loop, release the sequence, or cancel the Swift task that reads it.
+    /// the loop, release the sequence, or cancel the Swift task that reads the sequence.
     ///
     /// - Returns: The bytes and the response, whatever its status.
     /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
@@ -25,7 +25,7 @@ extension URLSession {
         try await bytes(for: request, delegate: delegate, leftOrigin: false)
     }
 
-    /// Loads a request whose URL may come from a redirect of another task.
+    /// Loads a request; `leftOrigin` is true if the request's URL comes from another task's redirect to another origin.
     nonisolated(nonsending) func bytes(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)?, leftOrigin: Bool
     ) async throws -> (AsyncBytes, URLResponse) {
@@ -45,7 +45,7 @@ extension URLSession {
         return (AsyncBytes(task: task, stream: stream, lease: lease), response)
     }
 
-    /// Loads a URL and returns when the response has arrived, with the body as an asynchronous sequence of bytes.
+    /// Loads a URL and returns the response when its head has arrived, with the body as an asynchronous sequence of bytes.
     ///
     /// - Returns: The bytes and the response, whatever its status.
     /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
@@ -78,11 +78,11 @@ extension URLSession {
 
         /// Returns one byte at a time.
         ///
-        /// If the byte has already arrived, this takes only a comparison and a memory access.
+        /// Returning a byte that has already arrived takes only a comparison and a memory access.
         public struct Iterator: AsyncIteratorProtocol {
             @usableFromInline var position: UnsafePointer<UInt8>
             @usableFromInline var end: UnsafePointer<UInt8>
-            /// Owns the memory that the pointers refer to, which is allocated once and never moves.
+            /// Owns the memory that `position` and `end` point to; this memory is allocated once and never moves.
             @usableFromInline let window: ByteWindow
 
             init(window: ByteWindow) {

@@ -11,11 +11,11 @@ public import Foundation
 internal import LoadingModel
 
 extension URLSession {
-    /// Returns the proxies that a load of a URL would try, according to the configuration, the environment, the desktop or a PAC
-    /// script.
+    /// Returns the proxies that a load of a URL would try, according to the configuration, the environment, the desktop's settings or
+    /// a PAC script.
     ///
-    /// A PAC script is fetched and evaluated as it is for a load, but nothing is sent to `url` or to a proxy. Proxies that failed
-    /// within the last five minutes come last.
+    /// A PAC script is fetched and evaluated as for a load, but nothing is sent to `url` or to a proxy. Proxies that failed within the
+    /// last five minutes come last.
     ///
     /// Not in Apple's API, where `CFNetworkCopyProxiesForURL` is similar.
     ///

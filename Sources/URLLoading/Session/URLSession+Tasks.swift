@@ -140,7 +140,7 @@ extension URLSession {
 
     /// The tasks that have not completed.
     ///
-    /// From now on they report their byte counts, because the app may observe their progress.
+    /// Reading this property makes the tasks report their byte counts, because the app may observe their progress.
     var tasksReportingCounts: [URLSessionTask] {
         let tasks = registry.tasks
         for task in tasks { task.mutex.withLock { task.startReportingCounts(&$0) } }
@@ -197,7 +197,8 @@ enum SharedSession {
 }
 
 extension URLSession {
-    /// A session like the shared one, but with an event loop of its own, so that its callers may block any other thread.
+    /// Makes a session like the shared one, but with its own event loop, so that its loads complete even if callers block every other
+    /// thread.
     static func withDedicatedEventLoop() -> URLSession { makeShared(.apart) }
 
     fileprivate static func makeShared(_ loop: LoopChoice) -> URLSession {

@@ -12,7 +12,7 @@ public import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// Loads resources over HTTP, from files, and through `URLProtocol` classes of the app.
+/// Loads resources over HTTP and FTP, from files, and through `URLProtocol` classes of the app.
 ///
 /// A session makes tasks, reports their events to a delegate, and shares connections and settings among them.
 ///
@@ -37,7 +37,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     let registry = TaskRegistry()
     /// Written only in the initializers, before any other code has access to the session, so it needs no lock.
     @exclusivity(unchecked) private final var initialEquipment: SessionEquipment?
-    /// Whether there was a delegate; also written only in the initializers.
+    /// Whether the session was made with a delegate; also written only in the initializers.
     @exclusivity(unchecked) private final var hadDelegate = false
     private let mutex = Mutex(State())
 
@@ -139,8 +139,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// Returns immediately. Tasks that were never resumed count as outstanding: resume or cancel them.
     ///
-    /// A task made after this call fails with `URLError.cancelled` when it is resumed. That is a programming error, for which
-    /// Apple's implementation throws an exception; a server should not crash because of it. No effect on the shared session.
+    /// A task made after this call fails with `URLError.cancelled` when it is resumed. Apple's implementation throws an exception
+    /// for this programming error; here it must not crash a server. No effect on the shared session.
     open func finishTasksAndInvalidate() {
         guard !equipment.isShared else { return }
         registry.close { self.becomeInvalid() }
@@ -148,7 +148,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     /// Cancels all outstanding tasks, resumed or not, invalidates the session, and then calls the delegate.
     ///
-    /// Returns immediately. From then on the session lists no tasks, even if their handlers have not been called yet.
+    /// Returns immediately. After this call the session lists no tasks, even if handlers of cancelled tasks are still to be called.
     ///
     /// No effect on the shared session.
     open func invalidateAndCancel() {
@@ -184,15 +184,15 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// Writes the session's stores to disk and makes later requests use new connections, then calls the handler on the delegate
     /// queue.
     ///
-    /// Everything stored before the call is then durable, unless the disk or the keyring takes more than fifteen seconds for one
-    /// step: the session does not wait indefinitely for a store that does not respond.
+    /// When the handler is called, everything stored before `flush` is durable, unless the disk or the keyring takes more than
+    /// fifteen seconds for one step: the session does not wait indefinitely for a store that does not respond.
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
         renew(.flush) { self.delegateQueue.addOperation { completionHandler() } }
     }
 
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
         guard memory.hasAppSubclasses else { return service.renew(renewal, completion: completion) }
-        // Stores that the app subclasses run the app's code, which must not block the caller.
+        // A store that is an instance of the app's subclass runs the app's code, which must not block the caller.
         memory.storageQueue.async {
             let renewRest: @Sendable () -> Void = { self.service.renew(renewal, completion: completion) }
             switch renewal {
@@ -247,9 +247,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeUploadTask(request, .data(bodyData), .delegate)
     }
 
-    /// Makes a task that resumes an earlier upload, with its request and body.
+    /// Makes a task that resumes an earlier upload, with the same request and body.
     ///
-    /// The file must not have changed since. A stream is requested through `needNewBodyStreamFrom`.
+    /// A file must not have changed since the earlier upload. For a stream, the delegate's `needNewBodyStreamFrom` is called.
     ///
     /// - Parameter resumeData: The data from ``URLSessionUploadTask/cancel(byProducingResumeData:)``. With other data the task
     ///   fails with `URLError.cannotOpenFile`.
@@ -265,7 +265,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeUploadTask(request, .stream, .delegate)
     }
 
-    /// Makes a task that downloads a request to a file and calls the delegate.
+    /// Makes a task that downloads the response to a request into a file and calls the delegate.
     ///
     /// - Returns: The task, suspended.
     open func downloadTask(with request: URLRequest) -> URLSessionDownloadTask { makeDownloadTask(request, nil, .delegate) }
@@ -313,7 +313,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeStreamTask(StreamOrder(host: hostname, port: port))
     }
 
-    /// Makes a stream task for a service on the local network, which the task resolves if that has not been done.
+    /// Makes a stream task for a service on the local network; the task resolves the service if it is not yet resolved.
     ///
     /// - Parameter service: The service. If it cannot be looked up, the task fails with `cannotFindHost`; if no host offers it,
     ///   with `timedOut` after the request timeout.
@@ -371,7 +371,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeUploadTask(resuming: resumeData, .data(completionHandler))
     }
 
-    /// Makes a task that downloads a request to a file, which is deleted when the completion handler returns.
+    /// Makes a task that downloads the response to a request into a file, which is deleted when the completion handler returns.
     ///
     /// - Returns: The task, suspended.
     open func downloadTask(

@@ -10,17 +10,17 @@
 extension URLSessionConfiguration {
     /// How the daemon launches a program when one of its background sessions has events.
     ///
-    /// The program handles them in ``URLSession/handleEventsForBackgroundURLSession(_:)``.
+    /// The program handles the events in ``URLSession/handleEventsForBackgroundURLSession(_:)``.
     public enum BackgroundLaunch: Sendable, Hashable {
-        /// An executable with its arguments, the absolute path first, and a working directory, by default the root directory.
+        /// The absolute path of an executable, followed by its arguments; and the working directory, by default the root directory.
         case arguments([String], directory: String? = nil)
         /// A unit of the user's service manager, such as `backup.service`.
         case systemdUnit(String)
-        /// A bus name on the session bus that has a service file.
+        /// A D-Bus name on the session bus for which a service file exists.
         case dBusName(String)
     }
 
-    /// How the daemon launches this program when the tasks of a background session have finished, or one needs a decision.
+    /// How the daemon launches this program when the tasks of a background session have finished, or a task needs a decision.
     ///
     /// Default nil: the daemon does not launch the program, which receives the events when it next makes the session. The daemon
     /// records the value when the session is made.

@@ -12,10 +12,10 @@ internal import LoadingModel
 extension URLSessionConfiguration {
     /// Overrides the endpoints of a session's connections, which URLs and the system normally determine.
     ///
-    /// The URL still determines the request and the identity of the server: its host is in the request and in the TLS handshake,
-    /// the certificate must be valid for it, and its cookies, cached responses, credentials, HSTS and App Transport Security
-    /// settings apply. If other sessions may have cached responses from a different server under the same URL, give the session its
-    /// own ``urlCache``.
+    /// The URL still determines the request and the identity of the server. The URL's host is sent in the request and in the TLS
+    /// handshake, and the certificate must be valid for that host. The cookies, cached responses, credentials, HSTS policy and App
+    /// Transport Security settings of the URL also apply. If other sessions could have cached responses from a different server
+    /// under the same URL, give the session its own ``urlCache``.
     ///
     /// ```swift
     /// let configuration = URLSessionConfiguration.ephemeral
@@ -28,11 +28,11 @@ extension URLSessionConfiguration {
     ///
     /// Not in Apple's API.
     public struct ConnectionOptions: Sendable, Hashable {
-        /// A host and a port; nil matches any.
+        /// A host and a port; a property that is nil matches any value.
         public struct Endpoint: Sendable, Hashable {
             /// A host name or an IP address; case-insensitive.
             public var host: String?
-            /// A port from 1 to 65,535; URLs without a port match the default port of their scheme.
+            /// A port from 1 to 65,535; a URL without a port has the default port of its scheme.
             public var port: Int?
 
             /// Creates an endpoint.
@@ -48,7 +48,7 @@ extension URLSessionConfiguration {
 
         /// Replaces the endpoint of connections.
         public struct Substitution: Sendable, Hashable {
-            /// The endpoint named by URLs.
+            /// The endpoint in URLs that is replaced.
             public var endpoint: Endpoint
             /// Where the connections lead instead; a host or port that is nil stays unchanged.
             public var replacement: Endpoint
@@ -56,7 +56,7 @@ extension URLSessionConfiguration {
             /// Creates a substitution.
             ///
             /// - Parameters:
-            ///   - endpoint: The endpoint named by URLs.
+            ///   - endpoint: The endpoint in URLs that is replaced.
             ///   - replacement: Where the connections lead instead. A host or port that is nil stays unchanged.
             public init(of endpoint: Endpoint, with replacement: Endpoint) {
                 self.endpoint = endpoint
@@ -70,8 +70,9 @@ extension URLSessionConfiguration {
             case negotiated
             /// HTTP/1.1 only.
             case http1Only
-            /// For cleartext connections, HTTP/2 from the first byte, with servers that are known to support it (RFC 9113, section
-            /// 3.3); over TLS the same as ``negotiated``. If the server does not support it, each load fails with
+            /// HTTP/2 from the first byte of a cleartext connection (RFC 9113, section 3.3); over TLS the same as ``negotiated``.
+            ///
+            /// Use it only with servers that are known to support HTTP/2. If a server does not support HTTP/2, each load fails with
             /// `URLError.badServerResponse`.
             case http2PriorKnowledge
         }
@@ -89,13 +90,13 @@ extension URLSessionConfiguration {
 
         /// The name of the network interface that connections go through, such as `eth1`.
         ///
-        /// Default nil: the system's routes decide. Linux allows this for all users since version 5.7, and only for root before
-        /// that.
+        /// Default nil: the system's routes decide. Linux 5.7 and later allow all users to select an interface; earlier versions
+        /// allow it only for root.
         public var interfaceName: String?
 
         /// The local IP address of connections.
         ///
-        /// Default nil: the system chooses. Only a host's addresses in the same address family are used.
+        /// Default nil: the system chooses. With a local address, connections use only remote addresses of the same address family.
         public var localAddress: String?
 
         /// IP addresses of hosts, used instead of a host name lookup.
@@ -113,7 +114,7 @@ extension URLSessionConfiguration {
 
         /// Hosts and ports to connect to instead of the ones in URLs; the first match applies.
         ///
-        /// Default empty. A proxy is asked for a tunnel to the replacement. Requests sent to a proxy without a tunnel are not
+        /// Default empty. A tunnel through a proxy leads to the replacement. Requests that a proxy forwards without a tunnel are not
         /// changed.
         public var substitutions: [Substitution] = []
 

@@ -15,8 +15,8 @@ extension URLSessionConfiguration {
     /// Default false: `ftp` is cleartext, and App Transport Security treats it like `http`.
     ///
     /// If the server does not support TLS, the task fails with `URLError.secureConnectionFailed` before the user name is sent. If
-    /// it does not secure data connections, the task fails before the file name is sent. `ftps` URLs do not need this setting:
-    /// their connections start with TLS. No effect on background sessions, which load only `http` and `https`.
+    /// the server refuses TLS for data connections, the task fails before the file name is sent. `ftps` URLs do not need this
+    /// setting: their connections start with TLS. No effect on background sessions, which load only `http` and `https`.
     ///
     /// Not in Apple's API, which does not support FTP over TLS.
     public var requiresSecureFTP: Bool {
@@ -31,9 +31,9 @@ extension URLSessionConfiguration {
     ///
     /// Default false: an upload replaces the file.
     ///
-    /// The app must know that the file on the server is a prefix of the body: FTP has no way to verify it. If the file is longer
-    /// than the body, it is replaced. If the file's length differs from the body's at the end, the task fails with
-    /// `URLError.networkConnectionLost`. The counts of bytes sent exclude the bytes that were already on the server.
+    /// The app must know that the file on the server is a prefix of the body, because FTP cannot verify it. If the file is longer
+    /// than the body, the upload replaces the file. If the file's length differs from the body's after the upload, the task fails
+    /// with `URLError.networkConnectionLost`. The counts of bytes sent exclude the bytes that were already on the server.
     ///
     /// Not in Apple's API.
     public var resumesFTPUploads: Bool {

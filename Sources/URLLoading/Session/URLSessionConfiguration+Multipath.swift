@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 extension URLSessionConfiguration {
-    /// The purpose of multipath TCP.
+    /// The purpose for which connections use multipath TCP.
     ///
     /// Raw values are Apple's.
     public enum MultipathServiceType: Int, Sendable {

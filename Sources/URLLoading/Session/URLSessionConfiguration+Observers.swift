@@ -51,7 +51,7 @@ extension URLSessionConfiguration {
     #endif
 
     #if Tracing
-    /// The tracer that creates a span for each request and injects its propagation fields.
+    /// The tracer that creates a span for each request and injects the span's propagation fields into the request.
     ///
     /// Default nil: the tracer passed to `InstrumentationSystem.bootstrap(_:)`, if there is one. A `NoOpTracer` disables tracing.
     /// The parent of the span is the context in which the task was made. The tracer is called on the session's event loop and must

@@ -10,21 +10,21 @@ public import Foundation
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// How loads are retried after transient failures, without reporting them to the app; default nil: loads are not retried.
+    /// How loads are retried after transient failures, which are not reported to the app; default nil: loads are not retried.
     ///
-    /// A load is retried only if the app has not received any of it: if the connection cannot be made, or is lost before the
-    /// response, or if the server responds with one of ``RetryPolicy/statusCodes``. Each attempt has its own
-    /// ``URLSessionTaskTransactionMetrics``. The request timeout does not run during the pauses between attempts, but the resource
-    /// timeout does. Canceling the task ends a pause. A response that may be followed by another attempt is not cached.
+    /// A load is retried if its connection cannot be made or is lost before the response, or if the server responds with one of
+    /// ``RetryPolicy/statusCodes``. When the app has received any part of the response, the load is no longer retried. Each attempt
+    /// has its own ``URLSessionTaskTransactionMetrics``. The request timeout does not run during the pauses between attempts, but the
+    /// resource timeout does. Canceling the task ends a pause. Responses with one of these status codes are not cached.
     ///
-    /// Not retried are:
+    /// These loads are not retried:
     /// - loads whose timeout has expired, or whose body cannot be read again;
     /// - uploads that can be resumed (``usesResumableUploads``), and the transfers of background sessions, which have their own
     ///   retries;
     /// - WebSockets, stream tasks, FTP, and loads of a ``URLProtocol`` class.
     ///
-    /// Regardless of this policy, a request whose reused connection was lost is sent again once, as RFC 9110 allows. That does not
-    /// multiply with the retries.
+    /// Regardless of this policy, a request whose reused connection was lost is sent again once, as RFC 9110 allows. When this policy
+    /// has retried a load, the load's requests are no longer sent again for that reason.
     ///
     /// ```swift
     /// let configuration = URLSessionConfiguration.default
@@ -41,21 +41,21 @@ extension URLSessionConfiguration {
 
     /// When a load is retried, and how often.
     ///
-    /// Retries add little load to a failing host, however many loads there are: each host has a budget of five retries, shared by
-    /// all sessions of the process. Every ten responses from the host, or ten seconds, add one.
+    /// Retries add little traffic to a failing host, because all sessions of the process share a budget of five retries for each host.
+    /// Every ten responses from the host add one retry to its budget, and so does every period of ten seconds.
     public struct RetryPolicy: Sendable, Hashable {
-        /// Status codes to retry; default 408, 429, 502, 503 and 504.
+        /// The status codes after which a load is retried; default 408, 429, 502, 503 and 504.
         public var statusCodes: Set<Int> = [408, 429, 502, 503, 504]
-        /// Errors to retry; default `cannotFindHost`, `dnsLookupFailed`, `cannotConnectToHost`, `networkConnectionLost` and
-        /// `notConnectedToInternet`.
+        /// The errors after which a load is retried; default `cannotFindHost`, `dnsLookupFailed`, `cannotConnectToHost`,
+        /// `networkConnectionLost` and `notConnectedToInternet`.
         public var errorCodes: Set<URLError.Code> = [
             .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .networkConnectionLost, .notConnectedToInternet,
         ]
-        /// The maximum number of retries of a load, including its redirects; default 3.
+        /// The maximum number of retries of a load, counted over all its redirects; default 3.
         public var maximumRetryCount = 3
         /// The pause before the first retry in seconds; default 0.5.
         ///
-        /// The pause doubles with each retry. Its actual length is random, between half of this time and all of it.
+        /// The pause doubles with each retry. The actual length of each pause is random, from half to all of that time.
         public var firstPause: TimeInterval = 0.5
         /// The longest pause in seconds; default 30.
         public var maximumPause: TimeInterval = 30
@@ -79,7 +79,7 @@ extension URLSessionConfiguration {
                 maximumRetryAfter: Self.seconds(maximumRetryAfter), retriesAnyMethod: repeatsNonidempotentMethods)
         }
 
-        /// Limited to a day, which is enough for any practical resource timeout.
+        /// Returns an interval, limited to the range from zero to one day.
         private static func seconds(_ interval: TimeInterval) -> Double { interval > 0 ? min(interval, 86_400) : 0 }
     }
 }

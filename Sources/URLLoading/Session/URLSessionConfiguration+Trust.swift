@@ -16,8 +16,9 @@ extension URLSessionConfiguration {
     ///
     /// Default true.
     ///
-    /// Requests for `http` URLs of such hosts are sent over `https` only. Their metrics have a transaction for the upgrade, which
-    /// used no network. Policies are stored in the program's data directory, or, by an ephemeral session, in memory.
+    /// Requests for `http` URLs of such hosts are sent over `https` only. The upgrade to `https` is a transaction in the metrics,
+    /// although it uses no network. The hosts' policies are stored in the program's data directory; an ephemeral session keeps
+    /// them in memory.
     ///
     /// Not in Apple's API, where HSTS cannot be disabled.
     public var usesHTTPStrictTransportSecurity: Bool {
@@ -28,10 +29,10 @@ extension URLSessionConfiguration {
     /// Whether a Negotiate challenge is answered with the Kerberos ticket of the user who runs the process, without asking the
     /// delegate; default true.
     ///
-    /// Set it to false if the app decides which user to authenticate as: then only the user info of a URL, the credential storage
-    /// and the delegate are asked.
+    /// Set it to false if the app decides which user to authenticate as: then credentials come only from the URL's user info, the
+    /// credential storage and the delegate.
     ///
-    /// Not in Apple's API, where it cannot be disabled.
+    /// Not in Apple's API, where the use of tickets cannot be disabled.
     public var usesKerberosTickets: Bool {
         get { get { $0.policy.usesKerberosTickets } }
         set { set { $0.policy.usesKerberosTickets = newValue } }
@@ -39,13 +40,13 @@ extension URLSessionConfiguration {
 
     /// The `NSAppTransportSecurity` dictionary of the session.
     ///
-    /// Default nil: the dictionary in the `Info.plist` of the program's bundle, or beside its executable. If there is none, the
-    /// defaults apply: HTTPS is required, with TLS 1.2 and forward secrecy.
+    /// Default nil: the session uses the dictionary in the `Info.plist` of the program's bundle, or in an `Info.plist` beside the
+    /// executable. Without such a dictionary, the defaults apply: HTTPS is required, with TLS 1.2 and forward secrecy.
     ///
     /// IP addresses, names without a dot, and `.local` names are exempt. A load that is refused fails with
-    /// `URLError.appTransportSecurityRequiresSecureConnection` and a message that names the key that would allow it. The
-    /// environment variable `NSAllowsArbitraryLoads=YES` sets that key for the whole process, but not for configurations whose
-    /// dictionary is set here.
+    /// `URLError.appTransportSecurityRequiresSecureConnection` and a message that names the key that would allow the load. The
+    /// environment variable `NSAllowsArbitraryLoads=YES` has the effect of the key `NSAllowsArbitraryLoads` for the whole process,
+    /// but it does not affect configurations that set their own dictionary here.
     ///
     /// Not in Apple's API, where only the `Info.plist` applies.
     public var appTransportSecurity: [String: Any]? {
@@ -58,7 +59,8 @@ extension URLSessionConfiguration {
 
     /// The trusted root certificates for servers; each item is DER, or PEM with any number of certificates.
     ///
-    /// Default empty: the system's roots, or those in the file that the environment variable `SSL_CERT_FILE` names.
+    /// Default empty: the session trusts the system's roots, or those in the file that the environment variable `SSL_CERT_FILE`
+    /// names.
     ///
     /// Data that cannot be parsed counts as a root that issued no certificate: if no other root vouches for the server, the load
     /// fails with `URLError.secureConnectionFailed`. There is no fallback to the system's roots.

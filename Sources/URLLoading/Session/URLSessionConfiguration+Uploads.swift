@@ -11,18 +11,21 @@ import Foundation
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// Whether upload tasks are resumable (draft-ietf-httpbis-resumable-upload): an interrupted upload continues from the server's
-    /// offset, automatically after a short loss of the connection, or with ``URLSession/uploadTask(withResumeData:)``.
+    /// Whether an interrupted upload task can resume from the offset that the server has reached
+    /// (draft-ietf-httpbis-resumable-upload).
     ///
-    /// Default true, as for Apple's upload tasks. Their requests have `Upload-Draft-Interop-Version`, `Upload-Complete` and
-    /// `Upload-Length`, which servers without support ignore. Data tasks never send these fields. Upload tasks do not send them
-    /// either if the body is empty, if it is a stream that the delegate cannot provide again, or if the app sets a header field
-    /// whose name begins with `Upload-`.
+    /// An upload resumes automatically after a short loss of the connection, or through
+    /// ``URLSession/uploadTask(withResumeData:)``.
     ///
-    /// If a server refuses an upload for its size (413) without stating its limits, an `OPTIONS` request asks for them. Otherwise,
-    /// an upload that is not interrupted sends no additional request.
+    /// Default true, as for Apple's upload tasks. The requests of upload tasks have the fields `Upload-Draft-Interop-Version`,
+    /// `Upload-Complete` and `Upload-Length`; servers that do not support resumable uploads ignore these fields. Data tasks never
+    /// send them. Upload tasks do not send them either if the body is empty, if the body is a stream that the delegate cannot
+    /// provide again, or if the app sets a header field whose name begins with `Upload-`.
     ///
-    /// Not in Apple's API, where it cannot be disabled.
+    /// If a server refuses an upload as too large (413) without stating its limits, an `OPTIONS` request asks for the limits.
+    /// Otherwise, an upload that is not interrupted sends no additional request.
+    ///
+    /// Not in Apple's API, where resumable uploads cannot be disabled.
     public var usesResumableUploads: Bool {
         get { get { $0.policy.usesResumableUploads } }
         set { set { $0.policy.usesResumableUploads = newValue } }

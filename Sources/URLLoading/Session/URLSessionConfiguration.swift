@@ -53,7 +53,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// identified by their executables, so identifiers of different programs do not collide.
     ///
     /// - Parameter identifier: The identifier. If it is empty, the tasks of the session fail.
-    /// - Returns: The configuration: no cache, the shared cookies and credentials.
+    /// - Returns: The configuration, without a cache and with the shared cookies and credentials.
     open class func background(withIdentifier identifier: String) -> URLSessionConfiguration {
         var settings = SessionSettings()
         settings.background.identifier = identifier
@@ -93,7 +93,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// How requests use the cache; default `.useProtocolCachePolicy`.
     ///
-    /// If the request has a policy of its own, the more restrictive of the two applies. From the least restrictive:
+    /// If the request also has a policy, the more restrictive of the two applies. From the least to the most restrictive they are:
     /// `.useProtocolCachePolicy`, `.returnCacheDataElseLoad`, `.reloadRevalidatingCacheData`, `.reloadIgnoringLocalCacheData`,
     /// `.reloadIgnoringLocalAndRemoteCacheData`, `.returnCacheDataDontLoad`.
     open var requestCachePolicy: NSURLRequest.CachePolicy {
@@ -101,7 +101,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.policy.cachePolicy = newValue.loadPolicy } }
     }
 
-    /// The request timeout: how many seconds a load may be idle before it fails, unless the request sets its own.
+    /// The request timeout: how many seconds a load may be idle before it fails, unless its request sets another timeout.
     ///
     /// Default 60. Zero and negative values mean no timeout.
     ///
@@ -120,8 +120,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// Header fields that are added to requests that do not set them; default nil.
     ///
     /// `Authorization` and `Cookie` are sent only to the origin (scheme, host and port) of each task's request. After a redirect to
-    /// another origin the task no longer sends them, even if a later redirect leads back. The session's `Authorization` is
-    /// overridden by the request's own, and by a credential that answered a challenge. Tasks show neither in their requests.
+    /// another origin the task no longer sends them, even if a later redirect leads back. The request's own `Authorization`, or a
+    /// credential that answered a challenge, overrides the session's. Tasks omit both session fields from the requests they show.
     ///
     /// The other fields that Apple reserves (`Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`, `WWW-Authenticate`)
     /// and message framing fields are ignored, with one warning on standard error. Credentials for a proxy belong in the proxy
@@ -172,7 +172,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use an expensive network.
     ///
-    /// Default true; behaves like ``allowsCellularAccess``. Without NetworkManager, no network counts as metered.
+    /// Default true; behaves like ``allowsCellularAccess``. Without NetworkManager, no network counts as metered and thus expensive.
     open var allowsExpensiveNetworkAccess: Bool {
         get { get { $0[allows: .expensive] } }
         set { set { $0[allows: .expensive] = newValue } }
@@ -212,10 +212,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.policy.needs.requiresDNSSEC = newValue } }
     }
 
-    /// The purpose of multipath TCP.
+    /// The purpose for which connections use multipath TCP.
     ///
-    /// Default `.none`. With any other value, connections use multipath TCP if the kernel, which manages the paths, and the server
-    /// support it.
+    /// Default `.none`. With any other value, connections use multipath TCP if the kernel and the server support it. The kernel
+    /// manages the paths, whichever of these values is set.
     open var multipathServiceType: MultipathServiceType {
         get { get { $0.multipathServiceType } }
         set { set { $0.multipathServiceType = newValue } }
@@ -247,7 +247,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.background.isDiscretionary = newValue } }
     }
 
-    /// Whether the daemon launches the program when the tasks of a background session have finished, or one needs a decision.
+    /// Whether the daemon launches the program when the tasks of a background session have finished, or a task needs a decision.
     ///
     /// Default true. Requires ``backgroundLaunch``. No effect on other sessions.
     open var sessionSendsLaunchEvents: Bool {
@@ -257,8 +257,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// The identifier of the shared container for a background session's files; default nil.
     ///
-    /// A program in an `.appex` bundle needs one: if it is missing or empty, the tasks fail with
-    /// `URLError.backgroundSessionRequiresSharedContainer`. It has no other effect on Linux.
+    /// The session's tasks fail with `URLError.backgroundSessionRequiresSharedContainer` if the identifier is empty, or if it is nil
+    /// and the program is in an `.appex` bundle. The identifier has no other effect on Linux.
     open var sharedContainerIdentifier: String? {
         get { get { $0.background.sharedContainer } }
         set { set { $0.background.sharedContainer = newValue } }
@@ -302,7 +302,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Trust
 
-    /// The storage for the credentials that answer challenges, and in which permanent credentials are saved; nil for none.
+    /// The storage that provides credentials for challenges and that saves permanent credentials; nil for none.
     ///
     /// Default `URLCredentialStorage.shared`; an ephemeral configuration has its own, in memory.
     ///
@@ -374,9 +374,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// The cache of the session, or nil for none.
     ///
-    /// Default `URLCache.shared`; an ephemeral configuration has its own.
-    ///
-    /// The session calls a subclass through its task-based methods; see ``URLCache``.
+    /// Default `URLCache.shared`; an ephemeral configuration has its own. The session calls a subclass through its task-based methods;
+    /// see ``URLCache``.
     open var urlCache: URLCache? {
         get { snapshot.urlCache }
         set { set { $0.cache = .given(newValue) } }
@@ -390,9 +389,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.policy.maximumCollectedBytes = newValue } }
     }
 
-    /// The maximum ratio of decoded to encoded body length after the first 64 MiB, a protection against decompression bombs.
+    /// The maximum ratio of a body's decoded length to its encoded length, a protection against decompression bombs.
     ///
-    /// Default 200. A load that exceeds it fails with `URLError.dataLengthExceedsMaximum`. Not in Apple's API.
+    /// Default 200. After the first 64 MiB of decoded bytes, a load that exceeds the ratio fails with
+    /// `URLError.dataLengthExceedsMaximum`. Not in Apple's API.
     open var maximumDecompressionRatio: Int {
         get { get { $0.maximumDecompressionRatio } }
         set { set { $0.maximumDecompressionRatio = newValue } }

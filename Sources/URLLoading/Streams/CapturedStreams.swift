@@ -51,7 +51,8 @@ final class CapturedStreams: Sendable {
 
     /// Starts reading.
     ///
-    /// Called once the load's events are delivered to this object. If the task was suspended, its load is resumed.
+    /// The owner calls this method after the load's events have begun to arrive at this object. If the task was suspended, its load
+    /// is resumed.
     func start() {
         if service.command(.resume, for: identity) { service.wake() }
         read()

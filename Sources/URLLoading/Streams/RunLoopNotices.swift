@@ -19,7 +19,7 @@ final class RunLoopNotices: @unchecked Sendable {
     private struct Registration {
         var runLoop: RunLoop
         var mode: RunLoop.Mode
-        /// Keeps the run loop running, and wakes it when its fire date is set; see ``StreamEvents``.
+        /// Keeps the run loop running, and wakes it when the timer's fire date is set; see ``StreamEvents``.
         var timer: Timer?
     }
 

@@ -16,10 +16,10 @@ extension Stream {
     /// ``URLRequest/httpBodyStream`` or the delegate's `needNewBodyStream`, and write to the output stream.
     ///
     /// Both streams must be opened. `write` accepts as many bytes as there is space for, and blocks while there is no space; `read`
-    /// blocks while there are no bytes. A stream scheduled in a run loop calls its delegate when its method would not block. When
-    /// the output stream is closed or released, the reader reaches the end of the stream after the remaining bytes. When the input
-    /// stream is closed or released, or when the task that it was given to ends, `write` returns -1, and the output stream's error
-    /// is `EPIPE`.
+    /// blocks while there are no bytes. A stream that is scheduled in a run loop calls its delegate when `read` or `write` would
+    /// not block. When the output stream is closed or released, the reader reaches the end of the stream after the remaining bytes.
+    /// When the input stream is closed or released, or when the task that it was given to ends, `write` returns -1, and the output
+    /// stream's error is `EPIPE`.
     ///
     /// Apple's function takes `AutoreleasingUnsafeMutablePointer`s, which exist only on Apple's platforms. Calls with `&input`
     /// compile unchanged.
@@ -27,7 +27,7 @@ extension Stream {
     /// - Parameters:
     ///   - bufferSize: The number of bytes that can be written before some are read; at least 1.
     ///   - inputStream: Receives the stream to read from. If it is nil, every write fails.
-    ///   - outputStream: Receives the stream to write to. If it is nil, reads are at the end of the stream.
+    ///   - outputStream: Receives the stream to write to. If it is nil, every read reports the end of the stream.
     public static func getBoundStreams(
         withBufferSize bufferSize: Int, inputStream: UnsafeMutablePointer<InputStream?>?,
         outputStream: UnsafeMutablePointer<OutputStream?>?

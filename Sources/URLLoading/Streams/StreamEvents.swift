@@ -11,8 +11,8 @@ internal import Foundation
 
 /// The state of a stream at one end of a pipe, and the calls to its delegate on the run loops in which the stream is scheduled.
 ///
-/// Which events are due is determined from the state of the pipe, never by counting changes, so that no wakeup is lost. An event is
-/// reported again only after ``wasUsed(for:)``.
+/// The events that are due are determined from the state of the pipe, never by counting changes, so that no wakeup is lost. An
+/// event is reported again only after ``wasUsed(for:)``.
 final class StreamEvents: @unchecked Sendable {
     private enum OpenState {
         case notOpen
@@ -25,9 +25,9 @@ final class StreamEvents: @unchecked Sendable {
     private struct Registration {
         var runLoop: RunLoop
         var mode: RunLoop.Mode
-        /// Keeps the run loop running, like an input source, and wakes it when its fire date is set.
+        /// Keeps the run loop running, like an input source, and wakes it when the timer's fire date is set.
         ///
-        /// `RunLoop.perform(inModes:block:)` does neither.
+        /// `RunLoop.perform(inModes:block:)` neither keeps a run loop running nor wakes it.
         var timer: Timer
     }
 

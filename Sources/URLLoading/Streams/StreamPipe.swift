@@ -58,8 +58,8 @@ final class StreamPipe: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - capacity: The number of bytes that ``write(_:)`` stores before some are read; at least 1.
-    ///   - bytesWereRead: Called after each read with the number of bytes read, and when the reading end is closed, with the number
-    ///     of bytes discarded, which may be 0.
+    ///   - bytesWereRead: Called after each read, with the number of bytes read. Also called when the reading end is closed, with
+    ///     the number of bytes discarded, which can be 0.
     ///   - bytesWereWritten: Called after each write, and when the writing end is closed.
     init(
         capacity: Int, bytesWereRead: @escaping @Sendable (Int) -> Void = { _ in },
@@ -168,7 +168,7 @@ final class StreamPipe: @unchecked Sendable {
         return data
     }
 
-    /// Calls `work` once a read would not block: immediately, or on the thread that writes or closes an end.
+    /// Calls `work` as soon as a read would not block: immediately, or on the thread that writes or closes an end.
     func whenReadable(_ work: @escaping @Sendable () -> Void) {
         let waits = locked { () -> Bool in
             guard isOpen, bytes.isEmpty else { return false }

@@ -14,10 +14,10 @@ internal import Synchronization
 /// A task that reads and writes bytes over a dedicated connection, like Apple's `URLSessionStreamTask`.
 ///
 /// The connection is made when the task is resumed: to a host and port, or to a service on the local network, directly or through
-/// the session's proxies (CONNECT, SOCKS). Reads are performed in order, and so are writes; reads do not wait for writes, nor
-/// writes for reads. If the app does not read, the task stops reading from the peer after about 64 KiB; if the peer does not read,
-/// writes wait. The task completes without an error when both sides are closed and all received bytes were read. If the connection
-/// cannot be made or is lost, the task and all pending calls fail.
+/// the session's proxies (CONNECT, SOCKS). Reads are performed in the order of the calls, and so are writes; reads and writes do
+/// not wait for each other. If the app does not read, the task stops reading from the peer after about 64 KiB; if the peer does not
+/// read, writes wait. The task completes without an error when both sides are closed and all received bytes were read. If the
+/// connection cannot be made or is lost, the task and all pending calls fail.
 ///
 /// A stream task has no request and no response. Background sessions do not support stream tasks: the task fails with
 /// `unsupportedURL` when it is resumed.
@@ -56,9 +56,9 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///   - maxBytes: The maximum number of bytes; further bytes are left for the next read. If it is less than 1, or less than
     ///     `minBytes`, the read fails with `dataLengthExceedsMaximum`.
     ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If the timeout expires
-    ///     while the task is suspended, it starts again. A read that times out fails with `timedOut`, and loses no bytes.
-    ///   - completionHandler: Called on the delegate queue with the data (nil if the stream ended before any), whether the stream
-    ///     has ended, and the error.
+    ///     while the task is suspended, the timeout starts again. A read that times out fails with `timedOut`, and loses no bytes.
+    ///   - completionHandler: Called on the delegate queue with the data (nil if the stream has ended and no data was left),
+    ///     whether the stream has ended, and the error.
     open func readData(
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval,
         completionHandler: @escaping @Sendable (Data?, Bool, (any Error)?) -> Void
@@ -72,8 +72,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///   - minBytes: The number of bytes to wait for, at least 1. If the stream ends earlier, the read returns fewer bytes.
     ///   - maxBytes: The maximum number of bytes; further bytes are left for the next read.
     ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If the timeout expires
-    ///     while the task is suspended, it starts again.
-    /// - Returns: The data, nil if the stream ended before any; and whether the stream has ended.
+    ///     while the task is suspended, the timeout starts again.
+    /// - Returns: The data, nil if the stream has ended and no data was left; and whether the stream has ended.
     /// - Throws: A `URLError`: `timedOut` if the read timed out, `dataLengthExceedsMaximum` for invalid lengths, or the error of
     ///   the task.
     open nonisolated(nonsending) func readData(
@@ -89,8 +89,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// - Parameters:
     ///   - data: The data to write.
     ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If the timeout expires
-    ///     while the task is suspended, it starts again. A write that times out fails with `timedOut`. If part of its data may have
-    ///     been sent, the task fails as well.
+    ///     while the task is suspended, the timeout starts again. A write that times out fails with `timedOut`. If part of its data
+    ///     may have been sent, the task fails as well.
     ///   - completionHandler: Called on the delegate queue when the system has accepted all of the data, or with the error.
     open func write(_ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
         enqueue(.writer(completionHandler)) { .write($0, data, timeout: Self.limit(timeout)) }
@@ -101,7 +101,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// - Parameters:
     ///   - data: The data to write.
     ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If the timeout expires
-    ///     while the task is suspended, it starts again.
+    ///     while the task is suspended, the timeout starts again.
     /// - Throws: A `URLError`: `timedOut` if the write timed out, or the error of the task.
     open nonisolated(nonsending) func write(_ data: Data, timeout: TimeInterval) async throws {
         try await withUnsafeThrowingContinuation { continuation in
@@ -135,13 +135,13 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// because they could be mistaken for bytes received over TLS.
     open func startSecureConnection() { issue(.secure) }
 
-    /// Fails the task: a secured connection cannot return to cleartext.
+    /// Cancels the task, because a secured connection cannot return to cleartext.
     @available(*, deprecated, message: "TLS cannot be disabled once it is enabled")
     open func stopSecureConnection() { cancel() }
 
     // MARK: Events of the load
 
-    /// Sends a command to the load and registers the caller that waits for its result, in the order of the calls.
+    /// Sends a command to the load, and registers the caller that waits for the result; both happen in the order of the calls.
     private func enqueue(_ waiter: StreamCalls.Waiter, _ command: (Int) -> StreamCommand) {
         var toWake: (any LoadingService)?
         var endResult: StreamCalls.Result?
@@ -153,7 +153,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
             }
             let number = calls.next
             guard mutex.withLock({ $0.issue(command(number), for: identity, waking: &toWake) }) else {
-                // The task may have completed, while its pending calls have not been failed.
+                // The task can be complete although its pending calls have not failed yet.
                 let (isOver, error) = mutex.withLock { ($0.lifecycle.isOver, $0.error) }
                 if isOver, error == nil { endResult = calls.finalRead(for: waiter, cleanly: true) }
                 return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: nil))

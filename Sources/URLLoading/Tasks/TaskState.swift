@@ -17,7 +17,7 @@ internal import LoadingObservers
 /// It is not copyable: a copy into the mutex would retain a dozen objects for each task.
 struct TaskState: ~Copyable, Sendable {
     var lifecycle = TaskLifecycle()
-    /// Retained until the task has completed, because the session's delegate must be called for it.
+    /// Retained until the task has completed, because the session's delegate must be called for the task.
     var session: URLSession?
     var delivery: TaskOrder.Delivery
     var audience: TaskAudience
@@ -25,22 +25,23 @@ struct TaskState: ~Copyable, Sendable {
     var priorityInPool: UInt8?
     /// Replaces the request body in upload tasks.
     var uploadBody: RequestBody?
-    /// Whether the URL comes from another task's redirect to another origin, so that fields bound to the origin are not sent.
+    /// Whether another task's redirect has led away from the origin of the app's request; fields bound to that origin are then not
+    /// sent.
     var leftOrigin = false
-    /// Set for uploads: how the upload can be resumed.
+    /// How the upload can be resumed; nil if the task is not an upload.
     var upload: UploadOrder?
 
     var original: URLRequest?
     /// The current request; nil while it equals the original.
     var current: URLRequest?
-    /// The source of `current`, which is converted lazily.
+    /// The request from which `current` is made lazily.
     var sentRequest: LoadRequest?
     /// The configuration's header fields, which are added to `current` when the load begins.
     let sessionFields: [(name: String, value: String)]
     /// All header fields of the current request as sent; set when an app-defined cache was asked about the request.
     var sentFields: HeaderBlock?
     var response: URLResponse?
-    /// The source of `response`, which is converted lazily.
+    /// The response from which `response` is made lazily.
     var loadResponse: LoadResponse?
     var error: (any Error)?
 
@@ -58,8 +59,9 @@ struct TaskState: ~Copyable, Sendable {
     var progress: Progress?
     /// Whether the load reports its byte counts: set if the app observes them, or there is a delegate.
     var reportsCounts = false
-    /// Whether the task is cancelled only to be resumed later: if the load succeeds before the cancellation takes effect, the task
-    /// succeeds.
+    /// Whether the task succeeds if its load succeeds before a cancellation takes effect.
+    ///
+    /// True after a cancellation that produces resume data or closes a WebSocket.
     var mayStillSucceed = false
     var created = Date.timeIntervalSinceReferenceDate
 

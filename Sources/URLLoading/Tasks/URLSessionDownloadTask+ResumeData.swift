@@ -27,7 +27,8 @@ extension URLSession {
 extension URLSessionDownloadTask {
     /// Returns a copy of resume data without the request's header fields and the passwords in its URLs, which may be secret.
     ///
-    /// The result may be stored where others can read it. To resume the download, use it with a request that contains the secrets.
+    /// The result may be stored where others can read it. To resume the download, pass the result to
+    /// ``URLSession/downloadTask(with:resumeFrom:)``, with a request that contains the secrets.
     ///
     /// Not in Apple's API.
     ///
@@ -42,7 +43,7 @@ extension URLSessionDownloadTask {
         return point.encodedIfPossible()
     }
 
-    /// Returns a copy of resume data that has the current length of its file.
+    /// Returns a copy of resume data, updated with the current length of the temporary file.
     ///
     /// Use this method after the program was killed, with the data from
     /// ``URLSessionDownloadDelegate/urlSession(_:downloadTask:didBeginFileWithResumeData:)``. Only one process may have written the
@@ -54,7 +55,7 @@ extension URLSessionDownloadTask {
     /// - Parameters:
     ///   - resumeData: The data.
     ///   - folder: The directory of the file: `NSTemporaryDirectory()` in the process that downloaded it.
-    /// - Returns: The data, or nil if the argument is not resume data, or its file does not exist.
+    /// - Returns: The data, or nil if the argument is not resume data, or the file does not exist or is empty.
     public static func resumeData(_ resumeData: Data, forWhatIsIn folder: URL) -> Data? {
         guard var point = try? ResumePoint(decoding: resumeData),
             let facts = try? FileManager.default.attributesOfItem(atPath: folder.appending(path: point.temporaryFileName).path),

@@ -70,7 +70,7 @@ extension URLSessionTask {
         }
     }
 
-    /// Changes the app's description and estimates of a task, and sends them to the daemon if it has the task.
+    /// Changes the app's description and estimates of a task, and sends them to the daemon if the daemon has the task.
     func changeNotes(_ change: (inout TaskState) -> Void) {
         mutex.withLock { state in
             change(&state)

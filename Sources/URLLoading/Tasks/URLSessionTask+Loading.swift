@@ -15,7 +15,7 @@ internal import Synchronization
 extension URLSessionTask {
     /// Resumes the task if a condition, which is checked under the mutex, is true.
     func resumeLoad(if isWanted: (inout TaskState) -> Bool = { _ in true }) {
-        // The event loop is woken after the mutex is released, because it needs the mutex and could preempt this thread.
+        // The event loop is woken after the mutex is released, because the loop needs the mutex and could preempt this thread.
         var toWake: (any LoadingService)?
         let refusal: (any LoadClient, LoadError)? = mutex.withLock { state in
             guard isWanted(&state) else { return nil }
@@ -89,7 +89,7 @@ extension URLSessionTask {
 
     func consumed(_ count: Int) {
         guard count > 0 else { return }
-        // The loop is woken after the mutex is released, because it needs the mutex to deliver the next data.
+        // The loop is woken after the mutex is released, because the loop needs the mutex to deliver the next data.
         let toWake = mutex.withLock { state -> (any LoadingService)? in
             guard let service = state.session?.service, service.command(.consumed(bytes: count), for: identity) else {
                 return nil
@@ -181,8 +181,8 @@ extension URLSessionTask {
             interests.formUnion(Self.counts)
             if state.bridge?.calls.mayImplement(.response) == true { interests.insert(.upgrades) }
         case .data, .download: interests.formUnion(Self.counts)
-        // A delegate has access to the task and may read its counts at any time. Other code must get the task first, which starts
-        // the reports.
+        // A delegate has access to the task and may read its counts at any time. Other code must first get the task from the
+        // session, which then starts the reports.
         case .caller, .waitingForData, .waitingForFile, .bytes:
             if state.reportsCounts || state.bridge != nil { interests.formUnion(Self.counts) }
         }
@@ -234,7 +234,7 @@ extension URLSessionTask {
     /// A change propagates to the parent, which may be shared by tasks on several threads, and `Progress` has no lock of its own.
     private static let progressLock = Mutex<Void>(())
 
-    /// Updates `progress`, without holding the task's lock while it changes.
+    /// Updates `progress`, without holding the task's lock while the counts change.
     func updateProgress() {
         guard mutex.withLock({ $0.progress != nil }) else { return }
         // The counts are read and set under one lock, so that they never decrease.

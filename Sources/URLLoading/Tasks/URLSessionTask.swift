@@ -16,8 +16,8 @@ internal import Synchronization
 /// `URLSession` makes tasks suspended; `resume()` starts them. The session retains a task from its creation to its completion, so
 /// the app need not retain it. Cancel a task that is no longer needed. Copying a task returns the task itself.
 ///
-/// One `Mutex` guards all mutable state. Commands are sent to the engine while it is held, so that they arrive in the order in
-/// which they took effect here. The app's code is never called while it is held.
+/// One `Mutex` guards all mutable state. Commands are sent to the engine while the mutex is held, so that they arrive in the order
+/// in which they took effect here. The app's code is never called while the mutex is held.
 open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Sendable {
     /// The state of a task.
     public enum State: Int, Sendable {
@@ -27,7 +27,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         case suspended = 1
         /// The task was cancelled, but its completion has not been reported yet.
         case canceling = 2
-        /// The task is complete. No more delegate methods are called, except the method that reports the completion.
+        /// The task is complete; no more delegate methods are called, except the method that reports the completion.
         case completed = 3
     }
 
@@ -54,7 +54,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     ) {
         identity = identifier
         let state = TaskState(session: session, request: request, delivery: delivery, audience: audience, uploadBody: uploadBody)
-        // Without `consume`, the state would be copied and the original destroyed.
+        // Moves the state into the mutex without a copy.
         mutex = Mutex(consume state)
         super.init()
     }
@@ -130,7 +130,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         }
     }
 
-    /// Starts or continues the task; a new task needs one call, and one more for each `suspend()`.
+    /// Starts or continues the task.
+    ///
+    /// A new task starts after one call of this method, plus one further call for each earlier call of `suspend()`.
     open func resume() { resumeLoad() }
 
     /// Suspends the task: there is no network traffic, and timeouts do not run.
@@ -145,7 +147,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     /// The urgency of the task relative to others of its session, from 0 to 1; default 0.5, ``defaultPriority``.
     ///
-    /// A hint that can be changed at any time.
+    /// The priority is a hint that can be changed at any time.
     open var priority: Float {
         get { mutex.withLock { $0.priority } }
         set { changePriority(newValue) }
@@ -161,7 +163,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     /// Whether data is delivered as it arrives: true for data and upload tasks that deliver to the delegate.
     ///
-    /// Setting it has no effect: the kind of task determines the delivery.
+    /// Setting this property does not change the delivery, which the kind of task determines.
     open var prefersIncrementalDelivery: Bool {
         get { mutex.withLock { $0.prefersIncrementalDelivery } }
         set { mutex.withLock { $0.prefersIncrementalDelivery = newValue } }
@@ -176,7 +178,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Handles the completion of the task, with its error, if any.
     func loadEnded(_ error: (any Error)?) {}
 
-    /// Whether the task has completed by `captureStreams()`, and its load now serves the captured pair of streams.
+    /// Whether `captureStreams()` has completed the task, whose load now serves the captured pair of streams.
     var isCaptured: Bool { false }
 
     /// Handles the end of a load whose task has already completed.
@@ -186,7 +188,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     /// The progress of the task in bytes sent and received.
     ///
-    /// Pausing, resuming or canceling it suspends, resumes or cancels the task.
+    /// Pausing, resuming or canceling the `Progress` suspends, resumes or cancels the task.
     open var progress: Progress { visibleProgress() }
 
     /// The app's estimate of the bytes to send; default `NSURLSessionTransferSizeUnknown`.

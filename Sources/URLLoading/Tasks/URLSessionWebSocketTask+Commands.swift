@@ -12,7 +12,7 @@ internal import LoadingModel
 internal import Synchronization
 
 extension URLSessionWebSocketTask {
-    /// Sends a command to the load and registers the caller that waits for its result, in the order of the calls.
+    /// Sends a command to the load, and registers the caller that waits for the result; both happen in the order of the calls.
     ///
     /// If the task has completed or was cancelled, calls `refused` with the error.
     func issue(_ command: WebSocketCommand, _ wait: (inout WebSocketCalls) -> Void, refused: (any Error) -> Void) {

@@ -17,7 +17,7 @@ extension URLSessionWebSocketTask {
     ///
     /// The sequence ends after the closing handshake; ``URLSessionWebSocketTask/closeCode`` then has the reason. If the connection
     /// ends in another way, the iterator throws the error that ``URLSessionWebSocketTask/receive()`` throws. Each message is
-    /// delivered once: concurrent loops share the messages among them.
+    /// delivered once: if several loops run concurrently, each message reaches one of them.
     public struct Messages: AsyncSequence, Sendable {
         /// A message.
         public typealias Element = Message

@@ -13,10 +13,10 @@ internal import Synchronization
 
 /// A task that exchanges messages over the WebSocket protocol (RFC 6455), like Apple's `URLSessionWebSocketTask`.
 ///
-/// The task is made with a `ws` or `wss` URL, and connects when it is resumed. Messages sent earlier are queued until the handshake
-/// is complete. Cookies, credentials, redirects and trust work as for `http` and `https`. If the app does not receive messages, the
-/// task stops reading after about 1.5 MB. If the server does not read, ``send(_:)`` waits. The request timeout applies to the
-/// handshake.
+/// The task is made with a `ws` or `wss` URL, and connects when it is resumed. Messages that the app sends before the opening
+/// handshake is complete are queued. Cookies, credentials, redirects and trust work as for `http` and `https`. If the app does not
+/// receive messages, the task stops reading after about 1.5 MB. If the server does not read, ``send(_:)`` waits. The request
+/// timeout applies to the handshake.
 ///
 /// When the connection ends, waiting calls fail with the task's error, or, after a closing handshake, with `networkConnectionLost`.
 /// The error is `badServerResponse` if the server violates the protocol, and `dataLengthExceedsMaximum` if a message is longer than
@@ -213,8 +213,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// If the opening handshake is not complete, the task is cancelled.
     ///
     /// - Parameters:
-    ///   - closeCode: The reason. If it is a code that must not be sent (`invalid`, 1004, 1005, 1006, 1015, or an undefined code),
-    ///     the frame has no code.
+    ///   - closeCode: The reason. If the code must not be sent (`invalid`, 1004, 1005, 1006, 1015, or an undefined code), the frame
+    ///     has no code.
     ///   - reason: A UTF-8 text, of which at most 123 bytes are sent.
     open func cancel(with closeCode: CloseCode, reason: Data?) {
         closeLoad(code: UInt16(exactly: closeCode.rawValue), reason: reason ?? Data())

@@ -13,7 +13,7 @@ internal import Synchronization
 
 /// The pending calls of a WebSocket task, and the received messages that no call has taken.
 struct WebSocketCalls: Sendable {
-    /// Identifies a call to receive, so that it can be withdrawn, even before it is made.
+    /// Identifies a call of `receive`, so that the call can be withdrawn, even before it begins to wait.
     final class Ticket: Sendable {
         fileprivate let isWithdrawn = Atomic(false)
     }
@@ -40,7 +40,7 @@ struct WebSocketCalls: Sendable {
     var pings = FIFOQueue<Waiter>()
     private var receivers = FIFOQueue<Receiver>()
     private var inbox = FIFOQueue<WebSocketMessage>()
-    /// The credit for the messages taken that has not been returned to the load.
+    /// The credit that has not yet been returned to the load, for messages that calls have taken.
     private var credit = 0
     private(set) var end: (any Error)?
     /// Whether the connection ended with a closing handshake, and not with an error.
@@ -49,16 +49,17 @@ struct WebSocketCalls: Sendable {
     private(set) var closeCode: UInt16 = 0
     private(set) var closeReason: Data?
 
-    /// The minimum credit to return at a time, a small part of the window: returning credit costs as much as a message.
+    /// The minimum credit that is returned at a time: a small part of the window, because returning credit costs as much as a
+    /// message.
     private static let creditStep = 131_072
 
-    /// Returns the next message, or the end; nil if the call must wait.
+    /// Returns the next message, or the error if the connection has ended; nil if the call must wait.
     mutating func receive() -> Received? {
         if let message = inbox.popFirst() { return .message(message, credit: take(message)) }
         return end.map { .ended($0) }
     }
 
-    /// Returns the next message, or the end; nil if the receiver was queued.
+    /// Returns the next message, or the error if the connection has ended; nil if the receiver was queued.
     mutating func receive(_ receiver: Receiver) -> Received? {
         if case .caller(_, let ticket) = receiver, ticket.isWithdrawn.load(ordering: .relaxed) {
             return .ended(CancellationError())
@@ -68,7 +69,7 @@ struct WebSocketCalls: Sendable {
         return nil
     }
 
-    /// Adds the cost of a message taken to the credit, and returns the credit to return to the load now.
+    /// Adds the cost of a received message to the credit; returns the credit that the load must get now, or 0.
     private mutating func take(_ message: WebSocketMessage) -> Int {
         credit += message.cost
         guard credit >= Self.creditStep else { return 0 }
@@ -154,7 +155,7 @@ struct WebSocketCalls: Sendable {
     }
 }
 
-/// A FIFO queue that removes elements without moving the others.
+/// A FIFO queue in which most removals do not move the remaining elements.
 struct FIFOQueue<Element: Sendable>: Sendable {
     private var elements: [Element?] = []
     private var head = 0
