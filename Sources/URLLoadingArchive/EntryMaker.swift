@@ -102,7 +102,7 @@ struct EntryMaker {
         return response
     }
 
-    /// Returns the archived response if there is no response, or if the response has no status, such as a file's.
+    /// Returns the archived form of a missing response, or of a response without a status, such as a file's.
     private func responseWithoutStatus(_ error: String?) -> HTTPArchive.Response {
         var response = HTTPArchive.Response(
             status: 0, httpVersion: version, content: content(transaction.response?.mimeType))

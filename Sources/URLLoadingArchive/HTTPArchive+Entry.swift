@@ -109,7 +109,7 @@ extension HTTPArchive {
             }
         }
 
-        /// The stored response before the request; nil if there was none or its state is unknown.
+        /// The stored response before the request; nil if no response was stored or its state is unknown.
         public var beforeRequest: State?
 
         /// Creates a value.
