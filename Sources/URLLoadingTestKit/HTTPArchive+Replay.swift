@@ -28,7 +28,7 @@ extension HTTPArchive {
     }
 }
 
-/// The entries that have not been used, by their requests.
+/// The entries that have not been used, keyed by their requests.
 private final class ArchiveReplay: Sendable {
     private struct Key: Hashable {
         let method: String
@@ -42,7 +42,8 @@ private final class ArchiveReplay: Sendable {
         }
     }
 
-    /// The indices of the entries: by the recorded requests, and, for entries without secrets, by the redacted requests.
+    /// The indices of the entries, keyed by the recorded requests; entries whose secrets were removed are also keyed by the
+    /// redacted requests.
     private struct UnusedEntries {
         var exact: [Key: [Int]] = [:]
         var redacted: [Key: [Int]] = [:]

@@ -37,7 +37,7 @@ public final class LoadRecorder: Sendable {
 
     /// Creates an empty recorder.
     ///
-    /// - Parameter detail: The recording options; by default bodies of up to 64 MiB, and no secrets.
+    /// - Parameter detail: The recording options; by default, bodies of up to 64 MiB are kept, and secrets are removed.
     public init(detail: HTTPArchive.Detail? = nil) {
         var defaults = HTTPArchive.Detail()
         defaults.keepsBodies = true
