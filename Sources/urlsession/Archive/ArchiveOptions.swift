@@ -45,7 +45,8 @@ struct ArchiveOptions: ParsableArguments {
         return file.map { ArchiveRecorder.of($0, detail) }
     }
 
-    /// Runs a command's work after writing an empty archive, so that an unwritable file is reported before anything is loaded.
+    /// Runs a command's work, and then completes the archive; an empty archive is written first, so that an unwritable file is
+    /// reported before anything is loaded.
     func recording(_ work: () async throws -> Void) async throws {
         guard let recorder else { return try await work() }
         try recorder.begin()

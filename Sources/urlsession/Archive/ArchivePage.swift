@@ -12,7 +12,7 @@ import URLLoadingArchive
 
 /// Renders an archive as a single HTML page without scripts or external resources.
 ///
-/// The archive's text is untrusted: it appears only as text, never as a link, a style or a name.
+/// The archive's text is untrusted: it appears only as text, never as a link, a style, or the name of an element or attribute.
 struct ArchivePage {
     /// The limits on the content of the page.
     private static let maximumEntries = 5000
@@ -25,7 +25,7 @@ struct ArchivePage {
     private let creator: String
     /// When the first entry began.
     private let begin: Date
-    /// The time from `begin` to the end of the last entry, in milliseconds; more than 0.
+    /// The time from `begin` to the latest end of a shown entry, in milliseconds; at least 1.
     private let span: Double
 
     init(_ archive: HTTPArchive, name: String) {
@@ -134,7 +134,7 @@ struct ArchivePage {
         return times.filter { $0.1 >= 0 }.map { ($0.0, time($0.1)) }
     }
 
-    /// Returns the bar of an entry, which screen readers skip, because they read the numbers beside the bar.
+    /// Returns the bar of an entry; screen readers skip the bar, because they read the numbers beside it.
     private func bar(_ entry: HTTPArchive.Entry) -> String {
         var at = Self.offset(entry, from: begin)
         let pieces = Self.phases(entry.timings).filter { $0.time > 0 }.map { phase, time in
@@ -172,8 +172,8 @@ struct ArchivePage {
             : ByteText.rounded(milliseconds / 1000, digits: 1) + " s"
     }
 
-    /// Escapes text for use between tags and in attributes, and replaces invisible characters and those that change the text
-    /// direction.
+    /// Truncates long text, escapes it for use between tags and in attributes, and replaces invisible characters and those that
+    /// change the text direction.
     static func escaped(_ text: String) -> String {
         var cut = text.unicodeScalars.prefix(maximumTextLength + 1)
         let isCut = cut.count > maximumTextLength

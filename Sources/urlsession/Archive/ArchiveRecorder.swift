@@ -14,7 +14,7 @@ import URLLoadingArchive
 
 /// Records a command's loads.
 ///
-/// The archive is written at the end of the command, and also as loads end, so that most loads are in the file if the tool is
+/// The archive is written at the end of the command, and also when loads end, so that most loads are in the file if the tool is
 /// killed.
 final class ArchiveRecorder: Sendable {
     private struct State {
@@ -58,7 +58,7 @@ final class ArchiveRecorder: Sendable {
         state.withLock { state in
             state.archive.append(metrics, particulars, detail: detail)
             state.isWritten = false
-            // Writing a long archive takes time: limit it to a tenth of the command's time.
+            // Writing a long archive takes time: spend at most a tenth of the command's time on it.
             if state.lastEnd.duration(to: .now) > state.lastDuration * 10 { write(&state) }
         }
     }
@@ -99,7 +99,8 @@ final class LoadRecording: Sendable {
     /// Returns a recording for another task of the same load.
     func another() -> LoadRecording { LoadRecording(recorder) }
 
-    /// One byte more than the maximum size, so that longer bodies are detected.
+    /// The number of bytes to keep of a body: one more than the maximum size, so that longer bodies are detected; 0 without
+    /// `--har-bodies`.
     private var limit: Int { recorder.detail.keepsBodies ? min(recorder.detail.maximumBodySize, .max - 1) + 1 : 0 }
 
     /// Records that the request body comes from a file.
@@ -127,7 +128,7 @@ final class LoadRecording: Sendable {
             particulars.responseBody = known.received
             particulars.requestBody = task.originalRequest?.httpBody ?? known.bodyFile.map(beginning)
         }
-        // A response that was not wanted is not a failure of the load.
+        // An HTTP error (22) or an unwanted response (0) is not a failure of the load.
         if failure?.code != 22, failure?.code != 0 {
             particulars.error = failure?.message.map(ArchivedError.init) ?? error
         }

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoadingArchive
 
-/// `urlsession waterfall`: shows an archive as a page.
+/// `urlsession waterfall`: converts an HTTP Archive (HAR) to an HTML page.
 struct WaterfallCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "waterfall",

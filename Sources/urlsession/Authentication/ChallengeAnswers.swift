@@ -13,8 +13,8 @@ import URLLoading
 
 /// Answers the challenges of one command's loads: user authentication and server trust.
 ///
-/// Passwords and the client certificate are sent only to the server that the user named, not to servers to which that server
-/// redirects.
+/// The login and the client certificate that the user specifies are sent only to the server that the user names. After a redirect
+/// to another server, this type uses only logins from a `.netrc` file or the credential store, and only those for that server.
 final class ChallengeAnswers: Sendable {
     typealias Answer = (URLSession.AuthChallengeDisposition, URLCredential?)
 
@@ -69,7 +69,8 @@ final class ChallengeAnswers: Sendable {
         guard !space.isProxy() else { return (.performDefaultHandling, nil) }
         if let methods = plan.methods, !methods.contains(space.authenticationMethod) { return (.rejectProtectionSpace, nil) }
         guard challenge.previousFailureCount == 0 else {
-            // Over TLS another scheme may succeed. In clear text another scheme could reveal what the first one protected.
+            // Over TLS, another authentication scheme can be tried. In clear text, another one could reveal the password that the
+            // first protected.
             return (space.protocol == NSURLProtectionSpaceHTTPS ? .rejectProtectionSpace : .performDefaultHandling, nil)
         }
         if let login = plan.login, isForNamedServer(space) {
@@ -82,8 +83,8 @@ final class ChallengeAnswers: Sendable {
         return (.performDefaultHandling, nil)
     }
 
-    /// Returns the `.netrc` login for exactly this host; nil if the login would be sent in clear text although the user asked for
-    /// TLS.
+    /// Returns the `.netrc` login for exactly the challenge's host; nil if the login would be sent in clear text although the user
+    /// asked for TLS.
     private func netrcLogin(for space: URLProtectionSpace) -> Login? {
         guard let netrc = plan.netrc, let place, place.scheme == "http" || space.protocol == NSURLProtectionSpaceHTTPS else {
             return nil

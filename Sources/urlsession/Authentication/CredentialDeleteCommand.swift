@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession credentials delete`: deletes stored credentials; all of them only with `--all`.
+/// `urlsession credentials delete`: deletes the stored credentials of one server, or with `--all` those of all servers.
 struct CredentialDeleteCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete",

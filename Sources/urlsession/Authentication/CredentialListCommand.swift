@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession credentials list`: prints a line for each credential, by server and user; never a password.
+/// `urlsession credentials list`: prints a line for each stored credential, sorted by server, without the password.
 struct CredentialListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The credentials that the user selects: those of a server, and optionally of a realm, a method and a user name.
+/// The credentials that the user selects: those of one server, optionally limited to a realm, a method and a user name.
 struct CredentialSelection {
     /// The authentication methods of credentials, as the options name them.
     enum Method: String, ExpressibleByArgument, CaseIterable {
@@ -21,8 +21,9 @@ struct CredentialSelection {
     }
 
     let place: ServerOrigin
-    /// Nil matches any value, in this property and the following ones.
+    /// The realm; nil matches any realm.
     let realm: String?
+    /// The authentication method; nil matches any method.
     let method: Method?
 
     init(url: String, realm: String?, method: Method?) throws {
@@ -41,7 +42,7 @@ struct CredentialSelection {
         )
     }
 
-    /// Returns the stored credentials that match the selection.
+    /// Returns the stored credentials that match the selection and the user name; nil matches any user name.
     func credentials(of user: String?) -> [(space: URLProtectionSpace, credential: URLCredential)] {
         Self.all().filter { space, credential in
             !space.isProxy() && space.host.lowercased() == place.host && port(of: space) == place.port

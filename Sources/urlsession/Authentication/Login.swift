@@ -18,7 +18,7 @@ struct Login: Sendable, CustomStringConvertible, CustomReflectable {
     ///
     /// If there is no colon, the user is asked for the password. A password may be empty.
     ///
-    /// - Throws: If the user must be asked for the password and cannot be asked.
+    /// - Throws: If the password is missing, and the user cannot be asked for it.
     init(_ text: String, asking question: String) throws(ToolFailure) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         user = String(parts[0])

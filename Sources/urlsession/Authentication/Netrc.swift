@@ -10,7 +10,7 @@
 import Foundation
 import Synchronization
 
-/// The content of a `.netrc` file: logins by host, parsed as ftp(1) and curl do.
+/// The content of a `.netrc` file: logins by host, in the syntax of ftp(1) and curl.
 struct Netrc: Sendable {
     private struct Entry: Sendable {
         /// Nil for the default entry, which applies to every host.
@@ -84,7 +84,7 @@ struct Netrc: Sendable {
         }
     }
 
-    /// Returns the word up to the closing quote, with backslash escapes; nil if the closing quote is missing.
+    /// Returns the word up to the closing quote, with backslash escapes replaced; nil if the closing quote is missing.
     private static func quoted(_ rest: inout Substring) -> String? {
         var word = ""
         while let next = rest.popFirst() {
@@ -103,8 +103,8 @@ struct Netrc: Sendable {
     /// - Parameters:
     ///   - host: The host.
     ///   - user: The user whose password is requested; nil for any.
-    ///   - takesDefault: Whether the default entry may be used: only for the host that the user named.
-    /// - Returns: The first matching entry.
+    ///   - takesDefault: Whether the default entry may be used; true only for the host that the user named.
+    /// - Returns: The login of the first matching entry.
     func login(at host: String, user: String? = nil, takesDefault: Bool) -> Login? {
         let host = host.lowercased().trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
         for entry in entries where entry.host == host || entry.host == nil && takesDefault {
@@ -117,12 +117,12 @@ struct Netrc: Sendable {
     /// The files that have been read: all loads of a command use the same file, and a pipe can be read only once.
     private static let known = Mutex<[String: Netrc]>([:])
 
-    /// Reads a file, but refuses a file that other users may read.
+    /// Reads a `.netrc` file, but refuses a file that another user owns or has permission to access.
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - mayBeMissing: Whether the file may be missing.
-    /// - Throws: If the file cannot be read, is accessible to others, or is malformed.
+    ///   - mayBeMissing: Whether to return nil, instead of throwing, if the file does not exist.
+    /// - Throws: If the file cannot be read, is refused, or is malformed.
     /// - Returns: Nil if the file does not exist.
     static func read(_ path: String, mayBeMissing: Bool) throws(ToolFailure) -> Netrc? {
         if let netrc = known.withLock({ $0[path] }) { return netrc }
@@ -160,7 +160,7 @@ struct Netrc: Sendable {
         }
     }
 
-    /// Refuses a file that another user owns, or that other users may access.
+    /// Refuses a regular file that another user except root owns, or that other users have permission to access.
     private static func checkOwnership(_ facts: [FileAttributeKey: Any], _ path: String) throws(ToolFailure) {
         guard facts[.type] as? FileAttributeType == .typeRegular else { return }
         let owner = (facts[.ownerAccountID] as? NSNumber)?.intValue

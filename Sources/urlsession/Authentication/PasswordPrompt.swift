@@ -16,7 +16,7 @@ enum PasswordPrompt {
     /// The maximum length of a password, in bytes.
     private static let limit = 4096
 
-    /// Whether there is a controlling terminal, independent of the standard streams.
+    /// Whether the process has a controlling terminal, even if the standard streams are redirected.
     static var isPossible: Bool {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
         guard terminal >= 0 else { return false }
@@ -24,8 +24,8 @@ enum PasswordPrompt {
         return true
     }
 
-    /// The answers that the user has given, so that each question is asked once per command; the mutex also makes concurrent loads
-    /// ask one after the other.
+    /// The answers that the user has given, so that each question is asked once per command; the mutex also serializes the
+    /// questions of concurrent loads.
     private static let answers = Mutex<[String: String]>([:])
 
     static func askOnce(_ question: String) throws(ToolFailure) -> String {
@@ -74,9 +74,9 @@ enum PasswordPrompt {
         return text
     }
 
-    /// Reads a line without its line ending; nil if the input ended before the line.
+    /// Returns the next line without its line ending; nil if the input contains no more bytes.
     ///
-    /// No byte beyond the line is read.
+    /// Bytes after the line remain unread.
     private static func readLine(from file: Int32) -> [UInt8]? {
         var line: [UInt8] = []
         var byte: UInt8 = 0
@@ -99,7 +99,7 @@ enum PasswordPrompt {
 
     // MARK: Signals
 
-    /// Restores the terminal at the end, or when the user stops the program.
+    /// Restores the terminal's settings after the prompt, or when a signal ends the program.
     private struct TerminalRestorer {
         let restore: @Sendable () -> Void
 
@@ -117,7 +117,7 @@ enum PasswordPrompt {
             var original = original
             tcsetattr(terminal, TCSAFLUSH, &original)
         }
-        // If the program were suspended now, the terminal would not echo in the shell.
+        // If the program were suspended while echo is off, the terminal would not echo in the shell either.
         signal(SIGTSTP, SIG_IGN)
         for number in signals {
             SignalActions.set(number) {

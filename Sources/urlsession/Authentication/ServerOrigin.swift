@@ -15,7 +15,7 @@ struct ServerOrigin: Sendable, Equatable {
     let host: String
     let port: Int
 
-    /// Nil if the URL has no server or is not http or https.
+    /// Nil if the URL has no host, or its scheme is neither http nor https.
     init?(_ url: URL) {
         guard let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
             let host = url.host(), !host.isEmpty
@@ -25,7 +25,8 @@ struct ServerOrigin: Sendable, Equatable {
         port = url.port ?? (scheme == "https" ? 443 : 80)
     }
 
-    /// Whether data for this server may be sent to the given server: it is the same server, or the same server over TLS.
+    /// Whether data for this server may be sent to the given one: both must be the same, or the given one must be this server over
+    /// TLS.
     func covers(host: String, port: Int, scheme: String) -> Bool {
         guard Self.bare(host) == self.host else { return false }
         if scheme == self.scheme { return port == self.port }

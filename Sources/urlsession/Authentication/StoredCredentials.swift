@@ -12,8 +12,8 @@ import URLLoading
 
 /// The credentials that `urlsession credentials` stores.
 ///
-/// A session itself finds the credentials of the exact protection space. This type finds credentials that were stored without a
-/// realm or a method, for any challenge of the server.
+/// A session itself finds credentials whose protection space is exactly that of a challenge. This type finds credentials that were
+/// stored for a server without a realm or without a method.
 enum StoredCredentials {
     /// The authentication methods, by the names that users write.
     static let methods = [
@@ -21,7 +21,8 @@ enum StoredCredentials {
         "ntlm": NSURLAuthenticationMethodNTLM, "negotiate": NSURLAuthenticationMethodNegotiate,
     ]
 
-    /// Returns the stored credential for a challenge of the protection space, the closest match first.
+    /// Returns the best match for a challenge among the credentials that were stored without a realm, without a method, or without
+    /// both.
     static func credential(for space: URLProtectionSpace) -> URLCredential? {
         guard methods.values.contains(space.authenticationMethod) else { return nil }
         let wider: [(realm: String?, method: String)] = [

@@ -11,8 +11,8 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession background collect`: collects a complete transfer; the daemon runs this command when a transfer of the tool is
-/// complete.
+/// `urlsession background collect`: collects complete transfers; the daemon runs this command when a transfer that the tool started
+/// is complete.
 struct BackgroundCollectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "collect",

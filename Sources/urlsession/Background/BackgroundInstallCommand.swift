@@ -42,9 +42,9 @@ struct BackgroundInstallCommand: AsyncParsableCommand {
             }
             return StandardError.write("To enable and start them:\n\(lines.joined())")
         }
-        // A daemon that was started by a program occupies the socket's path.
+        // A daemon that a program started occupies the socket's path, so it is asked to exit.
         if let manager = ManagerConnection.open() { _ = try? await manager.ask(.handOver) }
-        // Restart: an existing systemd socket may have lost its path to that daemon.
+        // Restart the units, because a daemon that a program started may have taken over the path of an existing systemd socket.
         for command in [["daemon-reload"], ["enable"] + names, ["restart"] + names] where !ServiceUnits.systemctl(command) {
             throw ToolFailure(1, "systemctl --user \(command.joined(separator: " ")) failed")
         }

@@ -27,7 +27,7 @@ struct BackgroundListCommand: AsyncParsableCommand {
 
     @OptionGroup var output: ListOutput
 
-    /// A date that is formatted only when it is shown, because there may be thousands of dates.
+    /// A date that is formatted only when it is encoded as JSON, because there may be thousands of dates.
     private struct Instant: Encodable {
         let seconds: Double
 

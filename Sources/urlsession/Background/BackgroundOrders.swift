@@ -13,10 +13,11 @@ import Foundation
 import LoadingModel
 import URLLoading
 
-/// The transfers that one command orders.
+/// The transfers that one command creates.
 ///
 /// Each transfer has its own session, because the daemon starts a program only when all tasks of a session are complete. A complete
-/// file should neither wait for another file, which may begin tomorrow, nor for another run of the tool that is using the session.
+/// file should wait neither for another file, whose transfer may begin only tomorrow, nor for another run of the tool that is using
+/// the same session.
 final class BackgroundOrders {
     /// The prefix of the identifiers of the tool's sessions.
     private static let prefix = "urlsession-"
@@ -43,7 +44,8 @@ final class BackgroundOrders {
         collector.whenEnded { text, isFailure in screen.say(text, always: isFailure) }
     }
 
-    /// Returns the configuration of one of the tool's sessions, for which the daemon starts the tool.
+    /// Returns the configuration of one of the tool's sessions; it makes the daemon start the tool when the session's tasks are
+    /// complete.
     static func configuration(_ identifier: String) throws(ToolFailure) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.background(withIdentifier: identifier)
         // The same setting as in the other commands that load something.
@@ -53,7 +55,7 @@ final class BackgroundOrders {
         return configuration
     }
 
-    /// Creates and resumes a transfer, which is durable when this method returns without an error.
+    /// Creates and resumes a transfer, and waits until the daemon has stored it durably or the transfer has failed.
     func add(_ url: URL, _ note: TransferNote, _ make: (URLSession) -> URLSessionTask) throws {
         let identifier = Self.prefix + UUID().uuidString.lowercased()
         let configuration = try Self.configuration(identifier)
@@ -66,7 +68,7 @@ final class BackgroundOrders {
         orders.append(Order(identifier: identifier, url: url, session: session, note: note))
     }
 
-    /// Prints the numbers, waits for the transfers if `--wait` is given, and exits.
+    /// Prints the transfers' numbers, waits for the transfers if `--wait` is given, and exits.
     func conclude() async throws -> Never {
         let manager = ManagerConnection.open()
         var reports: [BackgroundProtocol.TransferReport] = []

@@ -32,7 +32,7 @@ struct BackgroundWatchCommand: AsyncParsableCommand {
             Foundation.exit(0)
         }
         let own = DaemonStarter.executable()
-        // The first reports make up the complete list, whose last page is marked.
+        // The first pages contain the complete list; the last of them is marked.
         var isListed = false
         for await page in manager.reports(.watch) {
             let isDone = screen.update(page.reports, own: own)

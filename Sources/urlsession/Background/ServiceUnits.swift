@@ -10,13 +10,13 @@
 import BackgroundClient
 import Foundation
 
-/// The systemd units that start the daemon: when a program connects to its socket, and at the user's first login.
+/// The systemd units that start the daemon when a program connects to the daemon's socket, and at the user's first login.
 struct ServiceUnits {
     static let socket = "urlsessiond.socket"
     static let service = "urlsessiond.service"
     /// The idle time in seconds after which the daemon exits; systemd starts it again for the next client.
     private static let idleLimit = 60
-    /// The pause in seconds before a killed daemon is restarted, without a limit on the number of restarts.
+    /// The pause in seconds before systemd restarts a daemon that failed; the number of restarts is unlimited.
     private static let restartPause = 1
 
     let folder: URL
@@ -94,7 +94,7 @@ struct ServiceUnits {
         return "\"\(text)\""
     }
 
-    /// Runs systemctl, whose output the user sees.
+    /// Runs `systemctl --user`, and shows its output to the user.
     ///
     /// - Returns: Whether systemctl succeeded.
     static func systemctl(_ arguments: [String]) -> Bool {

@@ -33,24 +33,24 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
     private static let maximumResponseSize = 64 << 20
 
     private let state = Mutex(State())
-    /// Held while a file is being moved, and permanently once the program exits.
+    /// The lock that is held while a file is moved; an exiting program takes the lock and never releases it.
     private let moving = Mutex(())
-    /// Whether no user reads standard error, in which case failures are also written to `.error` files.
+    /// Whether the tool runs without a user who reads standard error; failures are then also written to `.error` files.
     private let isUnattended: Bool
 
     init(isUnattended: Bool) { self.isUnattended = isUnattended }
 
-    /// Sets a handler for each completion, which receives the message and whether the message reports a failure.
+    /// Sets a handler that is called when a transfer ends, with a message and whether the message reports a failure.
     ///
-    /// Without a handler, failures go to standard error.
+    /// Without a handler, failures are written to standard error.
     func whenEnded(_ handler: @escaping @Sendable (String, Bool) -> Void) { state.withLock { $0.onEnd = handler } }
 
-    /// Sets a handler to call after all events that occurred while the tool was not running.
+    /// Sets a handler that is called when all events that occurred while the tool was not running have been delivered.
     func whenAllEventsDelivered(_ identifier: String, _ handler: @escaping @Sendable () -> Void) {
         state.withLock { $0.allEventsHandlers[identifier] = handler }
     }
 
-    /// Returns how a session's transfer ended, once the transfer has ended.
+    /// Waits until a session's transfer has ended, and returns how it ended.
     func ending(of identifier: String) async -> Ending {
         await withCheckedContinuation { continuation in
             let known = state.withLock { state in
@@ -62,7 +62,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
         }
     }
 
-    /// Returns how a session's transfer ended, if the events received so far say so; nil otherwise.
+    /// Returns how a session's transfer ended; nil if no event received so far reports its end.
     func currentEnding(of session: URLSession) async -> Ending? {
         await withCheckedContinuation { continuation in
             session.delegateQueue.addOperation { continuation.resume() }
@@ -72,7 +72,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     func knownEnding(of identifier: String) -> Ending? { state.withLock { $0.endings[identifier] } }
 
-    /// Exits as soon as no file is being moved; files that are complete later are collected by another run.
+    /// Exits as soon as no file is being moved; files that become complete later are collected by another run.
     func leave(_ code: Int32) -> Never { moving.withLock { _ in exit(code) } }
 
     // MARK: Delegate
@@ -136,7 +136,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     // MARK: Ends
 
-    /// Exits when a file cannot be moved to its place: the daemon keeps the file until it is collected, and starts the tool again.
+    /// Reports that a file cannot be moved to its place, and exits; the daemon keeps the file, and starts the tool again to retry.
     private func keep(_ failure: ToolFailure, _ note: TransferNote, _ task: URLSessionTask) -> Never {
         let address = task.originalRequest?.url.map { RequestOptions.hidingUser($0.absoluteString) } ?? "a file"
         note.leave("\(address): \(failure.message ?? "failed"); the file is kept, and moving it is retried")

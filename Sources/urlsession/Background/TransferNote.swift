@@ -11,13 +11,13 @@ import Foundation
 
 /// The information about a transfer that the tool, perhaps in another run, needs when the transfer is complete.
 ///
-/// Stored in the task's description as JSON.
+/// The note is stored as JSON in the task's description.
 struct TransferNote: Codable, Sendable {
     /// The absolute path of the file to write; nil if an upload's response is not kept.
     var target: String?
-    /// The path beside which failures are written, in a file with the suffix `.error`.
+    /// The path of the file for failures, without its suffix `.error`.
     var place: String
-    /// Whether the server may suggest another name.
+    /// Whether a file name that the server suggests replaces the name in `target`.
     var takesSuggestion = false
     /// Whether an existing file is replaced.
     var force = false
@@ -55,11 +55,11 @@ struct TransferNote: Codable, Sendable {
 
     // MARK: The place
 
-    /// Moves a complete file to its place in one step, and returns the path.
+    /// Moves a complete file to its place atomically, and returns its path.
     ///
-    /// An existing file is replaced if `force` is set; otherwise the new file gets a number. If an earlier run moved the file but
-    /// exited before it could confirm that, the file is not stored twice. The file and its name are synced to disk when this method
-    /// returns, because the daemon then forgets the file.
+    /// An existing file is replaced if `force` is set; otherwise a number is appended to the new file's name. If an earlier run
+    /// moved the file but exited before it could confirm the move, the file is not stored twice. The file and its name are synced
+    /// to disk when this method returns, because the daemon then forgets the file.
     func take(_ location: URL, named name: String? = nil) throws(ToolFailure) -> String {
         guard var target else { throw ToolFailure(23, "the transfer has no destination") }
         if takesSuggestion, let name {
@@ -133,7 +133,7 @@ struct TransferNote: Codable, Sendable {
             case EEXIST where number < 10_000:
                 if Self.isSame(file, path) { return path }
             case EPERM, EOPNOTSUPP, EMLINK:
-                // A file system without hard links: the name is reserved, and the file is then renamed to it.
+                // Without hard links, an empty file reserves the name, and the file is then renamed to it.
                 let reserved = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(mode))
                 if reserved < 0, errno == EEXIST, number < 10_000 { continue }
                 guard reserved >= 0 else { throw PutFailure(path: path) }

@@ -46,7 +46,7 @@ final class TransferScreen: Sendable {
         tick()
     }
 
-    /// - Returns: Whether there is nothing left to wait for, except transfers that other programs have to collect.
+    /// - Returns: Whether all transfers have ended, and only programs other than `own` still have to collect transfers.
     @discardableResult
     func update(_ reports: [BackgroundProtocol.TransferReport], own: String? = nil) -> Bool {
         let now = ContinuousClock.now
@@ -71,7 +71,7 @@ final class TransferScreen: Sendable {
         }
     }
 
-    /// Leaves the last state on the screen.
+    /// Draws the last state, which stays on the screen, and stops redrawing.
     func finish() {
         state.withLock { state in
             guard !state.isFinished else { return }
@@ -127,7 +127,7 @@ final class TransferScreen: Sendable {
 
     /// Returns the text that moves the cursor to the start of the drawing and erases the drawing.
     ///
-    /// A terminal that became narrower has wrapped the lines.
+    /// If the terminal became narrower, it has wrapped the lines, so the drawing is higher than its number of lines.
     private func erasure(_ state: inout State) -> String {
         let columns = max(1, TerminalWidth.size(of: descriptor).columns)
         let height = state.drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / columns) }

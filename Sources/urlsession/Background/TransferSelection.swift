@@ -25,7 +25,7 @@ struct TransferSelection: ParsableArguments {
         if !all, numbers.isEmpty { throw ValidationError("No transfers were selected: give their numbers, or --all.") }
     }
 
-    /// Sends a request for each transfer, and then throws if one of the requests failed.
+    /// Sends a request for each selected transfer, and then throws if one of the requests failed.
     func ask(_ request: (Int64) -> ManagerRequest) async throws {
         let manager = try ManagerConnection.required()
         var failures: [ToolFailure] = []

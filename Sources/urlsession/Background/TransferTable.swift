@@ -29,7 +29,8 @@ struct TransferTable {
 
     private var rows: [Int64: Row] = [:]
 
-    /// Stores reports, and returns those that line-based output shows: those with a new state or reason, or another 10 %.
+    /// Stores reports, and returns those that line-based output shows: those of new transfers, and those with a changed state,
+    /// reason, or number of completed tenths.
     mutating func take(
         _ reports: [BackgroundProtocol.TransferReport], at now: ContinuousClock.Instant
     ) -> [BackgroundProtocol.TransferReport] {
@@ -50,7 +51,7 @@ struct TransferTable {
         }
     }
 
-    /// Whether there is nothing left to wait for, except transfers that other programs have to collect.
+    /// Whether all transfers have ended, and only programs other than `own` still have to collect transfers.
     func isDone(except own: String?) -> Bool {
         rows.values.allSatisfy { $0.report.state == .ended && $0.report.program != own }
     }
@@ -60,7 +61,7 @@ struct TransferTable {
     /// Returns at most `height` lines of fewer than `columns` columns, with running transfers first.
     mutating func lines(columns: Int, height: Int, at now: ContinuousClock.Instant) -> [String] {
         for number in rows.keys {
-            // The first sample is kept as the start of the span.
+            // The newest sample from before the span is kept as its start.
             while let samples = rows[number]?.samples, samples.count > 1, samples[1].at.duration(to: now) > Self.span {
                 rows[number]?.samples.removeFirst()
             }
@@ -102,8 +103,8 @@ struct TransferTable {
             ? text.prefix(max(0, width - 1)) + "…" : text + String(repeating: " ", count: width - text.count)
     }
 
-    /// Returns the bar if there is space for it, the percentage, the bytes, and either the rate and the time left or the reason why
-    /// both are unknown.
+    /// Returns the bar if there is space for it, the percentage, and more: for a running transfer the bytes, the rate and the time
+    /// left, for others the state and its reason.
     private static func progress(_ row: Row, _ columns: Int, _ now: ContinuousClock.Instant) -> String {
         let (done, total) = TransferText.amount(row.report)
         let width = columns >= 60 ? min(40, columns / 4) : 0

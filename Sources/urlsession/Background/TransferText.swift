@@ -19,7 +19,7 @@ enum TransferText {
         path.utf8.split(separator: UInt8(ascii: "/")).last.flatMap { String($0) } ?? path
     }
 
-    /// Returns the transferred bytes in the transfer's main direction, and their total; -1 if the total is unknown.
+    /// Returns the transferred bytes in the transfer's main direction, and the expected total, which is -1 if it is unknown.
     static func amount(_ report: BackgroundProtocol.TransferReport) -> (done: Int64, total: Int64) {
         report.isUpload
             ? (report.counts.sent, report.counts.expectedToSend) : (report.counts.received, report.counts.expectedToReceive)

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession cache clear`: removes the stored responses of one URL, or all stored responses, which can be loaded again.
+/// `urlsession cache clear`: removes the stored responses of one URL, or all stored responses.
 struct CacheClearCommand: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "clear", abstract: "Removes stored responses.")
 

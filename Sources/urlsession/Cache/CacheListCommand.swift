@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession cache list`: prints a line for each stored response, by URL.
+/// `urlsession cache list`: prints a line for each stored response, sorted by URL.
 struct CacheListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",

@@ -13,7 +13,7 @@ import Foundation
 /// Translates a curl command line into the words that the parser accepts.
 ///
 /// Without a command, `get` is assumed. One-letter options may be combined (`-sSfo FILE`), a value may follow its letter directly
-/// (`-XPOST`), and the word after an option with a value is that value, even if the word begins with a dash.
+/// (`-XPOST`), and the word after an option that takes a value is the value, even if the word begins with a dash.
 enum CommandLineWords {
     /// Curl's one-letter options without a value.
     static let flags: [Character: String] = [
@@ -31,10 +31,10 @@ enum CommandLineWords {
         "Y": "speed-limit", "y": "speed-time",
     ]
 
-    /// Wget's one-letter options, which `download` uses instead.
+    /// Wget's one-letter options, which `download` accepts instead of curl's options with the same letters.
     private static let ofDownload: [Character: String] = ["i": "input-file", "P": "directory-prefix"]
 
-    /// The long names of options with a value, which may begin with a dash.
+    /// The long names of options with a value; the value may begin with a dash.
     static let longOptions: Set<String> = [
         "har", "har-bodies", "cacert", "cert", "cert-type", "checksum", "connect-timeout", "connect-to", "continue-at", "cookie",
         "cookie-jar",
@@ -51,7 +51,7 @@ enum CommandLineWords {
         "tls-min", "unix-socket", "upload-file", "url-query", "user", "user-agent", "write-out",
     ]
 
-    /// Curl's options that correspond to one of the tool's options with another value.
+    /// Curl's options that are replaced by one of the tool's options with a converted value.
     static let rewritten: [String: (name: String, value: @Sendable (String) -> String)] = [
         "socks4": ("proxy", { "socks4://\($0)" }), "socks4a": ("proxy", { "socks4a://\($0)" }),
         "socks5": ("proxy", { "socks5://\($0)" }), "socks5-hostname": ("proxy", { "socks5h://\($0)" }),
@@ -65,7 +65,7 @@ enum CommandLineWords {
         return "\(text[...sign])\"\(content)\""
     }
 
-    /// Whether an option, with its dashes, takes no value.
+    /// Whether an option, named with its dashes, takes no value.
     private static func isFlag(_ option: String, _ letters: [Character: String]) -> Bool {
         guard option.hasPrefix("--") else { return option.count == 2 && option.last.flatMap { letters[$0] } != nil }
         let name = String(option.dropFirst(2))
@@ -133,10 +133,10 @@ enum CommandLineWords {
         let options = command == "download" ? options.merging(ofDownload) { $1 } : options
         func add(_ name: String, _ value: String?) {
             guard let value else { return result.append("--" + name) }
-            // The parser accepts a value that begins with a dash only in this form.
+            // The parser accepts a value that begins with a dash only in the form `--name=value`.
             result += value.hasPrefix("-") && value != "-" ? ["--\(name)=\(value)"] : ["--" + name, value]
         }
-        /// Replaces the option with the words of its file.
+        /// Replaces a `--config` option with the words of its file.
         func configure(from file: String?) throws(ToolFailure) {
             guard let file else { throw ToolFailure(2, "--config needs a file") }
             configurations += 1
@@ -151,7 +151,7 @@ enum CommandLineWords {
             if word.hasPrefix("--") {
                 let name = String(word.dropFirst(2))
                 if name == "url", let address = rest.first, !address.hasPrefix("-") {
-                    // URLs and files are paired in order.
+                    // URLs and output files are paired in the order of the command line, with and without `--url`.
                     result.append(address)
                     rest = rest.dropFirst()
                 } else if name == "config" {

@@ -15,11 +15,12 @@ enum ConfigurationFile {
 
     /// Returns the words of the file's options.
     ///
-    /// An unquoted value is cut at its first blank, and a value for an option without a value is ignored, both with a warning.
+    /// An unquoted value ends at its first blank, and a value of an option that takes none is ignored; the user is warned of both,
+    /// but not of the ignored value `true`.
     ///
     /// - Parameters:
     ///   - path: The file; `-` for standard input.
-    ///   - isFlag: Whether an option, with its dashes, takes no value.
+    ///   - isFlag: Whether an option, named with its dashes, takes no value.
     /// - Throws: If the file cannot be read, or a closing quote is missing.
     /// - Returns: The words of a command line.
     static func words(of path: String, isFlag: (String) -> Bool) throws(ToolFailure) -> [String] {
@@ -50,10 +51,10 @@ enum ConfigurationFile {
 
     /// The option and the value of a line.
     struct Entry {
-        /// The option with its dashes; nil if the line has none.
+        /// The option with its dashes; nil if the line contains no option.
         private(set) var option: String?
         private(set) var value: String?
-        /// Whether more text follows the value, which is unquoted.
+        /// Whether more text follows an unquoted value.
         private(set) var isCut = false
 
         /// Nil if a closing quote is missing on the line.

@@ -26,7 +26,7 @@ extension GetCommand {
         }
         if result.head {
             request.httpMethod = "HEAD"
-            // HEAD asks about the file without content coding.
+            // Without Accept-Encoding, the response to HEAD describes the file without content coding.
             if !compressed { prepared.configuration.omittedHeaders.insert("accept-encoding") }
         }
         let condition = try addConditions(to: &request, prepared)

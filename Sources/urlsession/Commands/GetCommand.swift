@@ -122,7 +122,7 @@ struct GetCommand: AsyncParsableCommand {
         return last
     }
 
-    /// Loads several URLs at once; if some fail, the last failed URL determines the command's result.
+    /// Loads several URLs at once; if some loads fail, the last of them in command-line order determines the command's result.
     private func loadConcurrently(_ orders: [LoadOrder], _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure?
     {
         var failures: [Int: ToolFailure] = [:]

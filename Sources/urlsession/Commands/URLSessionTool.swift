@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The command-line tool, which uses only the public API: a program that imports `URLLoading` can do the same.
+/// The command-line tool; except for the management of background transfers, it uses only the public API.
 struct URLSessionTool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "urlsession",
@@ -42,8 +42,8 @@ struct URLSessionTool: AsyncParsableCommand {
 @main
 enum EntryPoint {
     static func main() async {
-        // For a load, a closed pipe is a write error with a message and an exit code; a list command ends silently
-        // (StandardOutput).
+        // SIGPIPE is ignored, so that a load reports a closed pipe as a write error with a message and an exit code; a list command
+        // ends silently instead (StandardOutput).
         signal(SIGPIPE, SIG_IGN)
         do {
             // All command lines are checked before the first is carried out.
@@ -62,7 +62,7 @@ enum EntryPoint {
         }
     }
 
-    /// Carries out the command lines; as with several URLs, the result of the last one is the program's result.
+    /// Carries out the command lines; as with several URLs, the result of the last command line is the program's result.
     private static func perform(_ commands: [[String]]) async throws {
         defer { SharedSessions.current.end() }
         var last: ToolFailure?

@@ -71,7 +71,7 @@ struct UploadCommand: AsyncParsableCommand {
         if request.value(forHTTPHeaderField: "Content-Type") == nil, !options.common.omittedHeaders.contains("content-type") {
             request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
         }
-        // A redirect may lead to a URL with a stored response.
+        // The server is asked even if a redirect leads to a URL with a stored response.
         if !options.ignoresCache { RequestOptions.askServer(&request) }
         try await options.transfer(prepared, to: result.output) { [request, options] session, attempts in
             let plan = options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts)

@@ -10,7 +10,7 @@
 import ArgumentParser
 import URLLoading
 
-/// `urlsession cookies delete`: deletes stored cookies; all of them only with `--all`.
+/// `urlsession cookies delete`: deletes the stored cookies that `--domain` and `--name` select, or all cookies with `--all`.
 struct CookieDeleteCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete",

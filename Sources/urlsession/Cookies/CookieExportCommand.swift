@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession cookies export`: writes a file for `curl -b`.
+/// `urlsession cookies export`: writes the stored cookies to a file for `curl -b`.
 struct CookieExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",

@@ -22,7 +22,7 @@ enum CookieFile {
         }
     }
 
-    /// Writes to a temporary file and renames it, so that the file is complete or absent, and never readable by others.
+    /// Writes text to a file; a regular file is replaced by a rename, so that it is never incomplete or readable by others.
     static func write(_ text: String, to file: String) throws(ToolFailure) {
         let isThere = FileManager.default.fileExists(atPath: file)
         // If the file is a symbolic link, the link is kept, and the file to which it points is replaced.
@@ -61,7 +61,7 @@ enum CookieFile {
         }
     }
 
-    /// Whether a line has the fields of a cookie, valid or not.
+    /// Whether a line has enough tab-separated fields for a cookie, even an invalid one.
     static func isLikely(_ line: Substring) -> Bool { line.utf8.count { $0 == 0x09 } >= 5 }
 
     static func name(_ file: String) -> String { file == "-" ? "standard input" : file }

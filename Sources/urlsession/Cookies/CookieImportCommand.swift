@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession cookies import`: reads a file that `curl -c` or a browser add-on has written.
+/// `urlsession cookies import`: stores the cookies of a file that `curl -c` or a browser add-on has written.
 struct CookieImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",

@@ -35,7 +35,7 @@ struct CertificateFacts: Sendable {
     private mutating func read(_ bytes: [UInt8]) {
         guard let whole = DERElement(bytes[...]), let body = whole.children.first else { return }
         var fields = body.children[...]
-        // The version is absent in version 1.
+        // A certificate of version 1 has no version field.
         if fields.first?.tag == 0xA0 { fields = fields.dropFirst() }
         let parts = Array(fields)
         guard parts.count >= 6 else { return }
@@ -92,7 +92,7 @@ struct CertificateFacts: Sendable {
     }
 }
 
-/// A DER element (X.690): nil if it is malformed, and without children if these are malformed.
+/// A DER element (X.690).
 struct DERElement {
     let tag: UInt8
     let content: ArraySlice<UInt8>
@@ -114,7 +114,7 @@ struct DERElement {
         after = rest.dropFirst(length)
     }
 
-    /// The elements of the content.
+    /// The elements in the content, up to the first malformed one; at most 1000.
     var children: [DERElement] {
         var result: [DERElement] = []
         var rest = content

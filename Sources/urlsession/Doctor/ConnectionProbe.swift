@@ -19,8 +19,8 @@ struct ConnectionProbe: Sendable {
     private static let most = 8
 
     /// - Parameters:
-    ///   - addresses: The addresses, of which the first few are tried at the same time.
-    ///   - port: The port of all.
+    ///   - addresses: The addresses; only the first eight are tried, all at the same time.
+    ///   - port: The port for all addresses.
     ///   - limit: The timeout in seconds.
     /// - Returns: A result for each address that was tried.
     static func run(_ addresses: [String], port: Int, limit: Double) async -> [ConnectionProbe] {

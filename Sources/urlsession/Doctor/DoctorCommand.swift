@@ -85,6 +85,6 @@ struct DoctorCommand: AsyncParsableCommand {
 }
 
 extension ConnectionOptions {
-    /// Whether options make connections lead to another address than that of the URL's host and port.
+    /// Whether options determine the addresses of connections, instead of the system's lookup of the URL's host.
     var overrideDestination: Bool { !resolve.isEmpty || !connectTo.isEmpty || unixSocket != nil || nameServers != nil }
 }

@@ -81,7 +81,7 @@ struct DoctorExamination {
         if verdict.isRefusedByProxy {
             for index in report.steps.indices where report.steps[index].step == .proxy { report.steps[index].result = .bad }
         }
-        // The load determines the verdict, whatever the results of the other steps.
+        // The load determines the verdict: if it succeeds, problems of other steps are only notes.
         if failure == nil {
             for index in report.steps.indices where report.steps[index].result == .bad { report.steps[index].result = .note }
         }
@@ -130,7 +130,7 @@ struct DoctorExamination {
 
     /// Returns the https URL that replaces an http URL if the host is known to require TLS (HSTS).
     ///
-    /// Nothing is sent: only a stored response is requested, and the upgrade happens before the lookup.
+    /// Nothing is sent: the request accepts only a stored response, and the upgrade happens before the cache is searched.
     private func strictTransport(_ url: URL, _ configuration: URLSessionConfiguration) async -> (URL, String?) {
         guard var parts = URLComponents(url: url.withoutUserInfo, resolvingAgainstBaseURL: true) else { return (url, nil) }
         let isSecure = parts.scheme?.lowercased() == "https"
@@ -201,7 +201,7 @@ struct DoctorExamination {
         }
     }
 
-    /// Examines the host name lookup, the route and the connections; with a proxy, those to the proxy.
+    /// Examines the name lookup, the route and the connections for the target, which is the server or a proxy.
     private mutating func network(to target: Target?, _ proxy: DoctorReport.Step) async {
         let limit = command.maximumTime
         guard let target else { return add(proxy) }

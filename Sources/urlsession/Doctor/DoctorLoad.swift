@@ -17,7 +17,7 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
         var response: HTTPURLResponse?
         var error: (any Error)?
         var metrics: URLSessionTaskMetrics?
-        /// The status and the address of each redirect.
+        /// The status code and the target of each redirect.
         var redirects: [(status: Int, to: URL)] = []
         /// The certificates and the host of the last server.
         var certificates: [SecCertificate] = []
@@ -37,7 +37,7 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - answers: The answers to challenges; nil leaves them to the session.
+    ///   - answers: The answers to challenges; nil leaves the challenges to the session.
     ///   - logsIn: Whether password challenges are answered, too.
     ///   - redirects: The redirects to follow.
     init(answers: ChallengeAnswers? = nil, logsIn: Bool = false, redirects: RedirectRule = RedirectRule()) {

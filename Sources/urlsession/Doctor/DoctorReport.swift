@@ -38,7 +38,7 @@ struct DoctorReport: Encodable, Sendable {
         var result: Mark
         /// The result as sentences.
         var lines: [String]
-        /// The result for programs.
+        /// The result as named values, for programs that read the JSON.
         var facts: [String: [String]]
 
         init(_ step: Stage, _ result: Mark, _ lines: [String], _ facts: [String: [String]] = [:]) {

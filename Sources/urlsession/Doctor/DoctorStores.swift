@@ -63,10 +63,10 @@ enum DoctorStores {
         return min(max(said, date.map { clampedSeconds(Date().timeIntervalSince($0)) } ?? 0), most)
     }
 
-    /// A limit that no sensible value exceeds.
+    /// The largest number of seconds that this type uses, which is about 317 years.
     private static let most: Int64 = 10_000_000_000
 
-    /// Parses a number of seconds; a number that is too large counts as the largest (RFC 9111, section 1.2.2).
+    /// Parses a number of seconds; a number that is too large becomes the largest one (RFC 9111, section 1.2.2).
     private static func deltaSeconds(_ text: String) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
         return min(Int64(text) ?? most, most)

@@ -51,7 +51,7 @@ struct NameProbe: Sendable {
     }
 }
 
-/// Waits for work that blocks a thread, up to a timeout.
+/// Runs work that blocks a thread, and waits for its result up to a timeout.
 final class BlockingCall<Value: Sendable>: Sendable {
     private let continuation = OnceContinuation<Value?>()
 

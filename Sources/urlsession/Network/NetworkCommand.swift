@@ -44,7 +44,7 @@ struct NetworkCommand: AsyncParsableCommand {
         }
 
         let isSatisfied: Bool
-        /// The proxies for an address; nil if no address was given; "direct" stands for no proxy.
+        /// The proxies for the given URL, with "direct" for no proxy; nil if no URL was given.
         let proxies: [String]?
         let nameServers: [String]
         let interfaces: [Interface]

@@ -60,7 +60,8 @@ struct AddressGlob {
         pieces.append(.fixed(fixed))
     }
 
-    /// Returns the end of brackets that are literal: those of an IPv6 address, and empty ones.
+    /// Returns the index of the closing bracket if the brackets are literal, which means that they are empty or enclose an IPv6
+    /// address.
     private static func endOfAddress(_ characters: [Character], _ start: Int) -> Int? {
         guard let end = characters[start...].firstIndex(of: "]") else { return nil }
         let inside = String(characters[(start + 1)..<end].prefix { $0 != "%" })

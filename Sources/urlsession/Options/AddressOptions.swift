@@ -59,7 +59,7 @@ struct AddressOptions: ParsableArguments {
     ///
     /// - Parameters:
     ///   - addresses: The URLs of the command line.
-    ///   - uploads: The files to upload, one per URL; globs apply to them, too.
+    ///   - uploads: The files to upload, one per URL; globs in their names are expanded, too.
     /// - Throws: If a glob is malformed, or there are too many URLs.
     /// - Returns: At most ``AddressGlob/most`` loads.
     func orders(_ addresses: [String], uploads: [String] = []) throws(ToolFailure) -> [LoadOrder] {

@@ -99,7 +99,7 @@ struct BodyOptions: ParsableArguments {
     ///   - keepsMethod: Whether the user set the method; otherwise it becomes POST.
     ///   - omitted: The header fields that the user suppresses, in lower case.
     /// - Throws: If a file cannot be read.
-    /// - Returns: The content to send as a stream.
+    /// - Returns: The content to send as a stream; `none` if there is no body, or the request contains it.
     func add(to request: inout URLRequest, keepsMethod: Bool, omitting omitted: Set<String>) throws -> RequestContent {
         for query in queries {
             let content = query.hasPrefix("+") ? Data(query.dropFirst().utf8) : try DataPiece.encoded(query).content()
@@ -108,7 +108,7 @@ struct BodyOptions: ParsableArguments {
         if !form.isEmpty {
             let body = try FormBody(form.map { try FormField($0) })
             if !keepsMethod { post(&request) }
-            // The boundary is that of the form, whatever media type the user sets.
+            // The form's boundary is added to the user's media type, unless that already contains a boundary.
             let type = request.value(forHTTPHeaderField: "Content-Type") ?? "multipart/form-data"
             let boundary = type.contains("boundary=") ? "" : "; boundary=\(body.boundary)"
             request.setValue(type + boundary, forHTTPHeaderField: "Content-Type")

@@ -121,7 +121,7 @@ struct ConnectionOptions: ParsableArguments {
             }
         }
         if !resolve.isEmpty || !connectTo.isEmpty || unixSocket != nil {
-            // Stored responses came from another server.
+            // Stored responses may be from another server.
             configuration.urlCache = nil
         }
     }

@@ -48,7 +48,7 @@ struct DataPiece: Sendable {
         }
     }
 
-    /// Percent-encodes curl's forms: `content`, `=content`, `name=content`, `@file` and `name@file`.
+    /// Percent-encodes the content in curl's forms: `content`, `=content`, `name=content`, `@file` and `name@file`.
     private func encodedContent() throws(ToolFailure) -> Data {
         guard let sign = text.firstIndex(of: "=") ?? text.firstIndex(of: "@") else { return Self.escaped(Data(text.utf8)) }
         let rest = String(text[text.index(after: sign)...])

@@ -17,7 +17,7 @@ struct HeaderLine {
     /// The value to send; nil to suppress the field.
     let value: String?
 
-    /// Nil if the text has none of these forms.
+    /// Nil if the text is not in the syntax of `-H`.
     init?(_ text: String) {
         if let colon = text.firstIndex(of: ":") {
             name = text[..<colon].trimmingCharacters(in: .whitespaces)
@@ -32,8 +32,9 @@ struct HeaderLine {
         if name.isEmpty { return nil }
     }
 
-    /// Returns the header fields of one `-H`: the field in the option, or those of a file after `@`, whose malformed lines are
-    /// ignored.
+    /// Returns the header fields of one `-H` option: the field in its value, or for `@file` those in the file.
+    ///
+    /// Malformed lines of the file are ignored.
     ///
     /// - Parameter argument: The option's value.
     /// - Throws: If the file cannot be read.

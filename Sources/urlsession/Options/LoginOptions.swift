@@ -98,7 +98,7 @@ struct LoginOptions: ParsableArguments {
         try user.map { try Login($0, asking: "host password for user") } ?? self.netrc.login(in: netrc, at: url)
     }
 
-    /// Applies the proxies of the options and of the environment, which is interpreted as by curl.
+    /// Applies the proxies of the options and of the environment, whose variables mean the same as for curl.
     func applyProxies(to configuration: URLSessionConfiguration) throws {
         if proxy == "" {
             configuration.connectionProxyDictionary = [:]

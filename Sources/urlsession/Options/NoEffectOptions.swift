@@ -9,7 +9,7 @@
 
 import ArgumentParser
 
-/// Curl options that are accepted without an effect, because the behavior is the default.
+/// Curl options that are accepted without an effect, because they request the default behavior.
 enum NoEffectOption: String, EnumerableFlag {
     case anyauth, ftpPasv, parallelImmediate, pathAsIs, proxyAnyauth, noProgressMeter, styledOutput, noStyledOutput
     case suppressConnectHeaders, tcpNodelay, disable

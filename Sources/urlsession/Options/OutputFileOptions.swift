@@ -52,7 +52,8 @@ struct OutputFileOptions: ParsableArguments {
         return path
     }
 
-    /// Sets the modification time of a complete file to the time that the server reports, if the time is known and requested.
+    /// Sets the modification time of a complete file to the response's Last-Modified time, if the user requests that or `always` is
+    /// true.
     func date(_ file: String?, by response: URLResponse?, always: Bool = false) throws(ToolFailure) {
         guard takesTime || always, let file, file != "-",
             let changed = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date)

@@ -12,7 +12,7 @@ import URLLoading
 
 /// The data for a command's load, prepared in advance, so that passwords are asked for before anything is loaded.
 struct PreparedLoad {
-    /// The URL without the login, which is in the answers.
+    /// The URL without its user name and password, which are in `answers`.
     let url: URL
     let configuration: URLSessionConfiguration
     let answers: ChallengeAnswers
@@ -43,7 +43,7 @@ extension RequestOptions {
         plan.trustsAnybody = trust.insecure
         try login.applyProxies(to: configuration)
         if plan.login != nil || plan.netrc != nil {
-            // Explicit logins take precedence over stored credentials, which may be locked.
+            // Explicit logins take precedence over stored credentials, whose keyring may be locked.
             let storage = URLCredentialStorage()
             // FTP servers receive the login before they ask for it.
             if let login = plan.login, let space = FTPAddress.space(url) {
@@ -52,7 +52,7 @@ extension RequestOptions {
             }
             configuration.urlCredentialStorage = storage
         }
-        // Tickets are used only without an explicit login, and only if Negotiate is permitted.
+        // Kerberos tickets are used only without an explicit login, and only if Negotiate is permitted.
         configuration.usesKerberosTickets =
             plan.login == nil && plan.methods?.contains(NSURLAuthenticationMethodNegotiate) != false
         if trust.insecure, !common.silent {

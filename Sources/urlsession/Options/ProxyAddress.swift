@@ -9,9 +9,9 @@
 
 import Foundation
 
-/// The proxy that the user names, parsed as curl does.
+/// The proxy that the user names in curl's syntax.
 struct ProxyAddress {
-    /// The value for `URLSessionConfiguration.proxyEnvironment`: with a scheme, and with a percent-encoded login.
+    /// The proxy's URL for `URLSessionConfiguration.proxyEnvironment`, with a scheme and a percent-encoded login.
     let text: String
 
     private static let schemes: Set = ["http", "https", "socks", "socks4", "socks4a", "socks5", "socks5h"]

@@ -13,11 +13,11 @@ import Foundation
 struct RedirectRule: Sendable {
     var follows = true
     var most: Int?
-    /// The permitted schemes of all URLs, and those of redirects.
+    /// The permitted schemes of all URLs; `redirectSchemes` applies only to redirects.
     var schemes: SchemeRule?
     var redirectSchemes: SchemeRule?
 
-    /// Whether to follow a load's redirect with this number, counted from 1.
+    /// Whether to follow a load's redirect; the first redirect has the number 1.
     ///
     /// Throws if there are too many redirects, or the scheme is not permitted.
     func allows(_ number: Int, to url: URL?) throws(ToolFailure) -> Bool {

@@ -64,7 +64,7 @@ extension RequestOptions {
         }
     }
 
-    /// Writes the output of `--write-out` at the end, whether or not the load succeeded.
+    /// Performs a load, and then writes the output of `--write-out`, whether or not the load succeeded.
     func reporting(_ prepared: PreparedLoad, number: Int = 0, _ load: (LoadReport) async throws -> Void) async throws {
         let format = try common.writeOut.map { try WriteOut($0) }
         let report = LoadReport()

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The options of all commands that load something; the common ones first.
+/// The options of all commands that load something, with the common options first.
 @dynamicMemberLookup
 struct RequestOptions: ParsableArguments {
     @OptionGroup(title: "Common options") var common: CommonOptions
@@ -85,8 +85,8 @@ struct RequestOptions: ParsableArguments {
         return request
     }
 
-    /// Makes a request go to the server even if a stored response is fresh or `immutable` (RFC 8246), and shows the response even
-    /// if it is an error.
+    /// Changes a request so that it is sent to the server even if a stored response is fresh or `immutable` (RFC 8246), and so that
+    /// even an error response is accepted.
     ///
     /// A GET becomes conditional on the stored response. The user's own conditions and `Cache-Control` are sent unchanged.
     static func askServer(_ request: inout URLRequest) {
@@ -146,7 +146,7 @@ struct RequestOptions: ParsableArguments {
         return String(text[..<start]) + text[text.index(after: sign)...]
     }
 
-    /// Runs a command's work; if it fails, `--silent` suppresses the message, and the cause is only shown with `--verbose`.
+    /// Runs a command's work; if it fails, `--silent` suppresses the message, and the cause is shown only with `--verbose`.
     func perform(_ work: () async throws -> Void) async throws {
         do {
             if let file = common.errorFile { try StandardError.move(to: file) }
@@ -164,7 +164,7 @@ struct RequestOptions: ParsableArguments {
         return failure
     }
 
-    /// Refuses options that do not apply to a command with one connection, which sends its input as it is read.
+    /// Refuses options that do not apply to a command that sends its input over one connection while it reads the input.
     func refuseRepetition(for command: String) throws {
         if archive.file != nil { throw ValidationError("\(command) cannot be combined with --har.") }
         if common.method != nil || common.writeOut != nil || retries.retry > 0 || pace.rate != nil || pace.slowest != nil {

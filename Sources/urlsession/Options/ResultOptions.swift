@@ -77,7 +77,7 @@ struct ResultOptions: ParsableArguments {
     /// - Parameters:
     ///   - order: The load.
     ///   - place: The options for files.
-    /// - Throws: If the file is to have the URL's name, and the URL has none.
+    /// - Throws: If the file takes its name from the URL, and the URL has no file name.
     /// - Returns: The path.
     func file(for order: LoadOrder, _ place: OutputFileOptions) throws(ToolFailure) -> String? {
         let index = order.argument

@@ -71,7 +71,8 @@ struct RetryOptions: ParsableArguments {
             return wait
         }
 
-        /// Returns the seconds to wait after a response; nil also if the response is not a temporary failure.
+        /// Returns the seconds to wait before a retry after a response; nil if the response is not a temporary failure, or there is
+        /// no retry.
         ///
         /// - Parameters:
         ///   - response: The response.
@@ -85,7 +86,7 @@ struct RetryOptions: ParsableArguments {
 
         /// Returns the seconds to wait after a failed load.
         ///
-        /// Failures on this machine are not temporary.
+        /// Failures on this machine, such as write errors, are never retried.
         fileprivate func wait(after failure: ToolFailure) -> Double? {
             if let wait = failure.retryWait { return wait }
             let isTemporary = options.all ? ![0, 2, 3, 23, 26, 130].contains(failure.code) : failure.isTemporary
@@ -97,7 +98,7 @@ struct RetryOptions: ParsableArguments {
     ///
     /// - Parameters:
     ///   - say: Called with a message for the user before a retry.
-    ///   - load: Called with the remaining attempts, which decide whether a response is a failure to retry or is delivered.
+    ///   - load: Called with the remaining attempts, which determine whether a response is delivered, or is a failure to retry.
     /// - Throws: The failure of the last attempt.
     func repeating(say: (String) -> Void, _ load: (Attempts) async throws -> Void) async throws {
         var attempts = Attempts(self)

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// `--time-cond`: requests a body only if it was modified after a time, or with a `-` only if it was not modified since.
+/// `--time-cond`: requests a body only if it was modified after a given time, or with a leading `-` only if it was not.
 struct TimeCondition: Sendable {
     private let date: Date
     private let isForOlder: Bool
@@ -42,7 +42,7 @@ struct TimeCondition: Sendable {
         (isForOlder ? "If-Unmodified-Since" : "If-Modified-Since", HTTPDate.text(date))
     }
 
-    /// Whether the body is wanted; a server may have ignored the field.
+    /// Whether the response's body is wanted; the response is checked because a server may have ignored the header field.
     func isMet(by response: HTTPURLResponse) -> Bool {
         if response.statusCode == (isForOlder ? 412 : 304) { return false }
         guard response.statusCode == 200,

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// The heads of messages as they are on the wire, with one line per field.
+/// Formats the heads of messages for output, with one line per field.
 enum HeadText {
     /// Returns a request head without passwords and tokens; as in curl, cookies are shown.
     static func request(_ lines: [String], prefix: String) -> String {
@@ -24,7 +24,7 @@ enum HeadText {
         return text(response.headLines, prefix: prefix, isForPeople: isForPeople)
     }
 
-    /// Reduces the value of an authorization field to its scheme.
+    /// Reduces the value of an Authorization or Proxy-Authorization field to the authentication scheme.
     private static func hidingSecret(_ line: String) -> String {
         let parts = line.split(separator: ":", maxSplits: 1)
         guard parts.count == 2, ["authorization", "proxy-authorization"].contains(parts[0].lowercased()) else { return line }

@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// Lists as JSON for programs: with sorted keys, and a line feed at the end.
+/// Encodes values as JSON for programs, with sorted keys and a line feed at the end.
 enum JSONText {
     static func of(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
@@ -17,7 +17,7 @@ enum JSONText {
         return sanitized(String(decoding: try encoder.encode(value), as: UTF8.self)) + "\n"
     }
 
-    /// Returns a string with its quotes.
+    /// Returns a string as JSON, with its quotes.
     static func string(_ text: String) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes

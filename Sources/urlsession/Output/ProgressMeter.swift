@@ -70,7 +70,7 @@ final class ProgressMeter: Sendable {
         }
     }
 
-    /// Leaves the last state on the screen.
+    /// Writes the final state, which stays on the screen, and stops redrawing.
     func finish() {
         show { state in
             guard !state.isFinished else { return nil }
@@ -100,7 +100,7 @@ final class ProgressMeter: Sendable {
         return Self.line(state)
     }
 
-    /// Redraws the bar for a new width.
+    /// Redraws the bar after a change of the terminal's width, or when a scheduled redraw is due.
     private func redraw() {
         show { state in
             state.isAwaited = false
@@ -137,9 +137,9 @@ final class ProgressMeter: Sendable {
 
     /// Draws the bar in the columns that the numbers leave free.
     ///
-    /// If there are too few columns, omits the bar, and then numbers, beginning with the last.
+    /// If there are too few columns, the bar is omitted first, and then the numbers from the last one on.
     ///
-    /// The last column stays free, because a terminal may wrap the line after writing to it.
+    /// The last column stays free, because some terminals wrap the line after a character in that column.
     static func drawing(_ numbers: [String], filled share: Double?, columns: Int) -> String {
         let room = max(0, columns - 1)
         var numbers = numbers

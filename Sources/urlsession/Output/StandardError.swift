@@ -9,11 +9,11 @@
 
 import Foundation
 
-/// Writes to standard error, for all output except the response body.
+/// Writes messages to standard error; the data that the user requests is written to standard output.
 enum StandardError {
     static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
-    /// Redirects all further output to a file, or with `-` to standard output.
+    /// Redirects all further messages to a file, or with `-` to standard output.
     static func move(to path: String) throws(ToolFailure) {
         let isFile = path != "-"
         let descriptor = isFile ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666) : STDOUT_FILENO

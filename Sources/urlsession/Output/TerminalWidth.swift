@@ -21,7 +21,7 @@ enum TerminalWidth {
         return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : 24)
     }
 
-    /// Calls a closure when the terminal is resized, until the source is cancelled.
+    /// Calls a closure when the terminal is resized, until the returned source is cancelled.
     static func watch(_ body: @escaping @Sendable () -> Void) -> any DispatchSourceSignal {
         let source = DispatchSource.makeSignalSource(signal: SIGWINCH, queue: .global())
         source.setEventHandler(handler: body)

@@ -14,7 +14,8 @@ enum TextTable {
     /// - Parameters:
     ///   - rows: The cells.
     ///   - titles: The column titles.
-    ///   - columns: The width of the terminal that the lines must fit, for which the longest cells are cut; nil for no limit.
+    ///   - columns: The width of the terminal in columns, to which the lines are shortened by cutting the longest cells; nil for no
+    ///     limit.
     /// - Returns: The lines.
     static func text(_ rows: [[String]], titles: [String], columns: Int? = nil) -> String {
         guard !rows.isEmpty else { return "" }
@@ -66,12 +67,12 @@ enum TextTable {
         }
     }
 
-    /// Counting characters is slow, and nearly all text is ASCII.
+    /// Returns the number of characters, with a fast path for ASCII, because nearly all cells are ASCII.
     private static func width(_ cell: String) -> Int {
         cell.utf8.allSatisfy { 0x20..<0x7F ~= $0 } ? cell.utf8.count : cell.count
     }
 
-    /// Escapes control and format characters in a server's text, which could move the cursor or change the text direction.
+    /// Escapes control and format characters in a server's text, because they could move the cursor or change the text direction.
     static func sanitized(_ text: String, keeping kept: Set<Unicode.Scalar> = []) -> String {
         replacing(in: text, keeping: kept) { $0.escaped(asASCII: true) }
     }

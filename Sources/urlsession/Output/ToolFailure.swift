@@ -31,8 +31,8 @@ struct ToolFailure: Error {
     /// Maps an error of a load to curl's exit codes.
     ///
     /// `received` and `expected` are the received and the total length of the response body (-1 if that is unknown); `answered` is
-    /// whether there was a response. They distinguish cases that share a `URLError` code: an empty reply, a partial body and a
-    /// broken connection.
+    /// whether there was a response. These parameters distinguish cases that share a `URLError` code: an empty reply, a partial
+    /// body and a broken connection.
     init(_ error: any Error, answered: Bool, received: Int64, expected: Int64) {
         let text = Self.describe(error)
         guard let error = error as? URLError else {
@@ -100,8 +100,9 @@ struct ToolFailure: Error {
         (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
     }
 
-    /// Returns the error's description, which may contain a server's text, with the names of command-line options instead of the
-    /// API's properties.
+    /// Returns the error's description, with the names of command-line options instead of those of the API's properties.
+    ///
+    /// Control characters are escaped, because the description may contain text from a server.
     static func describe(_ error: any Error) -> String {
         TextTable.sanitized((error as NSError).localizedDescription)
             .replacingOccurrences(of: "(timeoutIntervalForResource)", with: "(--max-time)")

@@ -122,7 +122,7 @@ struct TransferReport: Sendable {
         }
     }
 
-    /// All variables in curl's JSON format: unknown values are null.
+    /// All variables as a JSON object in curl's format, with null for unknown values.
     private var json: String {
         let pairs = Self.all.map { name in
             let value = value(name) ?? ""
@@ -145,7 +145,7 @@ struct TransferReport: Sendable {
         last?.isProxyConnection == true && last?.request.url?.scheme?.lowercased() == "https" && response != nil
     }
 
-    /// The destination of a redirect, if the redirect was not followed.
+    /// The destination of a redirect that was not followed; empty if there is none.
     private var redirect: String {
         guard let response, 300..<400 ~= response.statusCode, let location = response.value(forHTTPHeaderField: "Location") else {
             return ""
@@ -162,7 +162,7 @@ struct TransferReport: Sendable {
         }
     }
 
-    /// The version from the status line, without the text before the slash.
+    /// The HTTP version from the status line, without the text before the slash.
     private var version: String {
         let line = response?.headLines.first ?? ""
         return String(line.prefix { $0 != " " }.split(separator: "/").last ?? "0")
@@ -186,7 +186,7 @@ struct TransferReport: Sendable {
 
     private var total: TimeInterval { outcome.metrics?.taskInterval.duration ?? 0 }
 
-    /// The time from the beginning to the last request.
+    /// The time from the beginning of the load to its last request; 0 without redirects.
     private var redirectTime: TimeInterval {
         guard (outcome.metrics?.redirectCount ?? 0) > 0, let start = last?.fetchStartDate,
             let begin = outcome.metrics?.taskInterval.start
@@ -194,7 +194,7 @@ struct TransferReport: Sendable {
         return start.timeIntervalSince(begin)
     }
 
-    /// Returns the time from the beginning to an instant of the last request; 0 if the request did not reach or need it.
+    /// Returns the time from the beginning of the load to an instant of its last request; 0 if the request has no such instant.
     private func time(_ instant: (URLSessionTaskTransactionMetrics) -> Date?) -> String {
         guard let last, let begin = outcome.metrics?.taskInterval.start, let end = instant(last) else { return seconds(0) }
         return seconds(end.timeIntervalSince(begin))

@@ -78,7 +78,7 @@ struct WriteOut: Sendable {
         try flush()
     }
 
-    /// Returns the text between the opening brace and the next closing brace; nil if there is no closing brace.
+    /// Returns the text between `opening`, which ends with a brace, and the next closing brace; nil if either is missing.
     private static func name(after opening: String, in rest: inout Substring) -> String? {
         guard rest.hasPrefix(opening), let end = rest.firstIndex(of: "}") else { return nil }
         let name = rest[rest.index(rest.startIndex, offsetBy: opening.count)..<end]

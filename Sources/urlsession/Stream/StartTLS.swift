@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// Asks a server to start TLS, with the command of its protocol.
+/// Asks a server to start TLS, with the command of the application protocol.
 struct StartTLS {
     enum Dialogue: String, ExpressibleByArgument, CaseIterable {
         /// RFC 3207.
@@ -26,7 +26,7 @@ struct StartTLS {
 
     private static let longestLine = 8192
     private static let maximumLines = 128
-    /// The timeout for each of the server's lines, in seconds.
+    /// The timeout for each read or write, in seconds.
     private static let patience = 60.0
 
     private let task: URLSessionStreamTask
@@ -64,7 +64,7 @@ struct StartTLS {
 
     /// Reads a line without its line ending.
     ///
-    /// Reads byte by byte, so that no data after the line is read, because later data must not arrive in clear text.
+    /// Reads byte by byte, so that no data after the line is read: later data must not be accepted in clear text.
     private func line() async throws -> String {
         var line = Data()
         while line.count < Self.longestLine {
@@ -95,8 +95,9 @@ struct StartTLS {
         throw refused("it sends more than \(Self.maximumLines) lines")
     }
 
-    /// Reads a reply of one or more lines: the first line begins with "250-", the last with "250 "; for FTP, the lines between may
-    /// be any text (RFC 959, section 4.2).
+    /// Reads a reply of one or more lines: every line but the last begins with the code and a hyphen, such as "250-".
+    ///
+    /// For FTP, however, the lines between the first and the last can be any text (RFC 959, section 4.2).
     @discardableResult
     private func expectReply(_ code: String, marksEachLine: Bool = true) async throws -> [String] {
         var lines: [String] = []

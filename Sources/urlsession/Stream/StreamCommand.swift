@@ -71,8 +71,7 @@ struct StreamCommand: AsyncParsableCommand {
         guard tls || starttls != nil else { return }
         if let starttls { try await StartTLS(task).ask(in: starttls) }
         task.startSecureConnection()
-        // The handshake is complete when an empty write is complete; standard input is not read for a server that is not
-        // authenticated.
+        // An empty write completes after the handshake, so standard input is read only after the server has been authenticated.
         try await task.write(Data(), timeout: 0)
     }
 
@@ -107,7 +106,7 @@ struct StreamCommand: AsyncParsableCommand {
     }
 }
 
-/// Answers a stream task's challenges, and waits for its completion.
+/// Answers a stream task's challenges, and waits for the task's completion.
 private final class StreamObserver: NSObject, ChallengeAnswering, URLSessionStreamDelegate {
     let answers: ChallengeAnswers
     private let showsMetrics: Bool

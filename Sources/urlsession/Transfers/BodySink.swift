@@ -10,7 +10,7 @@
 import Foundation
 import Synchronization
 
-/// Writes a response to its destination as it arrives.
+/// Writes the data of a response to its destination as the data arrives.
 ///
 /// A file is created when the first byte arrives, or at the end of an empty body.
 final class BodySink: Sendable {
@@ -68,11 +68,11 @@ final class BodySink: Sendable {
     /// The file, if it was opened.
     var openedPath: String? { target.withLock { $0.handle == nil ? nil : $0.path } }
 
-    /// Changes the file before anything is written, and creates it.
+    /// Sets another file as the destination before anything is written, and creates that file.
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - replaces: Whether the file may exist.
+    ///   - replaces: Whether to replace an existing file, instead of throwing an error.
     /// - Throws: If the file cannot be created.
     func take(_ path: String, replaces: Bool) throws(Failure) {
         target.withLock { $0 = Target(path: path, isNew: !replaces) }
@@ -86,7 +86,7 @@ final class BodySink: Sendable {
     ///
     /// - Parameters:
     ///   - data: A piece of the body, or a head.
-    ///   - isHead: Whether it is a head, which is always text.
+    ///   - isHead: Whether the data is a head, which is always text.
     /// - Throws: If the data cannot be written, or is refused for a terminal.
     func write(_ data: Data, isHead: Bool = false) throws(Failure) {
         let isBinary = uncheckedCount.withLock { uncheckedCount in
@@ -133,7 +133,7 @@ final class BodySink: Sendable {
                     : appends ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | (target.isNew ? O_EXCL | O_NOFOLLOW : O_TRUNC)
                 repeat { descriptor = openFile(path, flags) } while descriptor < 0 && errno == EINTR
                 guard descriptor >= 0 else {
-                    // The same number of attempts as curl's.
+                    // As in curl, at most 100 other names are tried.
                     if let tries = target.tries, errno == EEXIST, tries < 100 {
                         let name = tries == 0 ? path : String(path.dropLast(".\(tries)".count))
                         target.path = "\(name).\(tries + 1)"
@@ -155,5 +155,5 @@ final class BodySink: Sendable {
     }
 }
 
-/// Not named `open`, because the sink has a method of that name.
+/// Opens a file; not named `open`, because the sink has a method of that name.
 private func openFile(_ path: String, _ flags: Int32) -> Int32 { open(path, flags, 0o666) }

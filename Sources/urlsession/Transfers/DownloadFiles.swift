@@ -10,14 +10,14 @@
 import Foundation
 import URLLoading
 
-/// The files of a download: data is kept beside the destination until the download is complete, and then renamed to the destination
-/// in one step.
+/// The files of a download: a temporary file beside the destination holds the data until the download is complete, and is then
+/// renamed to the destination.
 ///
 /// `NAME.part` is a folder that holds the received data; `NAME.resume` is the resume data for a later run.
 struct DownloadFiles: Sendable {
     /// The path given with `--output`, or the URL's last path component: both are known before the server responds.
     let path: String
-    /// Whether the server may suggest another name.
+    /// Whether the file takes another name if the server suggests one.
     let takesSuggestion: Bool
 
     /// The folder for a name that the server suggests.
@@ -38,8 +38,8 @@ struct DownloadFiles: Sendable {
     var partFolder: String { path + ".part" }
     var resumeFile: String { path + ".resume" }
 
-    /// Creates the folder and sets `TMPDIR` to it, so that loads keep their data on the destination's file system, where the last
-    /// step is a rename.
+    /// Creates the folder and sets `TMPDIR` to it, so that loads keep their data on the destination's file system, where the
+    /// complete file only has to be renamed.
     ///
     /// Called before the session is created.
     func prepare() throws(ToolFailure) {
@@ -55,7 +55,7 @@ struct DownloadFiles: Sendable {
 
     /// Moves the complete file to its place, and returns the path.
     ///
-    /// An existing file of that name is replaced, as by curl, unless only the server chose the name.
+    /// An existing file of that name is replaced, as by curl, unless the server chose the name.
     func take(_ location: URL, _ response: URLResponse?) throws -> String {
         var target = path
         if takesSuggestion, isUnnamed || Self.isNamed(response),
@@ -105,7 +105,7 @@ struct DownloadFiles: Sendable {
         return ToolFailure(23, "the server suggests the name \(target), which already exists: choose one with --output")
     }
 
-    /// Returns the resume data of an earlier run; if that run was killed, with the length of the received data.
+    /// Returns the resume data of an earlier run; if that run was killed, the length of the data that it received is added.
     func resumeData() -> Data? {
         guard let data = try? Data(contentsOf: URL(fileURLWithPath: resumeFile)) else { return nil }
         return URLSessionDownloadTask.resumeData(data, forWhatIsIn: URL(fileURLWithPath: partFolder)) ?? data
@@ -118,7 +118,7 @@ struct DownloadFiles: Sendable {
             removeRemains()
             throw ToolFailure(23, "the received data cannot be kept for --resume: the session's resume data is not valid")
         }
-        // The file must never be readable by others, not even between its creation and the next call.
+        // The file is created with mode 0600, so that other users cannot read it at any time.
         let new = "\(resumeFile).\(getpid())"
         unlink(new)
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -138,7 +138,7 @@ struct DownloadFiles: Sendable {
         }
     }
 
-    /// Removes the download's own files only: other programs use such names, too.
+    /// Removes only the files of this download, because other programs also use names such as `NAME.part`.
     func removeRemains() {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: partFolder)) ?? [] {
             guard name == "complete" || name.hasPrefix("CFNetworkDownload_") else { continue }
@@ -166,7 +166,7 @@ struct DownloadFiles: Sendable {
         return name
     }
 
-    /// Returns the name if it is a single visible path component.
+    /// Returns the name if it is a single path component without control characters and does not begin with a dot.
     private static func safe(_ name: String) -> String? {
         // Checked by scalars: as a character, a dot or a slash with a combining mark would not match.
         let scalars = name.unicodeScalars

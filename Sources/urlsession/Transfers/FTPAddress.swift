@@ -21,7 +21,7 @@ enum FTPAddress {
             authenticationMethod: NSURLAuthenticationMethodDefault)
     }
 
-    /// Returns curl's exit code for a failure, if it differs between FTP and HTTP.
+    /// Returns curl's exit code for an FTP failure; nil if it is the same as for HTTP.
     static func exitCode(_ error: URLError, text: String) -> Int32? {
         guard let url = error.failingURL, space(url) != nil else { return nil }
         switch error.code {

@@ -30,7 +30,7 @@ struct FileDownload {
         var isFirst = true
         try await options.reporting(prepared) { report in
             try await options.retries.repeating(say: options.say) { attempts in
-                // A failed attempt may have left resume data, too.
+                // Like an earlier run, a failed attempt may have left resume data.
                 let data = isFirst && !result.resume ? nil : place.resumeData()
                 isFirst = false
                 if mayBePartial, data == nil, let partial = PartialFile(place.path) {
@@ -63,7 +63,7 @@ struct FileDownload {
         case refused(String)
     }
 
-    /// Returns false if the file must be loaded over one connection.
+    /// Loads the file in parts; returns false if the file must be loaded over one connection.
     private func loadParts(
         _ prepared: PreparedLoad, to place: DownloadFiles, _ attempts: RetryOptions.Attempts, _ report: LoadReport
     ) async throws -> Bool {
@@ -124,7 +124,7 @@ struct FileDownload {
             // Errors are ignored, because the data is needed only if the tool is killed.
             saveResumeData: { data in try? place.keep(data) },
             moveDownloadedFile: { location, response in
-                // A server may have ignored the field.
+                // A server may have ignored the header field of the condition.
                 if let condition, let response = response as? HTTPURLResponse, !condition.isMet(by: response) {
                     return isUnchanged.withLock { $0 = true }
                 }
@@ -169,7 +169,7 @@ struct FileDownload {
         return .done
     }
 
-    /// Continues a file that another program has left under the file's name.
+    /// Continues a partial file that another program has left under the destination's name.
     private func continuePartialFile(
         from partial: PartialFile, _ prepared: PreparedLoad, _ attempts: RetryOptions.Attempts, _ report: LoadReport
     ) async throws -> Ending {
@@ -186,7 +186,7 @@ struct FileDownload {
                 guard response.statusCode < 400 || response.statusCode == 416 else {
                     return nil
                 }
-                // Starting over would replace the file with the body of the redirect itself.
+                // Starting over would replace the file with the body of the redirect response.
                 if response.statusCode >= 300, response.statusCode < 400 {
                     return ToolFailure(33, "cannot continue \(partial.path): the server answered \(response.statusCode)")
                 }
@@ -227,7 +227,7 @@ struct FileDownload {
         return .done
     }
 
-    /// Removes a file that does not match the checksum.
+    /// Checks a file's checksum, and removes the file if the checksum does not match.
     private func checkWhole(_ path: String) throws(ToolFailure) {
         do {
             try result.checksum?.check(path)
@@ -246,8 +246,8 @@ struct FileDownload {
         return ToolFailure(130, "interrupted; resume with: \(continuation(place.path))")
     }
 
-    /// Keeps the data of a lost connection if the server allows the download to be resumed, and keeps earlier data if the server
-    /// failed temporarily.
+    /// Keeps the received data if the download can be resumed, keeps earlier data if the server failed temporarily, and otherwise
+    /// removes the data.
     private func clean(_ place: DownloadFiles, after outcome: TransferObserver.State, wasResumed: Bool) throws {
         if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
             status >= 400, ![404, 410, 416].contains(status)

@@ -11,7 +11,7 @@ import Foundation
 
 /// A form as a request body (RFC 7578).
 ///
-/// Files are read while they are sent, and never held in memory.
+/// Regular files are read while they are sent, and are never held in memory as a whole.
 struct FormBody: Sendable {
     enum Piece: Sendable {
         case bytes(Data)
@@ -33,7 +33,7 @@ struct FormBody: Sendable {
                 try Self.add(field.parts[0], disposition, boundary, to: &pieces)
                 continue
             }
-            // As in curl and in earlier forms (RFC 2388, section 4.2), the files are parts of one part.
+            // As in curl and RFC 2388 (section 4.2), several files of one field are parts of a single multipart/mixed part.
             let inner = Self.makeBoundary()
             let head = "Content-Disposition: \(disposition)\r\nContent-Type: multipart/mixed; boundary=\(inner)\r\n"
             pieces.append(.bytes(Data("--\(boundary)\r\n\(head)\r\n".utf8)))
@@ -70,8 +70,8 @@ struct FormBody: Sendable {
         pieces.append(.bytes(Data("\r\n".utf8)))
     }
 
-    /// Returns a regular file with its length, to be read while it is sent; reads a file without a length, such as standard input,
-    /// now.
+    /// Returns the piece for a file: a regular file is read while it is sent, and a file without a length, such as standard input,
+    /// is read now.
     private static func file(_ path: String) throws(ToolFailure) -> Piece {
         guard path != "-" else { return .bytes(try InputFile.read(path)) }
         guard access(path, R_OK) == 0 else { throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))") }
@@ -87,7 +87,8 @@ struct FormBody: Sendable {
 
     /// Returns the head of a part.
     ///
-    /// The user's own header fields take precedence, except over the type option.
+    /// The user's own header fields take precedence over the default ones, but `;type=` takes precedence over the user's
+    /// Content-Type field.
     private static func head(of part: FormField.Part, _ disposition: String) throws(ToolFailure) -> String {
         var own: [String] = []
         for header in part.headers {
@@ -164,7 +165,7 @@ struct FormBody: Sendable {
     }
 }
 
-/// Reads the pieces one after the other.
+/// A stream that reads the pieces of a form one after the other.
 private final class FormStream: InputStream {
     private let pieces: [FormBody.Piece]
     private var index = 0
@@ -212,7 +213,7 @@ private final class FormStream: InputStream {
         }
     }
 
-    /// Returns the next bytes of the piece, or no bytes at its end.
+    /// Returns the next bytes of the current piece, or no bytes at its end.
     private func next(upTo count: Int) throws -> Data {
         switch pieces[index] {
         case .bytes(let data):

@@ -10,8 +10,8 @@
 import ArgumentParser
 import Foundation
 
-/// A `--form` option in curl's syntax: `name=content`, `name=<file`, `name=@file` or `name=@file,file`, each followed by `;type=`,
-/// `;filename=` and `;headers=`.
+/// A `--form` option in curl's syntax: `name=content`, `name=<file`, `name=@file` or `name=@file,file`, each with optional
+/// `;type=`, `;filename=` and `;headers=` after it.
 struct FormField: Sendable {
     enum Source: Sendable, Equatable {
         case text(String)
@@ -118,8 +118,10 @@ struct FormField: Sendable {
         return start[..<rest.startIndex].trimmingCharacters(in: .whitespaces)
     }
 
-    /// Reads up to a semicolon or the end of the part, without surrounding spaces; reads a quoted word up to the closing quote, in
-    /// which a backslash escapes a quote or a backslash.
+    /// Reads a word without surrounding spaces: a quoted word ends at the closing quote, and any other word at a semicolon or the
+    /// end of the part.
+    ///
+    /// In a quoted word, a backslash escapes a quote or a backslash.
     private static func word(_ rest: inout Substring, until end: Character?) -> String {
         rest = rest.drop(while: \.isWhitespace)
         if rest.first == "\"", let quoted = quotedWord(&rest, until: end) { return quoted }

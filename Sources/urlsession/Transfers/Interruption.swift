@@ -10,7 +10,7 @@
 import Foundation
 import Synchronization
 
-/// Makes the first Ctrl-C end the operation in an orderly way; the second one ends the program at once.
+/// Makes the first Ctrl-C run an operation that ends a load in an orderly way; the second Ctrl-C ends the program at once.
 final class Interruption<Product: Sendable>: Sendable {
     private let ending = Mutex<Task<Product, Never>?>(nil)
 

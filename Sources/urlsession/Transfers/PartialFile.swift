@@ -10,10 +10,10 @@
 import Foundation
 import URLLoading
 
-/// The first part of a file under its final name, as curl and wget leave it.
+/// The beginning of a file that an interrupted curl or wget has left under the file's final name.
 ///
-/// The version of that part is unknown. It matches the server's current version if the server's file was last modified before the
-/// partial file was created.
+/// The version of the partial file is unknown. The partial file matches the server's current version if the server's file was last
+/// modified before the partial file was created.
 struct PartialFile {
     enum Judgement {
         /// The body is the rest of the file.
@@ -51,7 +51,7 @@ struct PartialFile {
         guard let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date) else {
             return .refused("the server does not say when the file was modified, so \(path) may be of another version")
         }
-        // Times are compared by the server's clock.
+        // Both times are compared by the server's clock, which may differ from the clock of this machine.
         let lead = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date).map { $0.timeIntervalSince(now) } ?? 0
         guard changed < birth + lead else { return .refused("the file was modified after \(path) was created") }
         let words = response.value(forHTTPHeaderField: "Content-Range")?.split(whereSeparator: { " -/".contains($0) }) ?? []
@@ -71,7 +71,8 @@ struct PartialFile {
         guard let symbol = dlsym(nil, "statx") else { return nil }
         let function = unsafeBitCast(symbol, to: Function.self)
         let wanted: UInt64 = 0x800
-        // 256 bytes: a mask of 32 bits at the start; the seconds and nanoseconds of the birth from byte 80 on.
+        // `struct statx` has 256 bytes: a mask of 32 bits at the start, and the seconds and nanoseconds of the creation time from
+        // byte 80 on.
         var facts = [UInt64](repeating: 0, count: 32)
         let result = facts.withUnsafeMutableBytes { bytes in
             bytes.baseAddress.map { function(AT_FDCWD, path, 0, UInt32(wanted), $0) } ?? -1

@@ -27,7 +27,7 @@ final class RateLimiter: Sendable {
     /// - Parameter rate: The limit in bytes per second.
     init(_ rate: Int64) { self.rate = Double(max(1, rate)) }
 
-    /// The maximum number of bytes per piece, so that pauses are short.
+    /// The maximum number of bytes per read; it is small, so that pauses are short.
     var piece: Int { Int(min(max(rate / 10, 1), 65_536)) }
 
     /// Counts transferred bytes, and returns the seconds to wait before the next ones.
@@ -82,7 +82,7 @@ final class RateLimitedStream: InputStream {
     override func open() { source.open() }
     override func close() { source.close() }
 
-    /// Blocks, like a read from a file.
+    /// Reads bytes, and blocks for the time that they cost.
     override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
         let count = source.read(buffer, maxLength: min(maxLength, pace.piece))
         if count > 0 { Thread.sleep(forTimeInterval: min(pace.wait(after: count), 3600)) }

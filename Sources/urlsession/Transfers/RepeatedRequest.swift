@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// `--repeat` and `--parallel-max`: sends a request many times, with a number of requests in flight, and prints a summary.
+/// `--repeat` and `--parallel-max`: sends a request many times, with a given number of requests at once, and prints a summary.
 final class RepeatedRequest: Sendable {
     private let request: URLRequest
     private let count: Int

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// The content of a request that is not part of the `URLRequest`.
+/// A request's content, if it is not in the `URLRequest` itself.
 enum RequestContent: Sendable {
     case none
     case form(FormBody)
@@ -18,7 +18,7 @@ enum RequestContent: Sendable {
     /// A body whose rate is limited by `--limit-rate`.
     case slow(Data, rate: Int64)
 
-    /// Returns the content from its beginning; nil if the content cannot be sent again.
+    /// Returns the content from its beginning; nil if there is no content, or it cannot be sent again.
     func stream(rate: Int64?) -> InputStream? {
         switch self {
         case .none: nil

@@ -21,7 +21,7 @@ enum ResumePosition: Sendable {
     /// - Parameters:
     ///   - argument: `-`, or a number.
     ///   - file: The body's destination; nil for standard output.
-    /// - Throws: If the file does not have that length, or its version is unknown.
+    /// - Throws: If the file's length is not the given number, or its creation time is unknown.
     init?(_ argument: String, file: String?) throws(ToolFailure) {
         let offset = Int64(argument)
         guard let file, file != "-" else {
@@ -66,7 +66,7 @@ enum ResumePosition: Sendable {
 
     /// Returns the reason why a response's body is not wanted; nil if it is wanted.
     ///
-    /// The code is 0 if the file is complete, and 33 if the body is not the rest of the file.
+    /// The exit code is 0 if the file is complete, and 33 if the body is not the rest of the file.
     func objection(to response: URLResponse) -> ToolFailure? {
         guard let response = response as? HTTPURLResponse else {
             return ToolFailure(33, "the server does not say which part it sends")

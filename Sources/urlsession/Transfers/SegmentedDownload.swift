@@ -45,7 +45,7 @@ final class SegmentedDownload: Sendable {
     ///   - prepared: The load's URL and configuration.
     ///   - request: The request for each part, without the range.
     ///   - plan: The relevant options.
-    ///   - path: The file to write, which is not the destination.
+    ///   - path: The temporary file to write, which the caller moves to the destination.
     ///   - meter: Shows the progress of all parts.
     init(_ prepared: PreparedLoad, _ request: URLRequest, _ plan: TransferObserver.Plan, to path: String, meter: ProgressMeter?) {
         self.prepared = prepared
@@ -69,10 +69,10 @@ final class SegmentedDownload: Sendable {
     }
 
     /// - Parameters:
-    ///   - count: The number of parts, limited to the connections per host.
+    ///   - count: The number of parts; it is limited by the connections per host and by the minimum length of a part.
     ///   - judge: Throws if a load failed.
     /// - Throws: The errors of `judge`, or an error if the file cannot be written.
-    /// - Returns: The result; no part of the file remains if it was refused.
+    /// - Returns: The result; after a refusal, no part of the file remains.
     func load(_ count: Int, judge: (TransferObserver.State) throws -> Void) async throws -> Ending {
         let first = await probe()
         guard case .success(let file) = first else {
@@ -129,7 +129,7 @@ final class SegmentedDownload: Sendable {
         var outcome: TransferObserver.State?
     }
 
-    /// Requests the first byte.
+    /// Requests the first byte, to determine whether the file can be loaded in parts.
     private func probe() async -> Result<File, Refusal> {
         var request = request
         request.setValue("bytes=0-0", forHTTPHeaderField: "Range")

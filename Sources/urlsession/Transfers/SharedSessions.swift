@@ -30,9 +30,9 @@ final class SharedSessions: Sendable {
 
     static let current = SharedSessions()
 
-    /// The connections per host; the number of concurrent loads is limited elsewhere.
+    /// The maximum number of connections per host; the number of concurrent loads is limited elsewhere.
     private static let connectionLimit = 300
-    /// The number of sessions that are kept for further loads.
+    /// The maximum number of sessions that are kept for further loads.
     private static let limit = 16
 
     private let state = Mutex(State())
@@ -59,7 +59,8 @@ final class SharedSessions: Sendable {
         return URLSession(configuration: configuration, delegate: nil, delegateQueue: nil)
     }
 
-    /// Ends a caller's use of a session; if there are too many sessions, invalidates the least recently used one.
+    /// Ends a caller's use of a session; if there are too many sessions, invalidates the least recently used one that has no
+    /// callers.
     private func release(_ key: [String]) {
         let surplus = state.withLock { state -> URLSession? in
             state.sessions[key]?.users -= 1

@@ -12,8 +12,8 @@ import Synchronization
 
 /// Sets temporary actions for signals that would otherwise end the program.
 ///
-/// A signal keeps its source for the lifetime of the process: libdispatch installs its handler once per signal, and a later
-/// `signal(2)` removes it permanently.
+/// Each signal keeps its dispatch source for the lifetime of the process: libdispatch installs a signal handler only once per
+/// signal, and a later `signal(2)` call removes that handler permanently.
 enum SignalActions {
     private struct Entry {
         let source: any DispatchSourceSignal

@@ -20,7 +20,7 @@ extension TransferObserver {
         var keepsErrorBody = false
         var isVerbose = false
         var isSilent = false
-        /// A response that is followed by a retry is a failure, and its body is not shown.
+        /// The remaining retries; a response that is followed by a retry is a failure, and its body is not shown.
         var attempts: RetryOptions.Attempts
         var connectTimeout: Double?
         /// An additional destination for all response heads.
@@ -30,7 +30,7 @@ extension TransferObserver {
         /// The maximum number of bytes per second.
         var rate: Int64?
         var slowest: SpeedMonitor.Limit?
-        /// Called with the number of bytes received of a body.
+        /// Called with the number of bytes of each received piece of a body.
         var count: (@Sendable (Int) -> Void)?
         /// Collects the events of the task for an archive.
         var recording: LoadRecording?
@@ -40,7 +40,7 @@ extension TransferObserver {
         var continuation: CheckedContinuation<Void, Never>?
         var response: URLResponse?
         var error: (any Error)?
-        /// The reason why the tool itself stopped the load, which explains the cancellation that follows.
+        /// The reason why the tool itself cancelled the load; it is reported instead of the cancellation error.
         var failure: ToolFailure?
         /// The failure of a load that nevertheless runs to completion.
         var verdict: ToolFailure?
@@ -48,11 +48,11 @@ extension TransferObserver {
         var redirects = 0
         var received: Int64 = 0
         var offset: Int64?
-        /// Whether the body was received in several loads; the metrics are those of the first.
+        /// Whether the body was received in several loads; the metrics are those of the first completed one.
         var isSegmented = false
         /// Whether a request was sent since the last response.
         var isSent = false
-        /// Stops the load if it is still waiting for a connection when the time is over.
+        /// Stops the load if it is still waiting for a connection after the time of `--connect-timeout`.
         var connectTimer: Task<Void, Never>?
         /// The response heads that `--verbose` has shown.
         var shownHeads: [String] = []

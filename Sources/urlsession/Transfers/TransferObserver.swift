@@ -30,7 +30,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     ///   - sink: The destination of a data task's body.
     ///   - meter: Shows the progress.
     ///   - bodyStream: Returns the request body.
-    ///   - saveResumeData: Called with data for resuming a download in case the tool is killed.
+    ///   - saveResumeData: Called with the data that can resume the download if the tool is killed.
     ///   - objection: Returns why a response's body is not wanted; nil if it is.
     ///   - moveDownloadedFile: Moves the downloaded file to its place.
     init(
@@ -73,11 +73,12 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         task.cancel()
     }
 
-    /// Starts the timer of `--connect-timeout`: when the timer fires, a request must have been sent or a response received.
+    /// Starts the timer of `--connect-timeout`: the load fails unless a request is sent or a response is received before the timer
+    /// fires.
     ///
     /// - Parameters:
     ///   - task: The task that connects.
-    ///   - isOffline: Whether the task is waiting for a network first; the waiting time does not count.
+    ///   - isOffline: Whether the task first waits for a network; that time does not count.
     private func awaitConnection(_ task: URLSessionTask, isOffline: Bool = false) {
         guard let limit = plan.connectTimeout, task.originalRequest?.url?.scheme?.lowercased().hasPrefix("http") == true else {
             return
@@ -280,7 +281,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     }
 
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
-        // Waiting for a network is not connecting. The time of waiting is limited by --max-time.
+        // Waiting for a network does not count as connecting; only --max-time limits it.
         awaitConnection(task, isOffline: true)
         if !plan.isSilent { StandardError.print("urlsession: waiting for a network") }
     }

@@ -13,7 +13,7 @@ enum CertificateKey {
     static func information(of certificate: [UInt8]) -> [UInt8]? {
         guard let whole = element(certificate[...], tag: 0x30), let body = element(whole.content, tag: 0x30) else { return nil }
         var rest = body.content
-        // The version is absent in version 1.
+        // A certificate of version 1 has no version field.
         if let version = element(rest, tag: 0xA0) { rest = version.after }
         // RFC 5280, section 4.1: serial number, signature, issuer, validity, subject, and then the key.
         for tag: UInt8 in [0x02, 0x30, 0x30, 0x30, 0x30] {

@@ -50,7 +50,7 @@ struct CertificateText: Sendable {
         }.joined()
     }
 
-    /// Parses both names from the description, because the public API provides the issuer only there.
+    /// Parses both names from the certificate's description, because the public API provides the issuer only there.
     private static func names(of certificate: SecCertificate) -> (subject: String, issuer: String) {
         let text = certificate.description
         guard let start = text.range(of: "subject: "), let end = text.range(of: " issuer: ", options: .backwards),

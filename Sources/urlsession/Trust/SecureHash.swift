@@ -41,7 +41,7 @@ struct SecureHash {
 
     /// Returns the hash of the message; no bytes may be added afterwards.
     mutating func finish() -> [UInt8] {
-        // Section 5.1.1: a one bit, zeros, and the length in bits; blocks of 64 bytes.
+        // FIPS 180-4, section 5.1.1: a one bit, zeros, and the length in bits pad the message to a multiple of 64 bytes.
         let bits = length * 8
         var padded = rest + [0x80]
         padded += [UInt8](repeating: 0, count: (120 - padded.count % 64) % 64)
@@ -69,7 +69,7 @@ struct SecureHash {
         return start
     }
 
-    /// Processes one block; without allocating arrays, because a file may have many blocks.
+    /// Processes one block without allocating arrays, because a file may have many blocks.
     private static func add(
         _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ state: inout UnsafeMutableBufferPointer<UInt32>,
         _ schedule: inout UnsafeMutableBufferPointer<UInt32>, _ constants: UnsafeBufferPointer<UInt32>
@@ -106,7 +106,7 @@ struct SecureHash {
 
     private static func rotatedRight(_ word: UInt32, _ count: UInt32) -> UInt32 { word >> count | word << (32 - count) }
 
-    /// Section 4.2.2.
+    /// The constants of FIPS 180-4, section 4.2.2.
     private static let constants: [UInt32] = [
         0x428A_2F98, 0x7137_4491, 0xB5C0_FBCF, 0xE9B5_DBA5, 0x3956_C25B, 0x59F1_11F1, 0x923F_82A4, 0xAB1C_5ED5,
         0xD807_AA98, 0x1283_5B01, 0x2431_85BE, 0x550C_7DC3, 0x72BE_5D74, 0x80DE_B1FE, 0x9BDC_06A7, 0xC19B_F174,

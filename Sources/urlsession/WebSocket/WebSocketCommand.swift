@@ -68,7 +68,7 @@ struct WebSocketCommand: AsyncParsableCommand {
         let sending = Task {
             do {
                 while let message = try await input.next() { try await task.send(message) }
-                // Before the handshake is complete, this call would cancel it.
+                // The handshake must be complete first, because cancelling the task earlier would cancel the handshake.
                 await observer.opening()
                 task.cancel(with: .normalClosure, reason: nil)
                 return nil as ToolFailure?

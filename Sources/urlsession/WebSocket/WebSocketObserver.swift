@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Answers a WebSocket task's challenges, shows its handshake, and waits for its completion.
+/// Answers a WebSocket task's challenges, shows the handshake, and waits for the task's completion.
 final class WebSocketObserver: NSObject, ChallengeAnswering, URLSessionWebSocketDelegate {
     private struct State {
         var isOpen = false
