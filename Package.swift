@@ -12,7 +12,7 @@ let settings: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// Without NonisolatedNonsendingByDefault.
+/// The settings of the façade: ``settings`` without NonisolatedNonsendingByDefault.
 ///
 /// An isolated method cannot implement a `nonisolated(nonsending)` requirement of a public protocol, so a `@MainActor` delegate would not
 /// compile. The façade writes `nonisolated(nonsending)` where its own functions need it.
@@ -24,6 +24,8 @@ let facadeSettings: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// The settings of tests: ``settings`` without MemberImportVisibility.
+///
 /// In tests, types such as sockaddr_in come from the C module that was imported first, which MemberImportVisibility rejects.
 let testSettings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -62,7 +64,7 @@ let inMemoryTracing: Target.Dependency = .product(
 
 /// A module of docs/ARCHITECTURE.md.
 ///
-/// It may only import the modules that it lists here; `Scripts/check` verifies that.
+/// The module may import only the modules in `dependencies`; `Scripts/check` verifies that.
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
@@ -109,7 +111,7 @@ var targets: [Target] = [
             "HTTPTransport", "SystemThreads", nioCore, nioPosix,
         ]
     ),
-    // Logging, metrics and tracing, each with a trait; the module is empty without them.
+    // Logging, metrics and tracing, each with a trait; without these traits, the module is empty.
     module("LoadingObservers", ["HTTPRules", "LoadingModel", logging, metrics, tracing]),
     // Background sessions: the messages between programs and the daemon.
     module("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores"]),
@@ -191,7 +193,7 @@ var targets: [Target] = [
         "LoadingStoresTests", ["LoadingStores", "LoadingModel", "HTTPRules", "HTTPWire", "LoadingTestKit", "SeededNumbers"]
     ),
     tests("URLLoadingTests", ["URLLoading", "LoadingStores", "LoadingTestKit", "SeededNumbers", httpTypes, openCombine]),
-    // Its tests need traits.
+    // The tests of LoadingObservers need traits.
     tests(
         "LoadingObserversTests",
         [
@@ -220,7 +222,8 @@ var targets: [Target] = [
         name: "HistoryProgram", dependencies: ["HistoryModel", "URLLoading", "LoadingTestKit", "SeededNumbers"],
         path: "Tests/HistoryProgram", swiftSettings: testSettings),
     tests("HistoryTests", ["HistoryModel", "LoadingTestKit", "HistoryProgram", "urlsession", "urlsessiond"]),
-    // Each folder of Examples/ is a package of its own, to be copied. Here its sources share the build, and belong to no product.
+    // Each folder of Examples/ is a package of its own, to be copied. Here, its sources are built with this package, but belong to
+    // no product.
     example("ResumableDownload"),
     example("FanOut"),
     example("EventStream"),
@@ -241,7 +244,7 @@ var dependencies: [Package.Dependency] = [
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
-    // Only with traits.
+    // These packages are needed only with traits.
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
