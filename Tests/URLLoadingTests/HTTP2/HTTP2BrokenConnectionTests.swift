@@ -15,7 +15,7 @@ import URLLoading
 /// Silent servers and closed connections, in each state of a connection and of a stream.
 @Suite(.timeLimit(.minutes(2)))
 struct HTTP2BrokenConnectionTests {
-    /// How much of a response is sent before the failure.
+    /// The states of a response in which the failure occurs, each with the steps that lead to the state.
     private static func states(_ stream: Int) -> [(name: String, isBetweenFrames: Bool, steps: [HTTP2Step])] {
         let head = HPACKBytes.literals([(":status", "200"), ("server", "a")])
         let headers = HTTP2Step.bytes(of: .headers, flags: .endHeaders, stream: stream, head)
@@ -41,7 +41,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    /// Requests the path of a state, with a request timeout.
+    /// Requests the path of the state with this index, with a request timeout in seconds.
     private func load(
         _ number: Int, of server: HTTP2ScriptedServer, _ session: URLSession, timeout: TimeInterval = 20
     ) async throws {
@@ -167,7 +167,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    /// Section 3.4: the first frame must be SETTINGS.
+    /// RFC 9113, section 3.4: the first frame of the server must be SETTINGS.
     @Test(arguments: [
         [HTTP2Step.ping()], [.frame(.settings, flags: .ack, stream: 0)], [.windowUpdate(1, stream: 0)], [.goAway(last: 0)],
         [.frame(.headers, flags: .endHeaders, stream: 1, HPACKBytes.index(8))], [.frame(0xEE, [1])],
@@ -180,7 +180,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    /// The server does not speak the protocol that ALPN agreed on.
+    /// The server does not speak HTTP/2, although ALPN selected it.
     @Test(arguments: ["an HTTP/1.1 response", "an HTTP/1.1 error", "text", "zeros", "much"])
     func `a server that agrees on HTTP/2 but speaks something else fails the load, and the error says so`(
         row: String

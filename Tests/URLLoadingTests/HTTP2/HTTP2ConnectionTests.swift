@@ -32,7 +32,7 @@ struct HTTP2ConnectionTests {
     {
         try await withHTTP2Scenario(way, reply: { _ in .ok("good") }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "good")
-            // The client's SETTINGS precede its first request, and ours are acknowledged.
+            // The client's SETTINGS precede its first request, and the client acknowledges the server's SETTINGS.
             let acknowledgement = try await server.frame(.settings) { $0.flags.contains(.ack) }
             #expect(acknowledgement.length == 0)
             let frames = server.frames()
@@ -61,7 +61,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    /// RFC 7541, section 4.2: the server's decoder fails on an entry, or a table size, beyond its SETTINGS.
+    /// RFC 7541, section 4.2: the server fails to decode an entry or a table size that exceeds its SETTINGS.
     @Test func `field blocks respect SETTINGS_HEADER_TABLE_SIZE whenever it changes`() async throws {
         try await withHTTP2Scenario(reply: { .ok($0.header("x-number") ?? "none") }) { (server, session) async throws in
             for (number, size) in [4096, 0, 4096, 100, 65_536, 50, 0].enumerated() {
@@ -106,7 +106,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    /// The server holds its responses until the limit is reached; one more stream would be an error of the client.
+    /// The server holds its responses until the limit is reached; one more stream would be a protocol violation by the client.
     @Test(arguments: [1, 3, 100]) func `the client opens no more streams than SETTINGS_MAX_CONCURRENT_STREAMS`(
         limit: Int
     ) async throws {
@@ -144,11 +144,11 @@ struct HTTP2ConnectionTests {
             try await server.settle()
             #expect(server.requests.count == 2)
             server.run(.settings([.maxConcurrentStreams: 4]), on: 0)
-            // Three more besides the first, and no fourth.
+            // The client opens three more streams, and no fourth.
             _ = try await server.head(4)
             try await server.settle()
             #expect(server.requests.count == 5)
-            // Below the number of open streams: none is opened until enough have ended.
+            // The new limit is below the number of open streams, so the client opens no stream before enough have ended.
             server.run(.settings([.maxConcurrentStreams: 2]), on: 0)
             try await server.settle()
             server.open("first")
@@ -161,7 +161,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    /// Section 6.5.2: a value of 0 prevents new streams while it is in effect.
+    /// RFC 9113, section 6.5.2: a limit of 0 prevents new streams while it is in effect.
     @Test func `a limit of zero streams holds loads until it is raised`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.maxConcurrentStreams: 0]), .gate("closed"), .settings([.maxConcurrentStreams: 10])] },
@@ -195,7 +195,7 @@ struct HTTP2ConnectionTests {
                 task.resume()
                 return task
             }
-            // The tasks resumed before this load are queued once it has finished.
+            // When this load has finished, the tasks that were resumed before it are queued.
             _ = try await session.text(other.url())
             server.open("held")
             for task in tasks { try await recorder.completion(of: task) }
@@ -288,7 +288,7 @@ struct HTTP2ConnectionTests {
                 session.finishTasksAndInvalidate()
                 try await server.waitForEnd(of: 0)
             }
-            // Sections 5.4.1 and 6.8: an orderly shutdown announces itself, with no error.
+            // RFC 9113, sections 5.4.1 and 6.8: an orderly shutdown sends GOAWAY with NO_ERROR.
             #expect(server.frames(.goAway).map(\.errorCode) == [.noError])
         }
     }

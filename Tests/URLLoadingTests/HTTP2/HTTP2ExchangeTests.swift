@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a request looks like on a stream, and what of a response the app sees (RFC 9113, section 8).
+/// How a request is sent on a stream, and how the app receives the response (RFC 9113, section 8).
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2ExchangeTests {
     @Test(arguments: HTTP2Start.allCases) func `a request carries the parts of its URL in pseudo-header fields`(
@@ -47,7 +47,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    /// Section 8.3.1: `host` must not differ from `:authority`.
+    /// RFC 9113, section 8.3.1: `host` must not differ from `:authority`.
     @Test func `a Host field set by the app becomes the authority`() async throws {
         try await withHTTP2Scenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.text(URLRequest(server.url(), headers: ["Host": "other.example"]))
@@ -56,7 +56,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    /// Section 8.2.3: several cookie fields are concatenated with "; ".
+    /// RFC 9113, section 8.2.3: cookies may be sent in several fields, which the server joins with "; ".
     @Test func `split cookie fields form one cookie header, and cookies of responses are stored`() async throws {
         try await withHTTP2Scenario(
             reply: { request in
@@ -90,7 +90,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `the framing of a response makes no difference`() async throws {
+    @Test func `a response is the same, whatever frames carry it`() async throws {
         let fields = [(":status", "200"), ("x-field", "value of it"), ("content-length", "5")]
         let literals = HPACKBytes.literals(fields)
         let rows: [(String, [HTTP2Step])] = [
@@ -172,13 +172,13 @@ struct HTTP2ExchangeTests {
         let rows: [([UInt8], String)] = [
             (field("one"), "one"), (field("two"), "two"),
             (HPACKBytes.index(8) + HPACKBytes.index(62), "two"), (HPACKBytes.index(8) + HPACKBytes.index(63), "one"),
-            // The name of an entry with a new value.
+            // A new value, with the name of an existing entry.
             (HPACKBytes.index(8) + [0x7E] + HPACKBytes.string("three"), "three"),
             (HPACKBytes.index(8) + HPACKBytes.index(62), "three"),
             (none + field("four"), "four"), (HPACKBytes.index(8) + HPACKBytes.index(62), "four"),
             // Huffman-coded (appendix B): "a", then the padding.
             (HPACKBytes.index(8) + [0x00] + HPACKBytes.string("x-field") + HPACKBytes.huffman([0x1F]), "a"),
-            // Never indexed (section 6.2.3); then an entry larger than the table, which empties it (section 4.4).
+            // A field that is never indexed (section 6.2.3); then an entry larger than the table, which empties the table (section 4.4).
             (HPACKBytes.index(8) + [0x10] + HPACKBytes.string("x-field") + HPACKBytes.string("five"), "five"),
             (field(String(repeating: "6", count: 5000)), String(repeating: "6", count: 5000)),
         ]
@@ -193,7 +193,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    /// Sections 5.1.1 and 4.1: the highest bit of a stream identifier is ignored.
+    /// RFC 9113, sections 5.1.1 and 4.1: the highest bit of a stream identifier is ignored.
     @Test func `the reserved bit is ignored`() async throws {
         let head = HPACKBytes.index(8)
         try await withHTTP2Scenario(
@@ -224,7 +224,7 @@ struct HTTP2ExchangeTests {
                 #expect(text.isEmpty && response.statusCode == status)
                 #expect(response.value(forHTTPHeaderField: "Content-Length") == length.first?.1)
             }
-            // Such content makes the response malformed, or is ignored.
+            // The client either ignores the forbidden content, or rejects the response as malformed.
             do {
                 #expect(try await session.text(URLRequest(server.url("/body"), method: method)).text.isEmpty)
             } catch let error as URLError {

@@ -108,7 +108,7 @@ struct HTTP2FallbackTests {
 
     /// RFC 9113, section 9.2.2 and appendix A: cipher suites without ephemeral key exchange and AEAD are prohibited.
     ///
-    /// nginx does not enforce this.
+    /// nginx offers HTTP/2 even over prohibited cipher suites.
     @Test(
         arguments: [
             ("ECDHE-ECDSA-AES128-GCM-SHA256", 0xC02B, "h2"), ("ECDHE-ECDSA-CHACHA20-POLY1305", 0xCCA9, "h2"),
@@ -139,7 +139,7 @@ struct HTTP2FallbackTests {
         }
     }
 
-    /// NTLM authenticates an HTTP/1.1 connection (for Negotiate see RFC 4559, section 6; RFC 9113 defines no such thing).
+    /// NTLM authenticates an HTTP/1.1 connection, as Negotiate does (RFC 4559, section 6); RFC 9113 defines no such authentication.
     @Test func `NTLM uses HTTP/1.1 even if the server offers it over HTTP/2`() async throws {
         let script = NTLMScript()
         let answer = script.script()
@@ -199,7 +199,7 @@ struct HTTP2FallbackTests {
         try await withHosts(hosts) { (server, session) async throws in
             let first = server.url("/", host: "a.example.com")
             #expect(try await session.text(first) == "a.example.com:\(server.port) on 0")
-            // No server listens on that address.
+            // No server listens on the address of b.example.com.
             await expectFailure(.cannotConnectToHost) { try await session.text(server.url("/", host: "b.example.com")) }
             #expect(server.connectionCount == 1)
         }
@@ -217,7 +217,7 @@ struct HTTP2FallbackTests {
     }
 
     /// RFC 9110, section 15.5.20: the client may retry the request over a different connection.
-    @Test func `a request that gets 421 on a shared connection is retried on its own`() async throws {
+    @Test func `a request that gets 421 on a shared connection is retried on a new one`() async throws {
         let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
         try await withHosts(
             hosts,
@@ -231,7 +231,7 @@ struct HTTP2FallbackTests {
             let request = URLRequest(b, method: "POST", body: Data("body".utf8))
             #expect(try await session.text(request).text == "b.example.com:\(server.port) on 1")
             #expect(server.serverNames == ["a.example.com", "b.example.com"])
-            // Later requests use that connection, too.
+            // Later requests to b.example.com use the new connection, too.
             #expect(try await session.text(b) == "b.example.com:\(server.port) on 1")
             #expect(try await session.text(a) == "a.example.com:\(server.port) on 0")
             #expect(server.requests.map(\.bodyText) == ["", "body", "body", "", ""])
@@ -305,7 +305,7 @@ struct HTTP2FallbackTests {
     }
 }
 
-/// Supplies a body stream again, and leaves server trust to the system.
+/// A delegate that supplies the body stream again, and leaves server trust to the system.
 private final class BodyStreamProvider: NSObject, URLSessionTaskDelegate {
     func urlSession(
         _ session: URLSession, task: URLSessionTask,

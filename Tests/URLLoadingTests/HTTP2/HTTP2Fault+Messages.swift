@@ -80,27 +80,27 @@ extension HTTP2Fault {
         HTTP2Fault(name, .connection, [.compressionError], .block(block, ends: true))
     }
 
-    /// `:status: 200` by Huffman-coded digits, which are in `digits`.
+    /// A `:status` field whose value is Huffman-coded in `digits`.
     private static func status(_ digits: [UInt8]) -> [UInt8] { [0x08] + HPACKBytes.huffman(digits) }
 
-    /// Field blocks that cannot be decoded (RFC 7541): a connection error (RFC 9113, section 4.3).
+    /// Field blocks that cannot be decoded (RFC 7541), which is a connection error (RFC 9113, section 4.3).
     static let compression: [HTTP2Fault] = [
         // RFC 7541, section 2.3.3.
         uncompressed("index 0", [0x80]),
         uncompressed("an index beyond the static table", HPACKBytes.index(62)),
         uncompressed("an index far beyond both tables", HPACKBytes.index(1 << 20)),
         uncompressed("the name at an index beyond both tables", [0x7F, 0x80, 0x01, 0x01, 0x61]),
-        // Section 4.2 and 6.3.
+        // RFC 7541, sections 4.2 and 6.3.
         uncompressed("a table larger than allowed", HPACKBytes.tableSize(1 << 24) + HPACKBytes.index(8)),
         uncompressed("a table size after a field", HPACKBytes.index(8) + HPACKBytes.tableSize(0)),
         uncompressed(
             "an entry evicted from the table",
             HPACKBytes.indexed([ok, ("large", String(repeating: "a", count: 4040))]) + HPACKBytes.index(63)),
-        // Section 5.1.
+        // RFC 7541, section 5.1.
         uncompressed("an integer cut off", [0xFF, 0x80]),
         uncompressed("an integer without end", [0xFF] + [UInt8](repeating: 0x80, count: 20) + [0x01]),
         uncompressed("an integer above 2^64", [0xFF] + [UInt8](repeating: 0xFF, count: 12) + [0x01]),
-        // Section 5.2.
+        // RFC 7541, section 5.2.
         uncompressed("a string cut off", [0x00] + HPACKBytes.string("server", length: 7)),
         uncompressed("a string longer than the field block", [0x00] + HPACKBytes.integer(1 << 40, prefix: 7, first: 0)),
         uncompressed("a name without a value", [0x00] + HPACKBytes.string("server")),

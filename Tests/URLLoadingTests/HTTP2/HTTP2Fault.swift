@@ -20,7 +20,7 @@ struct HTTP2Fault: Sendable {
     let scope: Scope
     let codes: Set<HTTP2Frame.ErrorCode>
     let steps: [HTTP2Step]
-    /// The error codes of nghttp2, if they differ.
+    /// The error codes that nghttp2 reports, if they differ from `codes`.
     let peerCodes: Set<HTTP2Frame.ErrorCode>?
 
     init(
@@ -37,11 +37,11 @@ struct HTTP2Fault: Sendable {
 
 private let head = HTTP2Step.head(200, [("content-length", "5")])
 private let large: UInt32 = 0x7FFF_FFFF
-/// The largest length that a frame header can declare; no such payload follows.
+/// The largest length that a frame header can declare; the server does not send that much payload.
 private let longest = 0xFF_FFFF
 
 extension HTTP2Fault {
-    /// Frames that are malformed by themselves.
+    /// Frames that are malformed, whatever the state of the stream.
     static let frames: [HTTP2Fault] = [
         // Section 4.2.
         .init("a frame larger than SETTINGS_MAX_FRAME_SIZE", .stream, [.frameSizeError], head, .frame(.data, length: longest)),

@@ -73,7 +73,7 @@ struct HTTP2FaultTests {
         }
     }
 
-    /// Section 5.1: a frame for a closed stream may end the connection, as STREAM_CLOSED, and has no other effect.
+    /// RFC 9113, section 5.1: the client may treat a frame for a closed stream as a connection error of type STREAM_CLOSED.
     @Test(arguments: ["DATA", "HEADERS", "CONTINUATION"]) func `frames for a closed stream fail no load`(
         kind: String
     ) async throws {
@@ -100,7 +100,7 @@ struct HTTP2FaultTests {
         }
     }
 
-    /// Checks the tables against another implementation: nghttp2, through curl, receives the same faults.
+    /// Checks the tables with another implementation: the server sends the same faults to curl, which uses nghttp2.
     @Test(arguments: ["frames", "states", "messages", "compression"])
     func `curl reports the same error codes for the same faults`(table: String) async throws {
         let all = [

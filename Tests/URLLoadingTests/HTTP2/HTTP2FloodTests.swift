@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Servers that send endless cheap frames.
+/// Servers that endlessly send frames that cost the server little.
 @Suite(.timeLimit(.minutes(2)))
 struct HTTP2FloodTests {
     struct Flood: Sendable, CustomTestStringConvertible {
@@ -27,7 +27,7 @@ struct HTTP2FloodTests {
             self.steps = steps
         }
 
-        /// Sends a frame without end, a hundred times per write.
+        /// Sends the same frame endlessly, a hundred copies per write.
         static func endless(
             _ kind: HTTP2Frame.Kind, flags: HTTP2Frame.Flags = [], stream: Int = 0, _ payload: [UInt8] = []
         ) -> HTTP2Step {
@@ -76,10 +76,10 @@ struct HTTP2FloodTests {
         Flood("WINDOW_UPDATE", endsConnection: false) { _ in [Flood.endless(.windowUpdate, [0, 0, 0, 1])] },
     ]
 
-    /// The error codes of a flooded load.
+    /// The error codes with which a load may fail under a flood.
     private static let floodErrors = brokenProtocol.union([.dataLengthExceedsMaximum, .timedOut])
 
-    @Test(arguments: floods) func `a flood ends its connection, in bounded memory`(flood: Flood) async throws {
+    @Test(arguments: floods) func `a flood fails its load, in bounded memory`(flood: Flood) async throws {
         try await withHTTP2Scenario(
             configure: { $0.timeoutIntervalForResource = 10 },
             reply: { $0.path == "/flood" ? [.awaitRequestEnd] + flood.steps($0.stream) : .ok("good") }
@@ -96,14 +96,14 @@ struct HTTP2FloodTests {
             do {
                 #expect(try await session.text(server.url("/good")) == "good")
             } catch  where !flood.endsConnection {
-                // The flood still in transit has ended the connection, with all loads that began there.
+                // The rest of the flood has ended the connection, and with it the new load.
                 try await server.waitForEnd(of: request.connection)
                 #expect(try await session.text(server.url("/good")) == "good")
             }
         }
     }
 
-    /// 16 KiB on the wire that decode to more than 16 MiB (RFC 7541, section 7.3).
+    /// The field block has 16 KiB on the wire, and decodes to more than 16 MiB (RFC 7541, section 7.3).
     @Test func `a small field block that decodes to a huge list fails the load, in bounded memory`() async throws {
         let entry = HPACKBytes.indexed([("x-bomb", String(repeating: "b", count: 4000))])
         let bomb = HPACKBytes.index(8) + entry + [[UInt8]](repeating: HPACKBytes.index(62), count: 12_000).flatMap { $0 }
@@ -123,7 +123,7 @@ struct HTTP2FloodTests {
         }
     }
 
-    /// Some seventy bytes each that decode to 240,000.
+    /// Each response has about seventy bytes on the wire, and decodes to 240,000 bytes.
     @Test func `informational responses that decode to huge lists fail the load, in bounded memory`() async throws {
         let status = HPACKBytes.literals([(":status", "103")])
         let entry = HPACKBytes.indexed([("x-bomb", String(repeating: "b", count: 4000))])
@@ -141,7 +141,7 @@ struct HTTP2FloodTests {
         }
     }
 
-    /// The limits of HTTP/1.1 apply.
+    /// HTTP/2 has the same limits for the head of a response as HTTP/1.1.
     @Test(arguments: ["a value of 300,000 bytes", "400 fields of 1,000 bytes", "20,000 fields"])
     func `a head beyond the limit fails only its load, and the client resets the stream`(row: String) async throws {
         let large: [(String, String)] =

@@ -17,7 +17,7 @@ private let block = [UInt8](repeating: 0x61, count: 65_536)
 /// Windows of streams and connections, in both directions (RFC 9113, sections 5.2 and 6.9).
 @Suite(.timeLimit(.minutes(2)))
 struct HTTP2FlowControlTests {
-    /// A gigabyte for `/large`, otherwise the path.
+    /// Responds to `/large` with a gigabyte, and to any other path with the path itself.
     private static func reply(_ request: HTTP2Request) -> [HTTP2Step] {
         request.path == "/large" ? [.head(), .data(block, times: 16_384)] : .ok(request.path)
     }
@@ -35,7 +35,7 @@ struct HTTP2FlowControlTests {
         let widened = server.frames(.windowUpdate).filter { $0.stream == stream }.compactMap(\.increment).reduce(0, +)
         let taken = recorder.record(of: task).body.count
         #expect(sent <= window + widened)
-        // A slow handshake makes the window large, but not larger than this; the body is a gigabyte.
+        // After a slow handshake, the window is large, but at most 32 MiB; the body is a gigabyte.
         #expect(sent - taken <= 32 << 20, "\(sent) sent, \(taken) taken, a window of \(window)")
         #expect(server.connectionCount == 1)
     }
@@ -145,7 +145,7 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    /// Section 6.9: DATA counts against the connection's window, even after its stream was reset.
+    /// RFC 9113, section 6.9: DATA counts against the connection's window, even after its stream was reset.
     @Test func `DATA for cancelled loads returns its credit to the connection's window`() async throws {
         let content = ScriptedFile.pattern(2_000_000)
         let recorder = EventRecorder()
@@ -164,7 +164,7 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    /// Section 6.9.1.
+    /// RFC 9113, section 6.9.1: a sender must not exceed the window that the receiver advertises.
     @Test func `DATA beyond a stream's window is a FLOW_CONTROL_ERROR`() async throws {
         let isAllowed = Watched(false)
         var answers = EventRecorder.Answers()
@@ -214,14 +214,14 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    /// Section 6.9.2: a change of SETTINGS_INITIAL_WINDOW_SIZE applies to open streams, whose windows may become negative.
+    /// RFC 9113, section 6.9.2: a change of SETTINGS_INITIAL_WINDOW_SIZE also changes open streams' windows, which may become negative.
     @Test func `an upload waits until a window that SETTINGS made negative is positive again`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.policy(.credit, false), .settings(), .windowUpdate(10_000_000)] },
             reply: { _ in
                 [
                     .awaitBody(65_535), .settings([.initialWindowSize: 1000]), .awaitFrame(.settings, .ack, count: 2),
-                    // From 1,000 - 65,535 to 0.
+                    // The window was 1,000 - 65,535; this raises it to 0.
                     .windowUpdate(64_535), .gate("zero"), .windowUpdate(1), .awaitBody(65_536), .gate("one"),
                     .settings([.initialWindowSize: 101_000]), .awaitBody(165_536), .gate("raised"), .windowUpdate(900_000),
                 ] + .ok("there")

@@ -24,7 +24,7 @@ struct HTTP2GoAwayTests {
             let url = server.url("/first")
             async let first = session.text(url)
             let stream = try await server.head(0).stream
-            // In two steps, as a graceful server does.
+            // The server sends GOAWAY twice, as for a graceful shutdown.
             server.run(.goAway(last: 0x7FFF_FFFF), on: 0)
             try await server.settle()
             #expect(try await session.text(server.url("/second")) == "/second")
@@ -34,7 +34,7 @@ struct HTTP2GoAwayTests {
             server.open("first")
             #expect(try await first == "/first")
             #expect(server.requests.map(\.connection) == [0, 1, 1])
-            // No stream is open there any more, and none will be.
+            // The first connection has no open stream, and gets no new one, so the client closes it.
             try await server.waitForEnd(of: 0)
         }
     }
@@ -72,12 +72,12 @@ struct HTTP2GoAwayTests {
             #expect(Set(again.map(\.connection)) == [1] && again.count == 4)
             #expect(again.filter { $0.method == "POST" }.allSatisfy { $0.bodyHash == HTTP2Request.hash(of: Self.content) })
             #expect(recorder.letters(of: streamed).count { $0 == "n" } == 2)
-            // The refused loads have released the connection: it closes after the remaining response.
+            // The refused loads do not keep the connection open: it closes after the remaining response.
             try await server.waitForEnd(of: 0)
         }
     }
 
-    /// The bodies of refused streams stop, and release their part of the connection's window.
+    /// The client stops sending the bodies of refused streams, even when the server opens the windows again.
     @Test func `a body being sent above the last stream stops, and is sent again on another connection`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
@@ -154,7 +154,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    /// The queued load has a stream, but has not written to it yet.
+    /// The next queued load already has a stream when GOAWAY arrives, but has not written to it yet.
     @Test(arguments: [false, true])
     func `a connection that gets GOAWAY as its stream becomes free is not used again, including for POST`(
         isStreamed: Bool
@@ -176,11 +176,11 @@ struct HTTP2GoAwayTests {
             try await withThrowingTaskGroup(of: String.self) { group in
                 for number in 0..<20 {
                     var request = URLRequest(server.url("/\(number)"), method: "POST", body: Data("body".utf8))
-                    // No delegate could supply another body stream.
+                    // There is no delegate that could supply another body stream.
                     if isStreamed { request.httpBodyStream = InputStream(data: Data("body".utf8)) }
                     group.addTask { [request] in try await session.text(request).text }
                 }
-                // The tasks resumed before this load are queued once it has finished.
+                // When this load has finished, the tasks that were resumed before it are queued.
                 while await session.allTasks.count < 21 { await Task.yield() }
                 if let url = URL(string: "data:,there") { _ = try await session.data(from: url) }
                 server.open("leave")
@@ -251,7 +251,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    /// As servers with a limit of requests per connection do.
+    /// The server behaves like one with a limit of requests per connection.
     @Test func `requests refused by connections that served others are retried until they succeed`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.maxConcurrentStreams: 100])] },

@@ -38,7 +38,7 @@ struct HTTP2HeaderListTests {
             }
             server.open("held")
             #expect(try await held == "/held")
-            // Fields sent later refer to a dynamic table that both sides agree on.
+            // Later requests arrive intact: the refused ones did not change the client's dynamic table.
             for path in ["/a", "/b"] {
                 #expect(try await session.text(URLRequest(server.url(path), headers: ["X-Long": "short"])).text == path)
             }

@@ -30,7 +30,7 @@ final class HTTP2RealServerTests {
     }
 
     private static let large = ScriptedFile.pattern(5_000_000)
-    /// Compared here: a failed expectation takes hours to compute the difference of two large bodies.
+    /// Compares a body outside of `#expect`, which would take hours to compute the difference of two large bodies.
     private static func isLarge(_ bytes: some Sequence<UInt8>) -> Bool { large.elementsEqual(bytes) }
     private let certificates: TestCertificates
     private let folder: TemporaryDirectory
@@ -161,7 +161,7 @@ final class HTTP2RealServerTests {
         }
     }
 
-    // Its reflector responds with nothing if no body has arrived yet, so the upload creates a file.
+    // Apache's reflector responds without a body if the request's body has not arrived yet; therefore, the upload creates a file.
     @Test(arguments: [HTTP2Start.secure, .clear]) func `Apache accepts an upload`(way: HTTP2Start) async throws {
         let apache = try ApacheServer.start(certificates)
         defer { apache.stop() }
@@ -221,7 +221,7 @@ final class HTTP2RealServerTests {
                     peak = max(peak, try ProcessProbe.residentBytes())
                 }
             }
-            // A window, or a connection, per load would need many times as much.
+            // A separate window or connection for each load would need many times as much memory.
             #expect(peak - before < 64 << 20)
         }
         // Each line begins with the identifier of its connection.

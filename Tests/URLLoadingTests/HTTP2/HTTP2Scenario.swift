@@ -57,10 +57,10 @@ func withHTTP2Scenario(
     }
 }
 
-/// The codes after a protocol violation or a closed connection: which one occurs depends on the state of the load.
+/// The error codes after a protocol violation or a closed connection; the state of the load determines which one occurs.
 let brokenProtocol: Set<URLError.Code> = [.networkConnectionLost, .badServerResponse, .cannotParseResponse]
 
-/// The codes for a malformed response.
+/// The error codes for a malformed response.
 let malformedResponse: Set<URLError.Code> = [.cannotParseResponse, .badServerResponse]
 
 /// Expects a load to fail with one of a set of codes.
@@ -82,14 +82,14 @@ func expectFailure<Result>(
 }
 
 extension HTTP2ScriptedServer {
-    /// Waits until the client has processed everything sent before, by a PING.
+    /// Sends a PING and waits for its acknowledgement, after which the client has processed everything that was sent before.
     func settle(on connection: Int = 0) async throws {
         let bytes = HTTP2Step.bytes(of: UInt64.random(in: 0...UInt64.max))
         run(.ping(bytes), on: connection)
         try await frame(.ping, on: connection) { $0.flags.contains(.ack) && $0.data == bytes }
     }
 
-    /// Like ``settle(on:)``, but the client may end the connection instead.
+    /// Like ``settle(on:)``, but also returns if the client ends the connection.
     func settleOrEnd(on connection: Int) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await self.settle(on: connection) }
@@ -99,7 +99,7 @@ extension HTTP2ScriptedServer {
         }
     }
 
-    /// The value in the client's first SETTINGS; nil if it is absent.
+    /// The value of a setting in the client's first SETTINGS frame; nil if the setting is absent.
     func setting(_ setting: HTTP2Frame.Setting, on connection: Int = 0) -> Int? {
         frames(.settings, on: connection).first { !$0.flags.contains(.ack) }?.value(of: setting)
     }

@@ -22,7 +22,7 @@ struct HTTP2ServersTests {
 
         struct Answer: Equatable {
             var status: String
-            /// 1.1 or 2.
+            /// The version of HTTP: 1.1 or 2.
             var version: String
             var page: String
         }
@@ -120,7 +120,7 @@ struct HTTP2ServersTests {
     @Test func `the scripted server detects protocol violations`() async throws {
         let curl = try Curl()
         let server = try HTTP2ScriptedServer.start(reply: { _ in .ok() })
-        // Less than the declared length.
+        // The body is shorter than the declared length.
         _ = try? await curl(server.url("/"), "-H", "Content-Length: 7", "-d", "more")
         await #expect(throws: ScriptedServer.ScriptError.self) { try await server.close() }
     }

@@ -14,7 +14,7 @@ import URLLoading
 /// Connections whose server falls silent: a PING decides whether new loads may use them.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2SilenceTests {
-    /// The first connection responds to the first request only, not even to PING.
+    /// The server acknowledges no PING on its first connection.
     private static func greeting(_ connection: Int) -> [HTTP2Step] {
         [.policy(.ackPings, connection > 0), .settings()]
     }
@@ -92,7 +92,7 @@ struct HTTP2SilenceTests {
                 await timeOut(server, session)
                 let ping = try await server.frame(.ping, on: 0) { [asked] in !asked.contains($0.data) }
                 asked.append(ping.data)
-                // The server answers this PING; the next timeout must send another one.
+                // The server answers this PING; the next load that times out must cause another one.
                 server.run(.ping(ping.data, ack: true), on: 0)
                 #expect(try await session.text(server.url("/good")) == "0")
                 guard asked.count == 1 else { break }

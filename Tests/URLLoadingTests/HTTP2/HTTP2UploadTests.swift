@@ -105,7 +105,7 @@ struct HTTP2UploadTests {
         }
     }
 
-    @Test func `a body rejected by its expectation is not sent`() async throws {
+    @Test func `a body whose expectation is rejected is not sent`() async throws {
         try await withHTTP2Scenario(
             reply: { request in
                 guard request.path == "/up" else { return .ok("next") }
@@ -122,7 +122,7 @@ struct HTTP2UploadTests {
         }
     }
 
-    /// Section 8.1: RST_STREAM with NO_ERROR after a complete response asks to stop the upload; the response counts.
+    /// RFC 9113, section 8.1: RST_STREAM with NO_ERROR after a complete response asks the client to stop the upload; the response is valid.
     @Test func `an upload that an early response stops delivers that response`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
@@ -149,7 +149,7 @@ struct HTTP2UploadTests {
         }
     }
 
-    /// The same with open windows, so that the body is being read and written when its stream ends.
+    /// The windows are open, so that the body is still being read and written when the server resets the stream.
     @Test func `a response that stops an upload in progress is delivered, from data, file and stream`()
         async throws
     {

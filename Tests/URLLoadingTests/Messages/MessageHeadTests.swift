@@ -13,7 +13,7 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// Request and response heads as on the wire, which Apple's API does not expose.
+/// Heads of requests and responses as they are on the wire, unlike in Apple's API.
 @Suite(.timeLimit(.minutes(1)))
 struct MessageHeadTests {
     private final class Reader: NSObject, URLSessionTaskDelegate, Sendable {
@@ -63,7 +63,7 @@ struct MessageHeadTests {
         }
     }
 
-    @Test func `a response made by the app lists its fields by name`() throws {
+    @Test func `the header lines of a response made by the app are sorted by name`() throws {
         let url = try #require(URL(string: "http://example.com/"))
         let response = try #require(
             HTTPURLResponse(url: url, statusCode: 404, httpVersion: "HTTP/1.1", headerFields: ["B": "2", "A": "1"]))

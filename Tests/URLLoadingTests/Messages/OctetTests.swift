@@ -22,7 +22,7 @@ struct OctetTests {
 
     private static let values: [[UInt8]] = [
         Array("a=caf".utf8) + [0xE9], Array("a=".utf8) + [0xFF, 0xFE, 0x80], Array("a=caf".utf8) + [0xC3, 0xA9],
-        // A server sends the code points that represent such octets internally.
+        // F4 8F BF A9 is the UTF-8 of U+10FFE9, the character that represents the octet E9 internally.
         Array("a=".utf8) + [0xF4, 0x8F, 0xBF, 0xA9], Array("a=".utf8) + [0xF4, 0x8F, 0xBF, 0xA9, 0xE9],
     ]
 

@@ -79,7 +79,7 @@ struct OddMessageTests {
 
     // MARK: Trust
 
-    @Test func `the error for a certificate of other addresses prints them in readable form`() async throws {
+    @Test func `the error for a certificate that does not match shows its IP addresses in readable form`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScenario(
             identity: certificates.valid,

@@ -26,7 +26,7 @@ struct RequestFieldTests {
         }
     }
 
-    @Test func `a Host field set by the app follows redirects only within its origin`() async throws {
+    @Test func `a Host field set by the app is kept in redirects only within the origin`() async throws {
         try await withScriptedServer(reply: { _ in .ok("end") }) { (other) async throws in
             let target = other.url("/c").absoluteString
             try await withScenario(reply: { .redirect(302, to: $0.order == 0 ? "/b" : target) }) {

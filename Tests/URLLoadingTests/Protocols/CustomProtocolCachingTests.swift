@@ -84,7 +84,7 @@ struct CustomProtocolCachingTests {
             }
             #expect(
                 try await load(request, by: nil, from: later) { $0.requestCachePolicy = .returnCacheDataElseLoad } == "server 0")
-            // The app sees the later response, and each side gets its own.
+            // The app gets the most recent response; the class and the session each get their own.
             #expect(text(later.cachedResponse(for: request)) == "server 0")
             let given = try await load(StubProtocol.marked(request, .notAllowed), by: StubProtocol.self, from: later)
             #expect(given == "made, given made, given nothing")
@@ -208,7 +208,7 @@ struct CustomProtocolCachingTests {
             #expect(try await load("ali", .notAllowed) == "made, given made, given nothing")
             #expect(try await load("bob", .notAllowed) == "made, given nothing")
             #expect(try await load(nil, .notAllowed) == "made, given nothing")
-            // Credentials are not compared with entries on disk, so it is not stored there.
+            // Credentials are not compared with entries on disk, so the response is not stored there.
             #expect(self.cache(after: cache).entries().isEmpty)
         }
     }
@@ -255,7 +255,7 @@ struct CustomProtocolCachingTests {
         }
     }
 
-    @Test func `a URLCache subclass finds the session's response behind a later one of a class`() async throws {
+    @Test func `a URLCache subclass finds the response of the session although a class stored a later one`() async throws {
         try await withServer { (server, request) async throws in
             let cache = cache()
             #expect(try await load(request, by: nil, from: cache) == "server 0")
@@ -296,7 +296,7 @@ private final class ReplacingDelegate: NSObject, URLSessionDataDelegate, Sendabl
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended(()) }
 }
 
-/// Responds that it made the response, and with which cached response it was created.
+/// Responds with "made, given " and the body of the cached response that the instance was given, or "nothing".
 private class StubProtocol: URLProtocol, @unchecked Sendable {
     private static let policyKey = "policy"
     private static let modeKey = "mode"

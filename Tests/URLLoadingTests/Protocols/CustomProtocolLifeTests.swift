@@ -34,7 +34,7 @@ struct CustomProtocolLifeTests {
             let (url, name) = try address(behaviour)
             _ = try? await session.data(from: url)
             try await TracedProtocol.traces.value { $0[name]?.contains("stop") == true ? () : nil }
-            // The next load's instance is created after anything the first one may still do.
+            // When this load ends, the first instance has made all its calls.
             _ = try await session.data(from: try address("data").url)
             #expect(TracedProtocol.traces.read { $0[name] } == ["start", "stop"])
         }
@@ -141,7 +141,7 @@ private final class RefusingProtocol: URLProtocol, @unchecked Sendable {
 }
 
 private final class TracedProtocol: URLProtocol, URLAuthenticationChallengeSender, @unchecked Sendable {
-    /// What the instances did, by the name in the query of their URL.
+    /// The calls that each instance received, by the name in the query of the instance's URL.
     static let traces = Watched<[String: [String]]>([:])
 
     override class func canInit(with request: URLRequest) -> Bool { request.url?.scheme == "traced" }

@@ -100,7 +100,7 @@ struct CustomProtocolTests {
             reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("net") }
         ) { (server, session) async throws in
             #expect(try await session.text(server.url("/a")) == "net")
-            // Without the class the scheme is unknown.
+            // In a session without the class, the scheme is unknown.
             try await withSession { (other) async throws in
                 await expectFailure(.unsupportedURL) { try await other.data(from: try url("three")) }
             }
@@ -108,7 +108,7 @@ struct CustomProtocolTests {
     }
 }
 
-/// Loads what its path names.
+/// Responds, redirects or fails as the path of its URL determines.
 private final class PathProtocol: URLProtocol, @unchecked Sendable {
     static let events = Watched<[String]>([])
 

@@ -221,7 +221,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `a field that the delegate sets on a redirected request is for the next proxy`() async throws {
+    @Test func `a field that the delegate sets on a redirected request is sent to the next proxy`() async throws {
         var answers = EventRecorder.Answers()
         answers.redirect = { _, request in
             var request = request

@@ -64,7 +64,7 @@ import URLLoading
         }
     }
 
-    /// Runs a test with a script whose server holds it back.
+    /// Runs a test with a proxy script that its server sends when the test opens a gate.
     private func withDelayedScript(test: (_ scriptServer: ScriptedServer, URLSession, URL) async throws -> Void) async throws {
         let script = ScriptedReply.ok("function FindProxyForURL() { return 'PROXY p.test:1' }")
         try await withScriptedServer(reply: { _ in ScriptedReply([.gate("script")] + script.effects) }) {

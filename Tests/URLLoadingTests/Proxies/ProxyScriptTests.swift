@@ -76,7 +76,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `a script may be a file or part of its URL`() async throws {
+    @Test func `a script may be in a file or in a data URL`() async throws {
         try await withServers { (server, proxy) async throws in
             let script = "function FindProxyForURL() { return 'PROXY 127.0.0.1:\(proxy.port)' }"
             let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString + ".pac")
@@ -167,7 +167,7 @@ struct ProxyScriptTests {
         }
     }
 
-    /// The script's pending jobs could otherwise run forever, each with a time limit of its own, before the load gets its result.
+    /// If pending jobs were not dropped, they could run forever, each with its own time limit, before the load gets the script's result.
     @Test(
         arguments: [
             "async function g() { for (;;) { await null; } }", "function g() { Promise.resolve().then(g) }",

@@ -16,7 +16,7 @@ import URLLoading
 @Suite(.timeLimit(.minutes(1)))
 struct RealProxyTests {
     private let certificates: TestCertificates
-    /// squid does not send the issuer's certificate.
+    /// The trusted roots, with the chain of squid's certificate, because squid does not send its issuer's certificate.
     private var roots: [Data] { [certificates.root, Data(certificates.valid.chainPEM.utf8)] }
 
     init() throws { certificates = try TestCertificates.shared.get() }
@@ -88,7 +88,7 @@ struct RealProxyTests {
             }, delegate: recorder
         ) { (urls, session) async throws in
             try await check(urls, session)
-            // Bytes that the kernel could move between file and socket must go through TLS here.
+            // The connection to the proxy uses TLS, so the kernel must not send the file directly to the socket.
             let body = Data(repeating: 65, count: 6_000_000)
             let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
             try body.write(to: file)
@@ -99,11 +99,11 @@ struct RealProxyTests {
             #expect(try await recorder.all.value.allSatisfy(\.isProxyConnection))
         }
         #expect(try squid.logs("GET http://127.0.0.1"), "\(squid.accessLog)")
-        // Logged when the tunnel is closed.
+        // squid logs a tunnel when the tunnel is closed.
         #expect(try squid.logs("CONNECT 127.0.0.1"), "\(squid.accessLog)")
     }
 
-    /// Forwarded by the proxy, or through a tunnel.
+    /// The proxy either forwards the request or opens a tunnel.
     @Test(arguments: [false, true]) func `a large body is downloaded to a file through a proxy over TLS`(
         isTunnelled: Bool
     ) async throws {

@@ -108,7 +108,7 @@ final class SOCKSProxy: Sendable {
     }
 }
 
-/// Runs a test with such a proxy.
+/// Runs a test with a ``SOCKSProxy`` that performs the script's steps on each connection.
 func withSOCKSProxy(
     _ script: @escaping @Sendable (_ connection: Int) -> [SOCKSProxy.Step], test: (SOCKSProxy) async throws -> Void
 ) async throws {

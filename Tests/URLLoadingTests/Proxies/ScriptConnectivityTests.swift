@@ -39,7 +39,7 @@ struct ScriptConnectivityTests {
         }
     }
 
-    @Test func `tasks wait for a network if their script is unreachable, report it once, and then continue`() async throws {
+    @Test func `tasks wait for a network if their script is unreachable, report that once, and then continue`() async throws {
         let network = TestNetwork(nil)
         let waiting = WaitingRecorder()
         try await withScript(network, delegate: waiting) {

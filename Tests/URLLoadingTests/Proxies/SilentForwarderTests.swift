@@ -86,7 +86,7 @@ import URLLoading
     enum Waiting: CaseIterable { case post, stream, informational, onlyWay, suspended }
 
     @Test(arguments: Waiting.allCases)
-    func `other loads wait for the proxy`(waiting: Waiting) async throws {
+    func `a load that cannot move to another proxy waits for the silent one`(waiting: Waiting) async throws {
         let answer = ScriptedReply.ok("first").effects
         let early: [SocketEffect] = waiting == .informational ? [.write("HTTP/1.1 103 Early Hints\r\n\r\n")] : []
         try await withProxies(
@@ -165,7 +165,7 @@ import URLLoading
             let request = URLRequest(setup.url(), method: "PUT")
             async let text = setup.session.upload(for: request, from: Self.large).0
             try await setup.first.reached("stopped")
-            // One step for the silence, then time in which the proxy reads nothing.
+            // The first step exceeds the limit for silence; in the others, the proxy still reads nothing.
             for seconds in [11, 3, 3] where setup.second.requests.isEmpty {
                 try await setup.settle()
                 try await TestClock.leap(seconds)

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Redirects, and which secrets must not follow them.
+/// Redirects, and the secrets that must not be sent to their targets.
 @Suite(.timeLimit(.minutes(1)))
 struct HostileRedirectTests {
     private static let secrets = [

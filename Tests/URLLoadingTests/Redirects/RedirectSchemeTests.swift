@@ -59,7 +59,7 @@ struct RedirectSchemeTests {
         }
     }
 
-    @Test func `without a delegate such a redirect is followed, and fails the same way`() async throws {
+    @Test func `without a delegate a redirect to an unsupported scheme fails the same way`() async throws {
         try await withRedirect(to: Self.callback) { (server, session) async throws in
             let error = await expectFailure(.unsupportedURL) { try await session.data(from: server.url()) }
             #expect(error?.failingURL?.absoluteString == Self.callback)

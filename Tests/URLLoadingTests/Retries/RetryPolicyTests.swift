@@ -18,7 +18,7 @@ import URLLoading
 struct RetryPolicyTests {
     private typealias Policy = URLSessionConfiguration.RetryPolicy
 
-    /// Runs a test with a session whose pauses are short.
+    /// Runs a test with a session that retries after short pauses.
     private func withRetries(
         _ change: (inout Policy) -> Void = { _ in }, configure: (URLSessionConfiguration) -> Void = { _ in },
         test: (URLSession) async throws -> Void
@@ -82,7 +82,7 @@ struct RetryPolicyTests {
                 #expect(collected.redirectCount == 0)
             }
             #expect(server.requests.count == 4)
-            // Small responses leave their connection to the next attempt.
+            // After a small response, the next attempt uses the same connection.
             #expect(server.connectionCount == 1)
         }
     }
@@ -140,7 +140,7 @@ struct RetryPolicyTests {
             }
             #expect(server.requests.count == 3)
         }
-        // A reused connection that closes is replaced once, and then the policy's retries follow.
+        // A reused connection that closes is replaced once, in addition to the policy's retries.
         try await withScriptedServer(reply: { $0.path == "/first" ? .ok() : [.close] }) { (server) async throws in
             try await withRetries {
                 $0.maximumRetryCount = 2
@@ -212,7 +212,7 @@ struct RetryPolicyTests {
                     for try await status in group { #expect(status == 503) }
                 }
             }
-            // One more request for every ten seconds of the test.
+            // The limit is five retries, and one more for every ten seconds of the test.
             #expect((55...60).contains(server.requests.count))
         }
     }

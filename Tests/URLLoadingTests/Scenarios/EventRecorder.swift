@@ -114,7 +114,7 @@ final class EventRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadD
 
     // MARK: Grammar
 
-    /// The required order of events (docs/DELEGATE-ORDER.md), for one task of each kind.
+    /// The required order of a data task's events (docs/DELEGATE-ORDER.md), as a regular expression of letters.
     static let dataGrammar = "cd?[nsir]*(R[sD]*)*ME"
     static let downloadGrammar = "c?d?[nsir]*q?W*F?ME"
     /// A task with a completion handler gets no events for response, data and completion.

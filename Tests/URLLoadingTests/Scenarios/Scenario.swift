@@ -62,7 +62,7 @@ func expectFailure<Result>(
     return nil
 }
 
-/// Runs a test of real timers with longer and longer times until it succeeds: on a busy machine, short times prove nothing.
+/// Runs a test that uses real timers with longer and longer times until it succeeds: on a busy machine, short times prove nothing.
 func withGrowingTimes(_ test: (_ scale: Double) async throws -> Bool) async throws {
     for scale in [1.0, 4, 12] {
         if try await test(scale) { return }
@@ -71,7 +71,7 @@ func withGrowingTimes(_ test: (_ scale: Double) async throws -> Bool) async thro
 }
 
 extension URLRequest {
-    /// A request in one expression.
+    /// Creates a request with a method, header fields and a body in one expression.
     init(_ url: URL, method: String = "GET", headers: [String: String] = [:], body: Data? = nil) {
         self.init(url: url)
         httpMethod = method
@@ -81,7 +81,7 @@ extension URLRequest {
 }
 
 extension URLSession {
-    /// Loads, and returns the body as text with the response.
+    /// Loads a request, and returns the body as text with the response.
     func text(_ request: URLRequest) async throws -> (text: String, response: HTTPURLResponse) {
         let (data, response) = try await data(for: request)
         return (String(decoding: data, as: UTF8.self), try #require(response as? HTTPURLResponse))
@@ -90,7 +90,7 @@ extension URLSession {
     func text(_ url: URL) async throws -> String { try await text(URLRequest(url: url)).text }
 }
 
-/// Carries one value from a callback to the test.
+/// Carries values from callbacks to the test.
 struct Delivered<Value: Sendable>: Sendable {
     private let box = Watched<[Value]>([])
 

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-// Session delegates that pin, as guides for Apple's platforms show them: they must compile unchanged.
+// Session delegates that pin certificates or keys, as guides for Apple's platforms show them: they must compile unchanged.
 
 /// Compares the server's certificate with the app's copy, and cancels if they differ.
 final class CertificatePinningDelegate: NSObject, URLSessionDelegate {

@@ -10,8 +10,8 @@
 import Foundation
 import URLLoading
 
-// Evaluators of server trust as a well-known HTTP library writes them for Apple's platforms: they must compile unchanged. The
-// calls of Security are identical; only the library's own errors are shortened.
+// Evaluators of server trust, as in a well-known HTTP library for Apple's platforms: they must compile unchanged. The calls to the
+// Security framework are identical; only the library's own errors are shortened.
 
 enum PinningError: Error {
     case noCertificatesFound

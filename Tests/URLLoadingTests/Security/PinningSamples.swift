@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-// Pinning as tutorials and security guides show it for Apple's platforms: it must compile unchanged.
+// Code for pinning, as tutorials and security guides show it for Apple's platforms: it must compile unchanged.
 
 enum PinningSamples {
-    /// Compares the certificate's bytes, through pointers.
+    /// Evaluates the trust, and compares the server's certificate with the pinned one, through pointers.
     static func comparesCertificates(_ serverTrust: SecTrust, with pinned: Data) -> Bool {
         var secresult = SecTrustResultType.invalid
         let status = SecTrustEvaluate(serverTrust, &secresult)
@@ -39,7 +39,7 @@ enum PinningSamples {
         0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
     ]
 
-    /// Rebuilds the SubjectPublicKeyInfo and hashes it.
+    /// Rebuilds the SubjectPublicKeyInfo of a certificate, and returns its SHA-256 hash in base64.
     static func publicKeyHash(of certificate: SecCertificate) -> String? {
         guard let publicKey = SecCertificateCopyKey(certificate),
             let publicKeyData = SecKeyCopyExternalRepresentation(publicKey, nil) as Data?,
@@ -58,7 +58,7 @@ enum PinningSamples {
         return TestCertificates.sha256(keyWithHeader).base64EncodedString()
     }
 
-    /// The identity of a PKCS #12 file.
+    /// Returns the identity and the certificate chain in a PKCS #12 file; nil if the import fails.
     static func identity(in PKCS12Data: Data, password: String) -> (SecIdentity, [SecCertificate])? {
         let importPasswordOption: NSDictionary = [kSecImportExportPassphrase as NSString: password]
         var items: CFArray?

@@ -135,8 +135,9 @@ extension TestCertificates {
         return certificate
     }
 
-    /// The hash that `openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256sum` computes for a P-256 key: the
-    /// SubjectPublicKeyInfo is found by its first bytes.
+    /// The hash that `openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256sum` computes for a P-256 key, in base64.
+    ///
+    /// The first bytes of such a SubjectPublicKeyInfo are constant, and locate it in the certificate.
     func pin(_ identity: Identity, _ index: Int) -> String? {
         let der = Data(identity.chain[index])
         let start = Data([0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D])

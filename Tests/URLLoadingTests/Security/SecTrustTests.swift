@@ -104,7 +104,7 @@ struct SecTrustTests {
         #expect(!SecTrustSetExceptions(try trust(certificates.selfSigned), exceptions))
     }
 
-    @Test func `evaluation works while every thread of the pool waits for a verdict`() async throws {
+    @Test func `evaluation works while every thread of the cooperative pool waits for a verdict`() async throws {
         let verdicts = try await withThrowingTaskGroup(of: Bool.self) { group in
             for index in 0..<64 {
                 let trust = try trust(index % 2 == 0 ? certificates.valid : certificates.expired)

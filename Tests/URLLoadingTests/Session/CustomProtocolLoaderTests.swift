@@ -14,7 +14,7 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// Loads "app:" URLs; the path of the URL determines what it does.
+/// Loads "app:" URLs; the path of a URL determines how its load behaves.
 final class AppProtocol: URLProtocol, URLAuthenticationChallengeSender, @unchecked Sendable {
     override class func canInit(with request: URLRequest) -> Bool { request.url?.scheme == "app" }
 

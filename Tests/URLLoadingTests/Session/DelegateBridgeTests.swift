@@ -152,7 +152,7 @@ import URLLoading
             else { return load.fail(LoadError(.unknown, "unexpected answer")) }
             load.finish()
         }
-        // The second time, the missing methods of the class are cached.
+        // In the second round, it is already cached which methods the class lacks.
         for _ in 0..<2 {
             let recorder = QuietRecorder()
             let (session, _) = makeSession(recorder, script: script)
@@ -292,7 +292,7 @@ func someChallenge(_ load: ScriptedLoad) -> ChallengeQuestion {
 }
 
 extension OperationQueue {
-    /// Waits until all operations added before have run; only for serial queues.
+    /// Waits until all operations added before have run; the queue must be serial.
     func idle() async {
         await withCheckedContinuation { continuation in addOperation { continuation.resume() } }
     }

@@ -200,7 +200,7 @@ import URLLoading
         for try await byte in bytes { received.append(byte) }
         #expect(received == chunk + chunk + chunk)
         let load = service.state.withLock { $0.loads.values.first }
-        // Credit for bytes after the end no longer matters.
+        // The iterator need not return credit after the load has ended.
         #expect((load?.consumed ?? 0) <= 300_000)
     }
 
@@ -304,7 +304,7 @@ import URLLoading
     }
 }
 
-/// Apps substitute their own objects for sessions and tasks.
+/// A subclass of a task, as apps use it in their tests.
 private final class MockTask: URLSessionDataTask, @unchecked Sendable {
     private let whenResumed: @Sendable () -> Void
     init(_ whenResumed: @escaping @Sendable () -> Void) {

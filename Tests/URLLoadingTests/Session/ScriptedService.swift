@@ -119,7 +119,7 @@ final class ScriptedLoad: Sendable {
         tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
     }
 
-    /// Waits until the task is cancelled, and ends as an engine would.
+    /// Waits until the task is cancelled, and then ends the load as an engine would.
     func endWhenCancelled(resumeData: Data? = nil) async {
         await withCheckedContinuation { continuation in
             let isCancelled = state.withLock { state in

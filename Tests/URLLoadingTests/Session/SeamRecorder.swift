@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Records what a delegate is called with, and lets a test wait for an entry.
+/// Records the calls of a delegate as lines of text, and lets a test wait for a line.
 final class Journal: Sendable {
     private struct State {
         var lines: [String] = []
@@ -32,7 +32,7 @@ final class Journal: Sendable {
         for waiter in waiters { waiter.1.resume() }
     }
 
-    /// Waits for a line with a prefix.
+    /// Waits for a line that begins with a prefix.
     func wait(for prefix: String) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
@@ -47,8 +47,8 @@ final class Journal: Sendable {
 
 /// Implements the delegate methods that report events, but none that ask a question.
 ///
-/// These are not inherited between classes: a method that only a subclass has is not visible through a protocol that its superclass
-/// conforms to.
+/// The delegates share the methods through this protocol, not through a superclass: a method that only a subclass has is not visible
+/// through a protocol that the superclass conforms to.
 protocol JournalingDelegate: URLSessionDataDelegate, URLSessionDownloadDelegate {
     var journal: Journal { get }
 }
@@ -107,7 +107,7 @@ extension JournalingDelegate {
     }
 }
 
-/// Also answers questions, with completion handlers.
+/// A delegate that records events and also answers questions, through completion handlers.
 final class Recorder: NSObject, JournalingDelegate, Sendable {
     let journal = Journal()
     let disposition: URLSession.ResponseDisposition

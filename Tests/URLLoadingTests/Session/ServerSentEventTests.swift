@@ -17,7 +17,7 @@ import URLLoading
 struct ServerSentEventTests {
     private static let kind = [("Content-Type", "text/event-stream; charset=utf-8")]
 
-    /// A response that ends with its connection.
+    /// A response whose body ends when its connection is closed.
     private static func stream(_ text: String) -> ScriptedReply {
         ScriptedReply([.write(Array((ScriptedReply.head(200, kind + [("Connection", "close")]) + text).utf8)), .close])
     }
@@ -38,7 +38,7 @@ struct ServerSentEventTests {
         }
     }
 
-    @Test func `a stream that ends is requested again from its last event, until the server has no more`() async throws {
+    @Test func `a stream that ends is requested again from its last event, until the server responds 204`() async throws {
         let texts = ["retry: 1\nid: 7\ndata: a\n\ndata: b\n\ndata: cut", "id: 8\nevent: add\ndata: c\n\n"]
         try await withScenario(reply: { $0.order < 2 ? Self.stream(texts[$0.order]) : .status(204) }) {
             (server, session) async throws in

@@ -32,7 +32,7 @@ struct SessionReleaseTests {
         }
     }
 
-    /// Without tasks that were never resumed: an app that drops a session must cancel them, or invalidate the session.
+    /// Tasks that were never resumed are excluded: an app that drops a session must cancel them, or invalidate the session.
     @Test(arguments: Ending.allCases.filter { $0 != .neverResumed })
     func `a session that is dropped without invalidation is released, too`(ending: Ending) async throws {
         let certificates = try TestCertificates.shared.get()
@@ -52,7 +52,7 @@ struct SessionReleaseTests {
         }
     }
 
-    /// Runs a session and a task; afterwards only the library may hold them.
+    /// Runs a session and a task; afterwards, only the library can still retain them.
     private static func run(
         _ ending: Ending, against server: ScriptedServer, trusting root: Data, isInvalidated: Bool
     ) async throws -> WeakReferences {

@@ -19,7 +19,7 @@ import URLLoading
 /// Swift tasks that prefer the session's event loop as their executor.
 @Suite(.timeLimit(.minutes(1)))
 struct TaskExecutorTests {
-    /// Runs a test with a session, and a function that returns whether the calling thread is its event loop.
+    /// Runs a test with a session, and with a function that returns whether the caller runs on the session's event loop.
     private func withSessionOnLoop(
         delegate: (any URLSessionDelegate)? = nil, test: (URLSession, @escaping @Sendable () -> Bool) async throws -> Void
     ) async throws {
@@ -84,7 +84,7 @@ struct TaskExecutorTests {
         }
     }
 
-    @Test func `cancelling such a task cancels its load`() async throws {
+    @Test func `cancelling a Swift task on the loop cancels its load`() async throws {
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             try await withSessionOnLoop { (session, isOnLoop) async throws in
                 let url = server.url()
@@ -96,7 +96,7 @@ struct TaskExecutorTests {
                 load.cancel()
                 await load.value
                 try await server.waitForClose(0)
-                // The same with a cancellation on the loop's own thread.
+                // A cancellation on the loop's own thread has the same effect.
                 try await Task(executorPreference: session.taskExecutor) {
                     async let failure = expectFailure(.cancelled) { try await session.data(from: url) }
                     _ = try await server.request(1)

@@ -73,7 +73,7 @@ struct TaskOwnershipTests {
     @Test func `after invalidateAndCancel a session lists no task, and its unresumed tasks end, too`() async throws {
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
-            // No completion is reported before the queue runs.
+            // The queue is suspended, so no completion is reported before the test resumes the queue.
             let queue = OperationQueue()
             queue.maxConcurrentOperationCount = 1
             queue.isSuspended = true

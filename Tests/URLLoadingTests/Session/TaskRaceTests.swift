@@ -60,7 +60,7 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
                 guard case .disposition(.allow) = await load.ask(.response(load.response())) else { return }
                 for _ in 0..<4 { load.tell(.data(Data("abc".utf8))) }
             }
-            // Some wait to be cancelled, some end by themselves.
+            // Some loads wait to be cancelled, others end by themselves.
             if load.order.id % 3 == 0 { await load.endWhenCancelled() } else { load.finish(.collected(Data())) }
         }
         let count = 400
@@ -93,7 +93,7 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
                 }
             }
         }
-        // Loads that wait for a resumption or a cancellation get it now.
+        // This ends the tasks that are still suspended, and the loads that wait for a cancellation.
         for task in tasks { task.cancel() }
         await counter.wait(for: count / 2)
         await handled.wait(for: count / 2)
@@ -113,7 +113,7 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
             let task = session.dataTask(with: someURL)
             task.resume()
             let here = Atomic(0)
-            // Both at the same moment, as nearly as possible.
+            // Both threads request the progress at nearly the same moment.
             DispatchQueue.concurrentPerform(iterations: 2) { _ in
                 here.add(1, ordering: .acquiringAndReleasing)
                 var looks = 0

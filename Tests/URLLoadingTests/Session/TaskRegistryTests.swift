@@ -20,7 +20,7 @@ struct TaskRegistryTests {
         var numbers = SeededNumbers(seed: seed)
         let (session, _) = makeSession { _ in }
         var live: [URLSessionTask] = []
-        // Few at first, then many, then almost none.
+        // Few tasks are live at first, then many, then almost none.
         for (steps, ending) in [(60, 48), (1200, 10), (2000, 95)] {
             for _ in 0..<steps {
                 if numbers.next(below: 100) >= ending {

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a session remembers is durable when `flush` returns: all syncs are traced, in order with all changes of folders.
+/// What a session remembers is durable when `flush` returns: all syncs and all changes of folders are traced, in order.
 @Suite(.timeLimit(.minutes(3)))
 struct DurableFlushTests {
     private let home: TemporaryDirectory
@@ -48,7 +48,7 @@ struct DurableFlushTests {
                     let isDurable = trace.isSynced(line.path, in: place..<end)
                     #expect(isDurable, "\(line), \(mark)")
                 } else {
-                    // It was written under another name.
+                    // The file was written under another name before.
                     let aside = trace.lines[..<place].lastIndex { $0.verb == "rename" && $0.path.hasPrefix(line.path + ".tmp-") }
                     let isDurable = aside.map { trace.isSynced(trace.lines[$0].path, in: 0..<$0) } ?? false
                     #expect(isDurable, "before: \(line), \(mark)")
@@ -74,7 +74,7 @@ private struct FlushTrace {
     let cache: String
 
     static func folder(of path: String) -> String { String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex)) }
-    /// Whether the name marks an incomplete file, or the folder of such files.
+    /// Whether a path is that of an incomplete file, or of the folder of such files.
     static func isUnfinished(_ path: String) -> Bool {
         path.contains(".tmp-") || path.hasSuffix("/aside") || folder(of: path).hasSuffix("/aside")
     }

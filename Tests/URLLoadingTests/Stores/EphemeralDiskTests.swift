@@ -24,7 +24,7 @@ struct EphemeralDiskTests {
             "TracedLoads", home: home,
             environment: [
                 TracedLoads.variable: kind,
-                // Permanent credentials are then in a file, not in the keyring of the user who runs the tests.
+                // Without a bus, permanent credentials are stored in a file, not in the keyring of the user who runs the tests.
                 "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
             ])
         #expect(result.output.contains(TracedLoads.isDone), "\(result.output)")
@@ -39,7 +39,7 @@ struct EphemeralDiskTests {
         #expect(try home.names == ["tmp"] && FileManager.default.contentsOfDirectory(atPath: home.file("tmp").path) == [])
     }
 
-    /// Proves that the test above would detect a file.
+    /// Proves that the test of ephemeral sessions would detect a file.
     @Test func `the same loads in a default session are seen on the disk`() async throws {
         let result = try await run("default")
         for folder in ["data", "cache"] {
@@ -134,9 +134,9 @@ struct TracedLoads {
 struct TracedCalls {
     struct Call: Sendable {
         let name: String
-        /// The verbs, and the names in the temporary folder.
+        /// The lines that must be traced: verbs, with names in the temporary folder.
         let expected: [(verb: String, name: String)]
-        /// Takes the folder, and returns the result of the call.
+        /// Makes the call in the given folder, and returns its result.
         let call: @Sendable (String) -> Int32
     }
 

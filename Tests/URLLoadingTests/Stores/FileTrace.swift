@@ -10,14 +10,14 @@
 import Foundation
 import LoadingTestKit
 
-/// A library to preload into a process, which records every file that the process opens, creates, renames, removes or syncs.
+/// A preloaded library that records every file that its process opens, creates, renames, removes or syncs.
 ///
-/// Paths are absolute, but links in them are not resolved. Calls within glibc, as in `fopen` and `mkstemp`, are recorded at the
-/// functions that make them.
+/// Paths are absolute, but links in them are not resolved. The library cannot intercept calls within glibc, so it also intercepts
+/// the functions that make such calls, as `fopen` and `mkstemp` do.
 struct FileTrace: Sendable {
-    /// One call.
+    /// One recorded call.
     struct Line: Sendable, Hashable, CustomStringConvertible {
-        /// `read` for a file opened only for reading; `sync` for a file made durable; otherwise what changes a folder or a file.
+        /// `read` if a file was opened only for reading, `sync` if it was made durable; other verbs name a change of a folder or a file.
         let verb: String
         let path: String
         var description: String { "\(verb) \(path)" }

@@ -37,7 +37,7 @@ struct SlowDiskTests {
     }
 }
 
-/// Loads beside a stalled disk, for ``SlowDiskTests``.
+/// Loads while the disk is stalled, for ``SlowDiskTests``.
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("SlowDiskLoads"), "runs in its own process"), .serialized)
 struct SlowDiskLoads {
     static let variable = "URL_LOADING_SLOW_FOLDER"
@@ -127,7 +127,7 @@ struct SlowDiskLoads {
             await session.flush()
             disk.stall(.access)
             defer { disk.stall([]) }
-            // This load detects that the disk is stalled; the next one does not use it.
+            // This load detects that the disk is stalled; the next load does not use the disk.
             try await load(server.url("/b"), session)
             #expect(try await load(server.url("/a"), session) == "new")
             disk.stall([])
@@ -169,7 +169,7 @@ struct SlowDiskLoads {
             disk.stall(.access)
             defer { disk.stall([]) }
             var request = URLRequest(server.url("/large"))
-            // There is no cache lookup.
+            // With this policy, the load makes no cache lookup.
             request.cachePolicy = .reloadIgnoringLocalCacheData
             #expect(try await load(request, session).utf8.count == large.count)
             disk.stall([])
@@ -232,7 +232,7 @@ struct SlowDiskLoads {
             try await downloads.ended.count(reaches: 4)
             #expect(downloads.ended.all.allSatisfy { ($0 as? URLError)?.code == .cancelled })
             #expect(try await downloads.resumable.value == false)
-            // When the disk responds again, no file is left, and no event loop was involved.
+            // When the disk responds again, the files are removed, and no event loop has made a call for them.
             disk.stall([])
             let names = { try FileManager.default.contentsOfDirectory(atPath: NSTemporaryDirectory()) }
             while try !names().isEmpty { await Task.yield() }
@@ -286,13 +286,13 @@ struct SlowDiskLoads {
                 try await load(URLRequest(server.url("/small"), method: "POST"), session)
                 await session.flush()
             }
-            // A response that was stored in parts is complete.
+            // A response that was stored in two parts is served as a whole.
             #expect(try await load(server.url("/parts"), session) == "firstother")
             await session.reset()
             try await load(server.url("/small"), session)
             await session.flush()
             #expect(disk.takeCallsOnLoops() == "")
-            // The server's own event loop is detected.
+            // The server makes a call on its event loop, and the library records the call.
             try await load(server.url("/touch"), session)
             #expect(disk.takeCallsOnLoops() != "")
         }

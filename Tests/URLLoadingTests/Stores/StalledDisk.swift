@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// A library to preload into a process; its calls for files below one folder block for as long as the test needs.
+/// A preloaded library that blocks its process's calls for files below one folder for as long as the test needs.
 ///
-/// It also records which of these calls were made on event loops. A call that is blocked for half a minute releases all calls, and
-/// the test that blocked it fails: a test that hangs in such a call could not be ended.
+/// It also records which of these calls were made on event loops. When a call has been blocked for half a minute, all calls continue
+/// and the test fails; otherwise, a test could hang in a blocked call forever.
 struct StalledDisk: Sendable {
     private let library: PreloadedLibrary
 
@@ -25,14 +25,14 @@ struct StalledDisk: Sendable {
         library.environment.merging(["STALLED_FOLDER": folder]) { $1 }
     }
 
-    /// The library within the process that it was preloaded into.
+    /// Controls the library from within the process that it was preloaded into.
     struct Here: Sendable {
         struct Calls: OptionSet, Sendable {
             let rawValue: Int32
-            /// All calls that take a name, or read or write.
+            /// All calls that take a path, or that read, write or close a file.
             static let access = Calls(rawValue: 1)
             static let sync = Calls(rawValue: 2)
-            /// All calls that read a file; meanwhile none of its content is in memory.
+            /// All calls that read a file; while they are blocked, a read with `RWF_NOWAIT` finds nothing in the page cache.
             static let reading = Calls(rawValue: 4)
         }
 

@@ -22,7 +22,7 @@ enum TestHome {
     ///
     /// The file that `SSL_CERT_FILE` names is in memory, because processes whose files are traced must not create any.
     static func trust(_ root: Data) throws {
-        // The C library exports it, but its header does not declare it.
+        // The C library exports `memfd_create`, but its header does not declare it.
         typealias Maker = @convention(c) (UnsafePointer<CChar>, CUnsignedInt) -> CInt
         let maker = dlsym(nil, "memfd_create").map { unsafeBitCast($0, to: Maker.self) }
         guard let file = maker?("roots", 0), file >= 0 else { throw POSIXError(.EIO) }

@@ -11,9 +11,9 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Runs a suite of this test program in its own process, with its own home, and traces its files.
+/// Runs a suite of this test program in its own process, with its own home, and traces the process's files.
 ///
-/// The suite is only enabled by ``SeparateProcess/isCurrentSuite(_:)``.
+/// The suite must be enabled only if ``SeparateProcess/isCurrentSuite(_:)`` is true for it.
 enum TracedRun {
     struct Result: Sendable {
         let output: String
@@ -25,7 +25,7 @@ enum TracedRun {
         }
     }
 
-    /// Runs the suite; the home's folders are `data`, `cache`, `state` and `tmp`, of which only the last one exists at first.
+    /// Runs the suite; the home's folders are `data`, `cache`, `state` and `tmp`, of which only `tmp` exists at first.
     static func run(_ suite: String, home: TemporaryDirectory, environment: [String: String] = [:]) async throws -> Result {
         let trace = try FileTrace()
         try FileManager.default.createDirectory(at: home.file("tmp"), withIntermediateDirectories: true)

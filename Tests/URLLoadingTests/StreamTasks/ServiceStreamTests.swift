@@ -169,7 +169,7 @@ extension NetService {
             let wanted = (0..<50).map { _ in session.streamTask(with: .echo("Wanted")) }
             for task in wanted { task.resume() }
             for task in wanted { try await expectEcho(task) }
-            // One thread for all lookups; the echo has one per connection.
+            // All lookups share one thread; the echo server has one thread per connection.
             #expect(try ProcessProbe.threads() - threads < 200)
             for task in tasks {
                 #expect(task.state == .running)
@@ -233,7 +233,7 @@ extension NetService {
             let text = NetService.dictionary(fromTXTRecord: try #require(place.service.txtRecordData()))
             #expect(text == ["path": Data("/a".utf8), "empty": Data()])
 
-            // The address is known: it is not reported again.
+            // The service keeps its address, so a task can connect although the service is no longer published.
             publisher.stop()
             let task = session.streamTask(with: place.service)
             task.resume()

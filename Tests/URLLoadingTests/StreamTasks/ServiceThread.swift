@@ -11,18 +11,18 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// A thread that runs a run loop, with a service scheduled in it; the service's delegate.
+/// Runs a `NetService` in the run loop of a new thread, as the service's delegate.
 final class ServiceThread: NSObject, NetServiceDelegate, @unchecked Sendable {
     // Sendable because `events` is locked, and the rest is used only on the thread.
     private let events = Watched<[String]>([])
     private var thread: Thread?
 
-    /// Calls the service on a new thread, and waits until its delegate received the expected callbacks.
+    /// Makes calls on the service on a new thread, and waits until its delegate has received the expected callbacks.
     ///
     /// - Parameters:
-    ///   - service: Scheduled only in the run loop of that thread.
+    ///   - service: The service, which is scheduled only in the run loop of the new thread.
     ///   - calls: The calls to make on the service.
-    ///   - isOver: Whether the callbacks so far are all that is expected.
+    ///   - isOver: Returns whether the callbacks so far are all that are expected.
     /// - Returns: The service and its delegate's callbacks, in order.
     /// - Throws: If the test's time limit is reached first.
     static func run(

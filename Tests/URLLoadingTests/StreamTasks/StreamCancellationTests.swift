@@ -61,8 +61,8 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelling while the connection is being made`() async throws {
-        // A proxy that never responds.
+    @Test func `cancelling while the connection is being made fails all calls`() async throws {
+        // The proxy never responds.
         let recorder = StreamRecorder()
         let asked = Delivered<Bool>()
         try await withStreamPeer { connection in
@@ -83,7 +83,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelling right after resuming`() async throws {
+    @Test func `cancelling right after resuming fails all calls`() async throws {
         let recorder = StreamRecorder()
         try await withStreamPeer(delegate: recorder, streamEcho) { (peer, session) async throws in
             for _ in 0..<50 {
@@ -95,7 +95,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelling with pending reads`() async throws {
+    @Test func `cancelling fails all pending reads`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder, streamEcho) { (task, peer, _) async throws in
             try await task.send("hello")
@@ -107,7 +107,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelling with pending writes`() async throws {
+    @Test func `cancelling fails all pending writes`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }
         let recorder = StreamRecorder()
@@ -124,7 +124,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelling in the TLS handshake`() async throws {
+    @Test func `cancelling in the TLS handshake fails all calls`() async throws {
         let recorder = StreamRecorder()
         let greeted = Delivered<UInt8?>()
         try await withStream(delegate: recorder) { connection in
@@ -140,7 +140,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelling while the delegate handles a server-trust challenge`() async throws {
+    @Test func `cancelling while the delegate handles a server-trust challenge fails all calls`() async throws {
         let recorder = StreamRecorder(answer: { _ in nil })
         let server = try await ScriptedServer.start(identity: certificates.valid, reply: { _ in .ok() })
         try await withSession(delegate: recorder) { (session) async throws in
@@ -155,7 +155,7 @@ struct StreamCancellationTests {
         try await server.close()
     }
 
-    @Test func `cancelling a suspended task`() async throws {
+    @Test func `cancelling a suspended task fails all calls`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder, streamEcho) { (task, peer, _) async throws in
             try await task.send("hello")
@@ -167,7 +167,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelling with unread bytes`() async throws {
+    @Test func `cancelling a task with unread bytes closes its connection`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
             try connection.write([UInt8](repeating: 1, count: 10_000))
@@ -179,7 +179,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelling after either side was closed`() async throws {
+    @Test func `a task can be cancelled after either side was closed`() async throws {
         for isWriting in [false, true] {
             let recorder = StreamRecorder()
             try await withStream(delegate: recorder) {
@@ -189,7 +189,7 @@ struct StreamCancellationTests {
                 let calls = StreamCalls()
                 if isWriting { task.closeRead() } else { task.closeWrite() }
                 try await recorder.waitForCallback(isWriting ? "r" : "w", of: task)
-                // The peer's end may arrive first.
+                // The peer may close its side first.
                 task.cancel()
                 let record = try await recorder.completion(of: task)
                 #expect(record.error == nil || record.code == .cancelled)
@@ -198,7 +198,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelling in a completion handler`() async throws {
+    @Test func `cancelling in a completion handler fails the other calls`() async throws {
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder, streamEcho) { (task, _, _) async throws in
             let calls = StreamCalls()
@@ -210,8 +210,8 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelling a Swift task that awaits bytes`() async throws {
-        // Cancelling the awaiting Swift task either ends the wait or leaves it to the stream task: never a hang.
+    @Test func `cancelling a Swift task that awaits bytes never leaves it waiting`() async throws {
+        // Either the cancellation of the Swift task ends the wait, or that of the stream task does.
         try await withStream(streamEcho) { (task, _, _) async throws in
             let reader = Task { try await task.piece() }
             reader.cancel()
@@ -220,7 +220,7 @@ struct StreamCancellationTests {
         }
     }
 
-    @Test func `cancelled while many threads use it, a task calls each handler once`() async throws {
+    @Test func `a task that is cancelled while many threads use it calls each handler once`() async throws {
         let recorder = StreamRecorder()
         try await withStreamPeer(delegate: recorder, streamEcho) { (peer, session) async throws in
             for _ in 0..<20 {

@@ -32,7 +32,7 @@ struct StreamClosingTests {
         }
     }
 
-    @Test func `closeWrite before resume, with and without a pending write`() async throws {
+    @Test func `closeWrite works before resume, with and without a pending write`() async throws {
         for text in ["", "abc"] {
             let seen = Delivered<[UInt8]>()
             let recorder = StreamRecorder()
@@ -193,7 +193,7 @@ struct StreamClosingTests {
     }
 
     @Test func `a read after the peer's end reports the end, even if the task is complete`() async throws {
-        // Apps read until the end is reported; the task may or may not be complete by then.
+        // Apps read until the end is reported; the task may already be complete by then.
         let recorder = StreamRecorder()
         try await withStream(delegate: recorder) { connection in
             try connection.write("abc")
@@ -208,7 +208,7 @@ struct StreamClosingTests {
     }
 
     @Test func `both ends closing at the same time loses no bytes`() async throws {
-        // The kernel forgets the connection once both FINs were exchanged.
+        // The kernel forgets the connection after both FINs have been exchanged.
         let bytes = ScriptedFile.pattern(200_000)
         let recorder = StreamRecorder()
         try await withStreamPeer(delegate: recorder) { connection in

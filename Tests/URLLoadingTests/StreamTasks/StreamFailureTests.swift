@@ -15,7 +15,7 @@ import URLLoading
 /// Connections that cannot be made, and connections that break.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamFailureTests {
-    /// Two reads and two writes.
+    /// Makes two reads and two writes.
     private func calls(_ task: URLSessionStreamTask) -> StreamCalls {
         let calls = StreamCalls()
         for _ in 0..<2 {
@@ -42,7 +42,7 @@ struct StreamFailureTests {
             await URLLoadingTests.expectFailure(code, sourceLocation: sourceLocation) { try await task.piece() }
             await URLLoadingTests.expectFailure(code, sourceLocation: sourceLocation) { try await task.send("late") }
         }
-        // No effect.
+        // These calls have no effect on a task that has failed.
         task.closeRead()
         task.closeWrite()
         task.startSecureConnection()
@@ -94,7 +94,7 @@ struct StreamFailureTests {
         }
     }
 
-    @Test func `hosts by name, by IPv4 address and by IPv6 address`() async throws {
+    @Test func `a task connects to a host by name, by IPv4 address and by IPv6 address`() async throws {
         try await withStreamPeer(streamEcho) { (peer, session) async throws in
             for host in ["localhost", "127.0.0.1", "LOCALHOST"] {
                 let task = session.stream(to: peer.port, host: host)

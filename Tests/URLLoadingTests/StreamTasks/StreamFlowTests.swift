@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 private let chunk = [UInt8](repeating: 0x61, count: 65_536)
-/// An upper limit for what socket buffers and windows hold; far less than the tests send.
+/// An upper limit, in bytes, for what socket buffers and windows hold; far less than the tests send.
 private let windows = 32 << 20
 
 /// Back-pressure in both directions, and suspension.
@@ -33,7 +33,7 @@ struct StreamFlowTests {
             #expect(try await task.bytes(chunk.count) == chunk)
             try await settle(session)
             #expect(server.bytesWritten(on: 0) < windows)
-            // Reading lets exactly as much more arrive.
+            // Each byte that the app reads lets one more byte arrive.
             for _ in 0..<160 { _ = try await task.piece(chunk.count, chunk.count) }
             try await settle(session)
             let written = server.bytesWritten(on: 0)

@@ -51,7 +51,7 @@ struct StreamMailTests {
         task.closeWrite()
     }
 
-    /// Reads lines up to the first with this prefix.
+    /// Reads lines up to the first line that begins with this prefix.
     private func lines(_ task: URLSessionStreamTask, to start: String) async throws -> [String] {
         var lines: [String] = []
         while lines.last?.hasPrefix(start) != true {
@@ -62,7 +62,7 @@ struct StreamMailTests {
         return lines
     }
 
-    @Test func `STARTTLS with an independent SMTP server`() async throws {
+    @Test func `STARTTLS works with an independent SMTP server`() async throws {
         let server = try SmallServer.smtp(certificates.valid)
         defer { server.stop() }
         try await withSession(delegate: nil) {
@@ -84,7 +84,7 @@ struct StreamMailTests {
         }
     }
 
-    @Test func `STARTTLS with an independent IMAP server`() async throws {
+    @Test func `STARTTLS works with an independent IMAP server`() async throws {
         let server = try SmallServer.imap(certificates.valid)
         defer { server.stop() }
         try await withSession(delegate: nil) {

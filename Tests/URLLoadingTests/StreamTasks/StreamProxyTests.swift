@@ -83,7 +83,7 @@ struct StreamProxyTests {
         }
     }
 
-    @Test func `TLS never takes bytes after the proxy's 200 for the server's handshake`() async throws {
+    @Test func `bytes that a proxy adds after its 200 fail the TLS handshake`() async throws {
         let recorder = StreamRecorder()
         try await withTunnel(delegate: recorder, proxy: { .tunnel(to: $1, extra: "INJECTED") }) { (_, _, session) async throws in
             let task = session.stream(to: 465, host: "mail.test")
@@ -166,7 +166,7 @@ struct StreamProxyTests {
         }
     }
 
-    @Test func `stream tasks through independent proxies`() async throws {
+    @Test func `stream tasks work through independent proxies`() async throws {
         let peer = try StreamPeer(streamEcho)
         let tiny = try SmallServer.tinyproxy()
         let small = try SmallServer.microsocks(user: "ada", password: "lovelace")

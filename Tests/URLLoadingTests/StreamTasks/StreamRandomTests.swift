@@ -20,7 +20,7 @@ struct StreamRandomTests {
         (0..<count).map { _ in UInt8(truncatingIfNeeded: numbers.next()) }
     }
 
-    /// Mostly small, sometimes large.
+    /// Returns a random number of bytes, mostly small, sometimes large.
     private static func size(_ numbers: inout SeededNumbers) -> Int {
         [1, 10, 100, 1_000, 30_000].map { numbers.next(below: $0) + 1 }[numbers.next(below: 5)]
     }

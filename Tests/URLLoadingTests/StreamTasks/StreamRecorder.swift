@@ -36,7 +36,7 @@ final class StreamRecorder: NSObject, URLSessionStreamDelegate, Sendable {
     private let state = Watched(State())
     private let answer: @Sendable (URLAuthenticationChallenge) -> Answer?
 
-    /// - Parameter answer: The answer to a challenge; nil for no answer.
+    /// - Parameter answer: Returns the answer to a challenge; nil leaves the challenge unanswered.
     init(answer: @escaping @Sendable (URLAuthenticationChallenge) -> Answer? = { _ in (.performDefaultHandling, nil) }) {
         self.answer = answer
     }

@@ -23,7 +23,7 @@ func withStreamPeer(
     try await withSession(delegate: delegate, configure) { session in try await test(peer, session) }
 }
 
-/// The same, with a running task.
+/// Runs a test with a TCP server whose bytes the test scripts, a session, and a running stream task to the server.
 func withStream(
     delegate: (any URLSessionDelegate)? = nil, configure: (URLSessionConfiguration) -> Void = { _ in },
     _ script: @escaping @Sendable (StreamPeer.Connection) throws -> Void,
@@ -37,16 +37,16 @@ func withStream(
 }
 
 extension URLSession {
-    /// A task for a port of this machine, not yet resumed.
+    /// Creates a stream task to a port of this machine; the caller must resume it.
     func stream(to port: Int, host: String = "127.0.0.1") -> URLSessionStreamTask { streamTask(withHostName: host, port: port) }
 
-    /// Returns when the session has processed everything ordered so far: a later load of it has ended.
+    /// Returns when the session has processed all earlier calls: it does so before it ends a later load.
     func synchronize() async throws { _ = try await data(from: try #require(URL(string: "data:,x"))) }
 }
 
 /// The result of a read.
 struct StreamPiece: Sendable, Equatable {
-    /// nil without data.
+    /// The bytes that were read; nil if no byte was read.
     var bytes: [UInt8]?
     var isEnd: Bool
 
@@ -57,7 +57,7 @@ struct StreamPiece: Sendable, Equatable {
 
     init(_ text: String, isEnd: Bool = false) { self.init(Array(text.utf8), isEnd: isEnd) }
 
-    /// The end, without a byte.
+    /// The peer's end, without bytes.
     static let end = StreamPiece(nil, isEnd: true)
 
     var text: String { String(decoding: bytes ?? [], as: UTF8.self) }
@@ -109,9 +109,9 @@ extension URLSessionStreamTask {
 /// Calls with completion handlers, and their outcomes in the order in which the handlers were called.
 final class StreamCalls: Sendable {
     struct Outcome: Sendable {
-        /// Which call, counted from 0.
+        /// The number of the call, counted from 0.
         var call: Int
-        /// nil for writes and for failures.
+        /// What was read; nil for writes and for failures.
         var piece: StreamPiece?
         var error: (any Error)?
         var code: URLError.Code? { (error as? URLError)?.code }
@@ -151,7 +151,7 @@ final class StreamCalls: Sendable {
 
     /// The outcomes so far.
     var all: [Outcome] { outcomes.read { $0 } }
-    /// The completed calls, in the order of completion.
+    /// The numbers of the completed calls, in the order of completion.
     var answered: [Int] { all.map(\.call) }
 
     func outcome(of call: Int) async throws -> Outcome {

@@ -12,8 +12,9 @@ import LoadingTestKit
 
 /// A TLS server in another process (Python, OpenSSL), on two loopback ports chosen by the system: an echo, and SMTP with STARTTLS.
 ///
-/// The echo speaks TLS from the first byte; a relay in front of it may exchange cleartext first. It echoes what it receives; at the
-/// client's end it reports how the client closed, and closes. A client that sends `cut` receives no close_notify.
+/// The echo server speaks TLS from the first byte; a relay in front of it can exchange cleartext first. When the client closes its side,
+/// the echo server reports in a text whether the client sent close_notify, and closes. If a client sends `cut`, the echo server closes
+/// without close_notify.
 final class StreamSecurePeer: Sendable {
     let echoPort: Int
     let mailPort: Int
@@ -28,8 +29,8 @@ final class StreamSecurePeer: Sendable {
 
     /// - Parameters:
     ///   - identity: The server's certificate and key.
-    ///   - clientRoot: In PEM; if given, clients must present a certificate issued by it.
-    ///   - version: The only version of TLS that it accepts; any from 1.2 if nil.
+    ///   - clientRoot: A root certificate in PEM; if given, clients must present a certificate that this root issued.
+    ///   - version: The only version of TLS that the server accepts; if nil, it accepts 1.2 and later.
     /// - Returns: The listening server.
     /// - Throws: If the server did not start.
     static func start(
@@ -169,7 +170,7 @@ func withStreamSecurePeer(
     try await test(peer)
 }
 
-/// `openssl s_server`, which sends every line back reversed.
+/// Runs a test with `openssl s_server -rev`, which sends every line back reversed.
 func withOpenSSLReverse(
     _ identity: TestCertificates.Identity, _ options: [String] = [], test: (_ port: Int) async throws -> Void
 ) async throws {

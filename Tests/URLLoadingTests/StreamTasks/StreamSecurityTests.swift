@@ -54,7 +54,7 @@ struct StreamSecurityTests {
                 try connection.write("220 ready\r\n")
                 clear(try connection.line())
                 try connection.write("220 go\r\n")
-                // No cleartext byte of the client follows: the relay's target only speaks TLS.
+                // The client must send no more cleartext, because the relay's target speaks only TLS.
                 try connection.relay(to: secure.echoPort)
             } test: { (peer, session) async throws in
                 let task = session.stream(to: peer.port, host: "localhost")
@@ -97,7 +97,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `a large exchange over TLS`() async throws {
+    @Test func `a large body is echoed over TLS`() async throws {
         let bytes = ScriptedFile.pattern(5_000_000)
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
             try await withSession(trust) { (session) async throws in
@@ -112,7 +112,7 @@ struct StreamSecurityTests {
         }
     }
 
-    @Test func `TLS with openssl s_server`() async throws {
+    @Test func `TLS works with the server of openssl`() async throws {
         try await withOpenSSLReverse(certificates.valid) { (port) async throws in
             try await withSession(trust) { (session) async throws in
                 let task = session.stream(to: port)
@@ -427,7 +427,7 @@ struct StreamSecurityTests {
     }
 }
 
-/// To call a deprecated method.
+/// Gives the tests access to a deprecated method.
 private protocol InSecurityStopping { func stopSecureConnection() }
 
 extension URLSessionStreamTask: InSecurityStopping {}

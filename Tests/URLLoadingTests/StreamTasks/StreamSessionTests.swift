@@ -150,7 +150,7 @@ struct StreamSessionTests {
         }
     }
 
-    @Test func `the metrics of a failed connection have no later dates`() async throws {
+    @Test func `the metrics of a failed connection attempt have no connectEndDate`() async throws {
         let port = try RefusingPort()
         let recorder = StreamRecorder()
         try await withSession(delegate: recorder) { (session) async throws in

@@ -161,7 +161,7 @@ struct StreamTimeoutTests {
     }
 
     @Test func `calls that wait for a connection time out, and the task continues`() async throws {
-        // A proxy that delays its response: the connection is being made.
+        // The proxy delays its response, so the connection is still being made.
         let mayAnswer = ThreadGate()
         defer { mayAnswer.open() }
         try await withStreamPeer { connection in

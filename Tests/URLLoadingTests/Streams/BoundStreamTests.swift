@@ -191,7 +191,7 @@ struct BoundStreamTests {
         #expect(input.read(&bytes, maxLength: 10) == 0)
     }
 
-    @Test func `one stream requested without the other is at its end`() throws {
+    @Test func `an input stream requested alone is at its end, and an output stream requested alone fails`() throws {
         var input: InputStream? = nil
         Stream.getBoundStreams(withBufferSize: 10, inputStream: &input, outputStream: nil)
         input?.open()

@@ -55,7 +55,7 @@ struct BoundStreams: @unchecked Sendable {
         return written
     }
 
-    /// nil if `read` returned -1.
+    /// Reads at most `count` bytes as text; returns nil if `read` returned -1.
     func read(upTo count: Int = 65_536) -> String? { bytes(upTo: count).map { String(decoding: $0, as: UTF8.self) } }
 
     func bytes(upTo count: Int) -> [UInt8]? {
@@ -64,7 +64,7 @@ struct BoundStreams: @unchecked Sendable {
         return read < 0 ? nil : Array(bytes.prefix(read))
     }
 
-    /// The results of the reads, until the end or an error.
+    /// Reads until the end or an error, and returns the bytes of each read.
     func pieces(length: () -> Int = { 65_536 }) -> [[UInt8]] {
         var pieces: [[UInt8]] = []
         while let piece = bytes(upTo: length()), !piece.isEmpty { pieces.append(piece) }
@@ -112,12 +112,12 @@ final class RunLoopThread: @unchecked Sendable {
         return try await result.value
     }
 
-    /// Waits until all due events were delivered, and those that became due through them.
+    /// Waits until all due events have been delivered, including events that other deliveries made due.
     func settle() async throws {
         for _ in 0..<2 { try await perform {} }
     }
 
-    /// Waits for the end of the thread, once no stream is scheduled on it.
+    /// Lets the thread end, and waits for its end; a stream that is still scheduled on it prevents that.
     func end() async throws {
         try await perform { [self] in keeper.invalidate() }
         _ = try await isOver.value

@@ -114,7 +114,7 @@ struct BoundUploadTests {
     }
 
     @Test func `idle upload streams block no other task, and end when they are cancelled`() async throws {
-        // More than the number of threads for blocking work.
+        // There are more uploads than threads for blocking work.
         let count = 300
         let pairs = try (0..<count).map { _ in try BoundStreams(bufferSize: 4096, isOpen: false) }
         for pair in pairs { pair.output.open() }
@@ -137,7 +137,7 @@ struct BoundUploadTests {
             session.dataTask(with: server.url("/other")) { data, _, _ in done(data) }.resume()
             #expect(try await done.value == Data("0".utf8))
             #expect(try await session.text(server.url("/third")) == "0")
-            // One of them does write.
+            // The app writes to one of the streams.
             #expect(pairs[0].write("late") == 4)
             pairs[0].output.close()
             #expect(try await ends.value == nil)

@@ -25,7 +25,7 @@ struct StreamEventTests {
         try await recorder.waitForEvents(["open"])
         #expect(streams.write("abc") == 3)
         try await recorder.waitForEvents(["open", "bytes"])
-        // No second event without a read in between.
+        // There is no second event without a read in between.
         #expect(streams.write("def") == 3)
         try await thread.settle()
         #expect(recorder.events == ["open", "bytes"])
@@ -151,7 +151,7 @@ struct StreamEventTests {
         for thread in threads { try await thread.end() }
     }
 
-    @Test func `a run loop returns from its run after each event, as for any source`() async throws {
+    @Test func `a run of the run loop returns after each event, as for any source`() async throws {
         let streams = try BoundStreams(bufferSize: 4)
         let result = onThread {
             let recorder = StreamEventRecorder()
@@ -167,7 +167,7 @@ struct StreamEventTests {
         #expect(try await result.value == [["open"], ["open", "bytes"]])
     }
 
-    @Test func `a delegate set late receives the current events, and a replaced one none`() async throws {
+    @Test func `a delegate set late receives the current events, and a replaced delegate receives none`() async throws {
         let thread = try await RunLoopThread.start()
         let streams = try BoundStreams(bufferSize: 4)
         streams.input.schedule(in: thread.runLoop, forMode: .default)

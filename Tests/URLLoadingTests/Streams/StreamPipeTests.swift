@@ -13,7 +13,7 @@ import Testing
 
 @testable import URLLoading
 
-/// A pipe with one end at the engine, which must not block.
+/// A pipe between an app's stream and the engine; the engine's calls must never block.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamPipeTests {
     private struct Cut: Error {}

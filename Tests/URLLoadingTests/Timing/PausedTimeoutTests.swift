@@ -40,9 +40,9 @@ struct PausedTimeoutTests {
         }
     }
 
-    /// The server accepts and never answers the handshake: the time counts only for the loads whose connection is being made.
+    /// The server accepts connections but never answers the TLS handshake.
     ///
-    /// An HTTP/2 connection may serve all queued loads, an HTTP/1.1 connection serves one.
+    /// An HTTP/2 connection may serve all queued loads, so the time counts for all; an HTTP/1.1 connection serves only one load.
     @Test(arguments: [true, false])
     func `connection time counts only for the loads that the connection may serve`(isHTTP1: Bool) async throws {
         try await withGrowingTimes { scale in
@@ -73,7 +73,7 @@ struct PausedTimeoutTests {
             let first = server.url("/first")
             let low = session.dataTask(with: server.url("/low")) { _, _, _ in isLowDone.change { $0 = true } }
             low.priority = URLSessionTask.lowPriority
-            // Two at a time: another one is queued whenever one ends.
+            // Each of three lanes starts another task when its task ends, so high-priority tasks are always queued.
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for lane in 0..<3 {
                     group.addTask {
@@ -99,7 +99,7 @@ struct PausedTimeoutTests {
 
     /// Delays its answer to one kind of question until the test allows it; answers others at once.
     private final class SlowDelegate: NSObject, URLSessionDataDelegate, URLSessionTaskDelegate, Sendable {
-        /// False if the load ended first.
+        /// Delivers true when the question is asked, or false if the load ends first.
         let asked = Delivered<Bool>()
         let ended = Delivered<(any Error)?>()
         private let subject: Question
@@ -185,7 +185,7 @@ struct PausedTimeoutTests {
         }
     }
 
-    /// A question about a connection pauses the timeouts of all loads that wait for it.
+    /// A question about a connection pauses the timeouts of all loads that wait for the connection.
     @Test func `the request timeout does not run while the app checks a server's certificate`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withGrowingTimes { scale in
@@ -228,7 +228,7 @@ struct PausedTimeoutTests {
         }
     }
 
-    /// Returns when a load with a request timeout of that many seconds has timed out.
+    /// Waits in real time: returns when a load with this request timeout, in seconds, has timed out.
     private func afterTimeout(_ seconds: Double) async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = seconds }, reply: { _ in [.stall] }

@@ -48,7 +48,7 @@ struct SuspendedInQueueTests {
         request.path == "/a" ? ScriptedReply([.gate("a")] + ScriptedReply.ok("a").effects) : .ok(request.path)
     }
 
-    /// Waits until the session has performed everything ordered so far; it does so in order.
+    /// Waits until the session has performed all earlier calls, which it does in order.
     private func settle(_ session: URLSession) async throws {
         _ = try await session.data(from: #require(URL(string: "data:,settled")))
     }
@@ -94,7 +94,7 @@ struct SuspendedInQueueTests {
                 suspended.resume()
             }
             ends.task(server.url("/c"), in: session).resume()
-            // As many times as it was suspended.
+            // Three of the six suspensions remain.
             for _ in 0..<3 { suspended.resume() }
             try await settle(session)
             server.open("a")
@@ -103,7 +103,7 @@ struct SuspendedInQueueTests {
         }
     }
 
-    /// Enough tasks that the first one's connection is free again long before the last one is cancelled.
+    /// There are so many tasks that the connection becomes free long before the last task is cancelled.
     @Test func `queued tasks send nothing when the session is invalidated`() async throws {
         let count = 5_000
         try await withScenario(configure: Self.oneConnection, reply: Self.reply) { (server, session) async throws in
@@ -362,7 +362,7 @@ struct SuspendedInQueueTests {
         }
     }
 
-    @Test func `a task that answered for a connection another task got leaves the queue when suspended`() async throws {
+    @Test func `a suspended task leaves the queue, even if another task got the connection that it answered for`() async throws {
         let judge = Judge.silent
         try await withScenario(
             identity: certificates.valid, delegate: SessionJudge(judge), configure: Self.oneConnection, reply: Self.reply
@@ -414,7 +414,7 @@ struct SuspendedInQueueTests {
     }
 }
 
-/// Has no identity, and completes its first lookup when the test allows it, later ones at once.
+/// Has no identity; completes its first lookup when the test allows that, and later lookups at once.
 private final class SlowCredentials: URLCredentialStorage, @unchecked Sendable {
     // `asked` is locked; the rest is constant.
     let asked = Delivered<Void>()

@@ -9,7 +9,7 @@
 
 import LoadingTestKit
 
-/// A library to preload into a process that lets a test advance the clock of the event loops.
+/// A preloaded library with which a test advances the clock of its process's event loops.
 enum TestClock {
     /// Advances the clock, and makes every event loop check its timers.
     static func leap(_ seconds: Int) async throws {

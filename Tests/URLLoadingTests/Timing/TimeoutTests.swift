@@ -91,7 +91,7 @@ struct TimeoutTests {
         }
     }
 
-    /// Waits for a point of the script, or for the end of the task.
+    /// Waits for a point of the server's script or for the end of the task, and returns whether the point came first.
     private func isReached(
         _ point: String, at server: ScriptedServer, before task: URLSessionTask, endsAt recorder: EventRecorder
     ) async throws -> Bool {

@@ -30,9 +30,9 @@ struct WithBlockedPoolTests {
         let isThere = DispatchSemaphore(value: 0)
     }
 
-    /// Loads while tasks occupy every thread of the pool, including this one.
+    /// Loads while tasks occupy every thread of the cooperative pool, including the calling thread.
     ///
-    /// - Returns: The text, and whether the pool was blocked to the end.
+    /// - Returns: The text, and whether the pool was blocked until the load ended.
     private func load(_ url: URL, by session: URLSession) -> (text: String?, wasBlocked: Bool) {
         let gate = DispatchSemaphore(value: 0)
         let count = 4 * ProcessInfo.processInfo.activeProcessorCount + 64

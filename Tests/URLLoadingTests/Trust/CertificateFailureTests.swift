@@ -86,7 +86,7 @@ struct CertificateFailureTests {
         }
     }
 
-    @Test func `a session's roots replace the system's, and may be several in one PEM`() async throws {
+    @Test func `the roots of a session replace those of the system, and one PEM may contain several`() async throws {
         let stranger = Data(certificates.unknownAuthority.chain[1])
         let both = Data((certificates.rootPEM + "\n" + certificates.unknownAuthority.chainPEM).utf8)
         let rows: [(String, [Data], URLError.Code?, URLError.Code?)] = [

@@ -106,7 +106,7 @@ struct ClientCertificateMemoryTests {
             await expectFailure(.clientCertificateRejected) { try await session.data(from: server.url()) }
             #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 1)
             #expect(try await session.text(server.url()).contains("Test Client"))
-            // One connection per load: the second did not try the rejected certificate first.
+            // Each load made one connection: the second load did not try the rejected certificate first.
             #expect(count(NSURLAuthenticationMethodClientCertificate, of: judge) == 2)
             #expect(count(NSURLAuthenticationMethodServerTrust, of: judge) == 2)
         }
@@ -126,7 +126,7 @@ struct ClientCertificateMemoryTests {
                 )
                 if isDefault { storage.setDefaultCredential(credential, for: space) } else { storage.set(credential, for: space) }
                 #expect(try await session.text(server.url()).contains("Test Client"), "default: \(isDefault)")
-                // It does not apply to another host name.
+                // The stored certificate does not apply to another host name.
                 await expectFailure(.clientCertificateRequired) {
                     try await session.data(from: server.url("/", host: "localhost"))
                 }
@@ -174,7 +174,7 @@ struct ClientCertificateMemoryTests {
             try await withAskingServer(delegate, configure: { $0.urlCredentialStorage = storage }) {
                 (server, session) async throws in
                 for _ in 0..<2 { #expect(try await session.text(server.url()).contains("Test Client")) }
-                // From then on the session remembers it.
+                // The session asks the storage once, and then remembers the certificate.
                 #expect(storage.asked.read { $0 } == [Self.space(server)])
             }
         }
@@ -279,7 +279,7 @@ struct ClientCertificateMemoryTests {
             first.answer(.useCredential, credential)
             let url = try server.url()
             async let text = session.text(url)
-            // The second task is asked both questions for its own connection.
+            // The delegate is asked both questions again, for the second task's own connection.
             let second = try await judge.question(3)
             #expect(second.kind == NSURLAuthenticationMethodClientCertificate)
             second.answer(.useCredential, credential)

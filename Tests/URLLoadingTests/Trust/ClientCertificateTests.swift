@@ -20,7 +20,7 @@ struct ClientCertificateTests {
     init() throws { certificates = try TestCertificates.shared.get() }
 
     private static let versions = ["-tls1_2", "-tls1_3"]
-    /// A server that continues without a certificate; one that requires a certificate, and one that it knows.
+    /// The options of a server that continues without a certificate (`optional`), or requires a known certificate (`required`).
     private static let optional = ["-verify", "3"]
     private static let required = ["-Verify", "3", "-verify_return_error"]
 
@@ -134,7 +134,7 @@ struct ClientCertificateTests {
                         try await session.data(from: url)
                     }
                     #expect(error?.failingURL == url)
-                    // The same with a body.
+                    // A request with a body fails in the same way.
                     await expectFailure(.clientCertificateRequired, in: "\(version) \(index)") {
                         try await session.upload(for: URLRequest(url, method: "PUT"), from: Data(count: 100_000))
                     }

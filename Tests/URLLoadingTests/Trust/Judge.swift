@@ -15,7 +15,7 @@ import URLLoading
 final class Judge: Sendable {
     typealias Handler = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
 
-    /// Which method was called.
+    /// The delegate method that was called: the session-level or the task-level one.
     enum Method: Sendable { case session, task }
 
     struct Question: Sendable {
@@ -27,7 +27,7 @@ final class Judge: Sendable {
 
         var space: URLProtectionSpace { challenge.protectionSpace }
         var kind: String { space.authenticationMethod }
-        /// DER, the leaf first.
+        /// The server's certificates in DER, the leaf first.
         var chain: [[UInt8]] {
             let chain = space.serverTrust.flatMap { SecTrustCopyCertificateChain($0) as? [SecCertificate] } ?? []
             return chain.map { Array(SecCertificateCopyData($0) as Data) }
@@ -46,7 +46,7 @@ final class Judge: Sendable {
         Judge { $0.kind == NSURLAuthenticationMethodServerTrust ? $0.trust() : $0.answer(.performDefaultHandling, nil) }
     }
 
-    /// Never answers; the test does.
+    /// Leaves every challenge to the test, which answers it.
     static var silent: Judge { Judge { _ in } }
 
     /// Gives the same answer to every server-trust challenge.
@@ -89,13 +89,13 @@ final class Judge: Sendable {
     var all: [Question] { questions.read { $0 } }
     var kinds: [String] { all.map(\.kind) }
 
-    /// Waits for a question; the first is 0.
+    /// Waits for the question with this number; the first question has number 0.
     func question(_ number: Int) async throws -> Question {
         try await questions.value { $0.count > number ? $0[number] : nil }
     }
 }
 
-/// Has only the session's method.
+/// A delegate with only the session-level method.
 final class SessionJudge: NSObject, URLSessionDelegate {
     let judge: Judge
     init(_ judge: Judge) { self.judge = judge }
@@ -119,7 +119,7 @@ final class AsyncSessionJudge: NSObject, URLSessionDelegate {
     }
 }
 
-/// Has only the task's method.
+/// A delegate with only the task-level method.
 final class TaskJudge: NSObject, URLSessionTaskDelegate {
     let judge: Judge
     init(_ judge: Judge) { self.judge = judge }
@@ -143,7 +143,7 @@ final class AsyncTaskJudge: NSObject, URLSessionTaskDelegate {
     }
 }
 
-/// Has both methods, and records the session's invalidation.
+/// A delegate with both methods, which also records the session's invalidation.
 final class BothJudge: NSObject, URLSessionTaskDelegate {
     let judge: Judge
     let invalidated = Delivered<Bool>()

@@ -39,7 +39,7 @@ struct PinningLoadTests {
         try await load(certificates.valid, roots: [certificates.root], right, nil)
         let wrong = CertificatePinningDelegate(pinned: Data(certificates.wrongHost.chain[0]))
         try await load(certificates.valid, roots: [certificates.root], wrong, .cancelled)
-        // The right certificate, but its root is not trusted.
+        // The certificate is the right one, but its root is not trusted.
         try await load(certificates.valid, roots: [], right, .cancelled)
     }
 

@@ -21,7 +21,7 @@ enum ProgramRun {
 
     /// Runs the probe in a process, with an Info.plist beside its executable if one is given.
     ///
-    /// An empty one becomes a symbolic link to itself, which cannot be opened, even as root.
+    /// If `infoPropertyList` is empty, the Info.plist is a symbolic link to itself, which even root cannot open.
     static func run(
         _ urls: [String], proxy: Int, infoPropertyList: String?, environment: [String: String]
     ) async throws -> [String] {

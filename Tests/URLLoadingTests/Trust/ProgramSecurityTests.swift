@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// App Transport Security and roots as configured by Info.plist and the environment: each in its own process.
+/// App Transport Security and roots, as Info.plist and the environment configure them, each time in a separate process.
 @Suite(.timeLimit(.minutes(2)))
 struct ProgramSecurityTests {
     private static let exception = """

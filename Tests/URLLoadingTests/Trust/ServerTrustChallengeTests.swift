@@ -80,7 +80,7 @@ struct ServerTrustChallengeTests {
         }
     }
 
-    @Test func `the session's method is called first, whatever methods the task's delegate has`() async throws {
+    @Test func `the session-level method is called first, whatever methods the delegate of the task has`() async throws {
         let (shared, own) = (Judge.trusting, Judge.saying(.cancelAuthenticationChallenge))
         try await withUntrustedServer(delegate: BothJudge(shared)) { (server, session) async throws in
             let delegates: [(any URLSessionTaskDelegate)?] = [nil, TaskJudge(own), BothJudge(own), EventRecorder()]
@@ -92,7 +92,7 @@ struct ServerTrustChallengeTests {
         }
     }
 
-    @Test func `without the session's method, the task's is called, its own delegate's first`() async throws {
+    @Test func `without the session-level method, a task delegate is called before the session delegate`() async throws {
         let (shared, own) = (Judge.trusting, Judge.trusting)
         try await withUntrustedServer(delegate: TaskJudge(shared)) { (server, session) async throws in
             let delegate = TaskJudge(own)
@@ -103,7 +103,7 @@ struct ServerTrustChallengeTests {
             #expect(question.method == .task)
             #expect(question.task == task.taskIdentifier)
             #expect(shared.all.isEmpty)
-            // If the task's own delegate lacks the method, the session's delegate is called.
+            // If the task has no delegate, or its delegate lacks the method, the session's delegate is called.
             for delegate in [nil, EventRecorder()] {
                 _ = try await session.data(from: server.url("/close"), delegate: delegate)
             }
@@ -121,7 +121,7 @@ struct ServerTrustChallengeTests {
         }
     }
 
-    @Test func `the session's method of a task's own delegate is not called`() async throws {
+    @Test func `the session-level method is not called on the delegate of a task`() async throws {
         let own = Judge.trusting
         try await withUntrustedServer(delegate: nil) { (server, session) async throws in
             _ = try await session.data(from: server.url(), delegate: BothJudge(own))
@@ -143,7 +143,7 @@ struct ServerTrustChallengeTests {
         #expect(judges.map { $0.all.map(\.method) } == [[.session], [.task], [.task]])
     }
 
-    @Test func `tasks of all kinds ask`() async throws {
+    @Test func `tasks of all kinds cause a challenge`() async throws {
         let judge = Judge.trusting
         try await withUntrustedServer(delegate: BothJudge(judge)) { (server, session) async throws in
             let url = server.url("/close")

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A connection that one delegate trusted is not used for tasks whose delegate did not decide so.
+/// A connection that one delegate trusted is not used for tasks whose own delegate did not trust the server.
 @Suite(.timeLimit(.minutes(1)))
 struct ServerTrustSharingTests {
     private let certificates: TestCertificates
@@ -98,7 +98,7 @@ struct ServerTrustSharingTests {
         }
     }
 
-    @Test func `a connection that the session's method trusted is shared by all tasks`() async throws {
+    @Test func `a connection that the session-level method trusted is shared by all tasks`() async throws {
         let judge = Judge.trusting
         try await withServer(delegate: SessionJudge(judge)) { (server, session) async throws in
             let delegates: [(any URLSessionTaskDelegate)?] = [nil, TaskJudge(.silent), EventRecorder()]

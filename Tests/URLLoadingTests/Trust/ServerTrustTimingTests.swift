@@ -43,7 +43,7 @@ struct ServerTrustTimingTests {
         }
     }
 
-    /// The request timeout is about the server, and is paused.
+    /// The request timeout is paused, because the load does not wait for its server.
     @Test func `without an answer the resource timeout ends the task`() async throws {
         try await withGrowingTimes { (scale) async throws in
             let judge = Judge.silent
@@ -51,7 +51,7 @@ struct ServerTrustTimingTests {
                 (server, session) async throws in
                 await expectFailure(.timedOut) { try await session.data(from: server.url()) }
                 try await server.waitForAllClosed()
-                // Too late.
+                // This answer comes too late.
                 judge.all.first?.trust()
                 #expect(server.requests.isEmpty)
             }
@@ -99,7 +99,7 @@ struct ServerTrustTimingTests {
     }
 
     @Test func `releasing the completion handler counts as no answer`() async throws {
-        // The judge retains its questions; this delegate does not.
+        // A `Judge` would retain the completion handler; this delegate does not.
         final class UnansweringDelegate: NSObject, URLSessionDelegate {
             func urlSession(
                 _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,

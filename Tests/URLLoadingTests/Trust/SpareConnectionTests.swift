@@ -19,7 +19,7 @@ struct SpareConnectionTests {
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// Trusts every server, except that it never answers one question; the first is 0.
+    /// Trusts every server, but never answers the question with this number; the first question has number 0.
     private func judge(silentAbout silent: Int) -> Judge {
         let asked = Watched(0)
         return Judge { question in
@@ -31,7 +31,7 @@ struct SpareConnectionTests {
         }
     }
 
-    @Test func `a load gets another connection while a challenge is unanswered, and the challenged one is unused`() async throws {
+    @Test func `loads use other connections while a challenge is unanswered`() async throws {
         for usesTaskMethod in [false, true] {
             let judge = judge(silentAbout: 1)
             try await withScenario(
@@ -53,7 +53,7 @@ struct SpareConnectionTests {
                 try await server.reached("/second")
                 start("/third")
                 try await server.reached("/third")
-                // Too late.
+                // This answer comes too late.
                 unanswered.answer(.cancelAuthenticationChallenge, nil)
                 server.open("/second")
                 server.open("/third")

@@ -16,14 +16,14 @@ import URLLoading
 @Suite(.timeLimit(.minutes(2)))
 struct StrictTransportSecurityTests {
     private static let field = "Strict-Transport-Security"
-    /// A host under a preloaded top-level domain that no resolver is asked for, since a label has at most 63 bytes.
+    /// A host under a preloaded top-level domain; no resolver is asked for it, because a label has at most 63 bytes.
     private static let unresolvable = String(repeating: "a", count: 64) + ".dev"
 
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// A TLS server whose responses all have these fields.
+    /// Runs a test with a TLS server whose responses have a Strict-Transport-Security field with each of these values.
     private func withSecure(
         _ values: [String] = ["max-age=1000"],
         delegate: (any URLSessionDelegate)? = nil,
@@ -58,7 +58,7 @@ struct StrictTransportSecurityTests {
 
     // MARK: The upgrade
 
-    @Test func `the next http request is sent over TLS, on its port`() async throws {
+    @Test func `the next http request is sent over TLS, to the port in its URL`() async throws {
         try await withSecure { (server, session) async throws in
             _ = try await session.data(from: server.url("/", host: "localhost"))
             let url = try inClear(server.url("/path?q=1#f", host: "localhost"))

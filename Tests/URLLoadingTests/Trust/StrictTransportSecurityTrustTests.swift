@@ -20,7 +20,7 @@ struct StrictTransportSecurityTrustTests {
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// A session that trusts our root, and whose delegate trusts every server.
+    /// Runs a test with a session that trusts the test root, and whose delegate trusts every server.
     private func withTrustingSession(isTask: Bool = false, test: (URLSession) async throws -> Void) async throws {
         try await withSession(delegate: isTask ? TaskJudge(.trusting) : SessionJudge(.trusting)) {
             $0.tlsTrustRoots = [certificates.root]
@@ -38,7 +38,7 @@ struct StrictTransportSecurityTrustTests {
         }
     }
 
-    /// The same URL with http; a TLS server cannot respond to that.
+    /// The same URL with http; a TLS server cannot respond to a request for it.
     private func inClear(_ url: URL) throws -> URL {
         try #require(URL(string: url.absoluteString.replacingOccurrences(of: "https:", with: "http:")))
     }

@@ -24,7 +24,7 @@ struct TransportSecurityTLSTests {
     }
     private static let keyExchangeWithoutSecrecy = ["-tls1_2", "-cipher", "AES128-GCM-SHA256:AES256-GCM-SHA384"]
 
-    /// Loads from a server at some port, under any host name.
+    /// Loads from the server at a port of this machine, under the given host name.
     private func load(
         _ port: Int, as host: String, _ dictionary: [String: Any]?, delegate: (any URLSessionDelegate)? = nil,
         roots: [Data]? = nil,
@@ -43,8 +43,9 @@ struct TransportSecurityTLSTests {
         return text
     }
 
-    /// Runs a test with `openssl s_server`, an RSA key (required by key exchanges without forward secrecy), and a certificate
-    /// for it that is its own root.
+    /// Runs a test with an `openssl s_server` that has a self-signed certificate with an RSA key.
+    ///
+    /// Key exchanges without forward secrecy require an RSA key.
     private func withRSAServer(
         bits: Int = 2048, _ options: [[String]], test: (PeerProcess, Data, Int) async throws -> Void
     ) async throws {
@@ -95,7 +96,7 @@ struct TransportSecurityTLSTests {
                 }
             }
         }
-        // The key is not the reason for the refusal.
+        // The RSA key is not the reason for the refusal.
         try await withRSAServer([["-tls1_2"]]) { (server, root, _) async throws in
             _ = try await load(server.port, as: "www.example.com", nil, roots: [root])
         }

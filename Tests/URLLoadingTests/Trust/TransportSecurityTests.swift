@@ -19,7 +19,7 @@ struct TransportSecurityTests {
 
     private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
-    /// A session that uses the server as a proxy for all requests: names need no lookup, and it sees everything sent.
+    /// Runs a test with a server that is the session's proxy for all requests: names need no lookup, and the server sees all requests.
     private func withProxy(
         _ dictionary: [String: Any]?, delegate: (any URLSessionDelegate)? = nil,
         reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply = { _ in .ok("clear") },

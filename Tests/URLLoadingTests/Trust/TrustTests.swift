@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// TLS certificates are verified with readable roots and the configured versions, and bodies pass unchanged.
+/// Which servers a session accepts, given its roots and TLS versions; bodies pass unchanged.
 @Suite(.timeLimit(.minutes(1)))
 struct TrustTests {
     private let certificates: TestCertificates
@@ -36,7 +36,7 @@ struct TrustTests {
         }
     }
 
-    @Test func `the system's roots do not include ours`() async throws {
+    @Test func `the roots of the system do not include the test root`() async throws {
         try await withScenario(identity: certificates.valid, reply: { _ in .ok() }) { (server, session) async throws in
             await expectFailure(.serverCertificateHasUnknownRoot, .serverCertificateUntrusted) {
                 try await session.data(from: server.url())
@@ -59,7 +59,7 @@ struct TrustTests {
                 #expect(server.requests.isEmpty)
             }
         }
-        // Readable roots beside unreadable ones count.
+        // A readable root is used even if other roots are unreadable.
         try await withScenario(
             identity: certificates.valid, configure: { $0.tlsTrustRoots = rows + [certificates.root] },
             reply: { _ in .ok("read") }

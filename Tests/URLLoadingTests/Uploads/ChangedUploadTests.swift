@@ -21,7 +21,7 @@ struct ChangedUploadTests {
 
     struct Change: Sendable, CustomTestStringConvertible {
         var testDescription: String
-        /// Whether the content differs, or might.
+        /// Whether the upload must fail, because the content differs or might differ.
         var fails: Bool
         var make: @Sendable (URL) throws -> Void
 
@@ -59,7 +59,7 @@ struct ChangedUploadTests {
         Change("another takes its place", fails: false) { try Data(repeating: 1, count: 5).write(to: $0, options: .atomic) },
     ]
 
-    /// Uploads a file that changes after part of it was sent; only then does the server perform `answer`.
+    /// Uploads a file that changes after part of it was sent; after the change, the server performs `answer`.
     private func upload(
         _ change: Change, identity: TestCertificates.Identity? = nil, method: String = "PUT", answer: [SocketEffect],
         _ test: (ScriptedServer, Result<(Data, URLResponse), any Error>) async throws -> Void
@@ -101,7 +101,7 @@ struct ChangedUploadTests {
             #expect(
                 error?.code == .cannotOpenFile && error?.localizedDescription.contains("changed") == true,
                 "\(String(describing: error))")
-            // Never more than Content-Length.
+            // The server never receives more than Content-Length.
             #expect(server.requests[0].bodyLength <= Self.content.count)
         }
     }
@@ -129,7 +129,7 @@ struct ChangedUploadTests {
         }
     }
 
-    @Test func `a file changed before a retry is sent as it is then`() async throws {
+    @Test func `a redirected upload sends the current content of a file that changed`() async throws {
         let answer = ScriptedReply.head(307, [("Content-Length", "0"), ("Location", "/again")])
         try await upload(Self.changes[1], answer: [.awaitRequestEnd, .write(answer)]) { server, outcome in
             let (data, _) = try outcome.get()

@@ -18,7 +18,7 @@ struct EarlyResponseTests {
     private static let content = ScriptedFile.pattern(6_000_000)
     private static let early = ScriptedReply.head(200, [("Content-Length", "5")]) + "early"
 
-    /// Without and with an expectation, which such a response meets too.
+    /// Header fields without and with an expectation of 100; an early success has the same effect as the 100.
     private static let fields: [[String: String]] = [[:], ["Expect": "100-continue"]]
 
     private func request(_ url: URL, _ fields: [String: String]) -> URLRequest {

@@ -187,7 +187,7 @@ struct ResumableUploadLifeTests {
         #expect(try proxy.content() == Self.content)
     }
 
-    @Test func `a server that repeats its 104 is believed once`() async throws {
+    @Test func `repeated 104 responses have the effect of one`() async throws {
         var plan = UploadServer.Plan(faults: [Fault("POST", cut: 1_000_000)])
         plan.announcements = 5
         plan.progressStep = 100_000
@@ -197,8 +197,8 @@ struct ResumableUploadLifeTests {
         #expect(try await server.requests(3).map(\.received).reduce(0, +) == 3_000_000)
     }
 
-    /// "Offset": the server rejects a request with a mismatching offset with 409, and is asked for its offset again.
-    @Test func `a server that reports a mismatching offset is asked for it`() async throws {
+    /// The server responds 409 to a request with a mismatching offset, and the client asks for the server's offset again.
+    @Test func `a server that reports a mismatching offset is asked for its offset`() async throws {
         let type = "https://iana.org/assignments/http-problem-types#mismatching-upload-offset"
         let problem = "{\"type\":\"\(type)\",\"expected-offset\":1000000,\"provided-offset\":2}"
         let server = try UploadServer(

@@ -187,7 +187,7 @@ struct ResumableUploadSafetyTests {
             let requests = try await server.requests(4)
             let first = try #require(requests.firstIndex { $0.method == method })
             for (index, request) in requests.enumerated() {
-                // Credentials are known to be valid once a response arrived: the first request was interrupted before.
+                // The retried POST was interrupted before its response, so its credentials are not yet known to be valid.
                 guard index <= first + 1 || method != "POST" else { continue }
                 #expect((request.fields["authorization"] != nil) == (index > first), "\(request.method)")
             }
@@ -217,7 +217,7 @@ struct ResumableUploadSafetyTests {
     }
 
     @Test(arguments: ["other bytes", "longer", "shorter", "another file", "no file", "a folder", "a link"])
-    func `resume data is rejected once its file changed, and no byte is sent`(change: String) async throws {
+    func `resume data is rejected if its file changed, and no byte is sent`(change: String) async throws {
         try await Self.withResumeData { server, data, file in
             let facts = try FileManager.default.attributesOfItem(atPath: file.path)
             let written = try #require(facts[.modificationDate] as? Date)
@@ -229,7 +229,7 @@ struct ResumableUploadSafetyTests {
                 try handle.write(contentsOf: Data([1]))
             case "shorter": try handle.truncate(atOffset: 2_000_000)
             case "another file":
-                // The same bytes and the same time.
+                // The new file has the same bytes and the same modification date.
                 try FileManager.default.moveItem(at: file, to: file.appendingPathExtension("old"))
                 try Self.content.write(to: file)
                 try FileManager.default.setAttributes([.modificationDate: written], ofItemAtPath: file.path)
@@ -245,7 +245,7 @@ struct ResumableUploadSafetyTests {
             try await withSession { session in
                 await #expect(throws: URLError.self) { try await session.upload(resumeFrom: data) }
             }
-            // It may ask for the offset.
+            // The client may ask for the offset, but sends no byte.
             #expect(server.requests.dropFirst().allSatisfy { $0.method == "HEAD" })
             #expect(!server.isComplete())
         }
@@ -365,7 +365,7 @@ struct ResumableUploadSafetyTests {
         if isForgotten {
             _ = try await server.requests { $0.contains { $0.method == "DELETE" } }
         }
-        // A later request.
+        // This load gives an unexpected DELETE time to arrive.
         try await withSession { session in _ = try await session.text(server.url("/later")) }
         let deletions = server.requests.filter { $0.method == "DELETE" }
         #expect(deletions.map(\.path) == (isForgotten ? ["/uploads/1"] : []))

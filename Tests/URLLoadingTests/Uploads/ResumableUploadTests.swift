@@ -61,7 +61,7 @@ struct ResumableUploadTests {
             early: { $0.header("Upload-Draft-Interop-Version") == "8" ? [.stopReading, .write(refusal)] : nil },
             reply: { .ok("stored \($0.bodyLength)") }
         ) { (server, session) async throws in
-            // All of it has been sent when the refusal arrives. The second upload begins on the connection that the first ended on.
+            // The refusal arrives after the whole body was sent. The second upload begins on the connection on which the first one ended.
             for length in [1000, 2000] {
                 let (data, _) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: Data(count: length))
                 #expect(String(decoding: data, as: UTF8.self) == "stored \(length)")

@@ -24,7 +24,7 @@ struct UploadCacheTests {
         ]
     }
 
-    /// Either the rest is sent, or only the final response was lost.
+    /// Either part of the body is still missing, or only the final response was lost.
     @Test(arguments: [1000, 200_000]) func `an interrupted upload invalidates the cache entry of its URL`(
         offset: Int
     ) async throws {

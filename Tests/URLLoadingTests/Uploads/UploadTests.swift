@@ -48,7 +48,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `an empty body is sent as one`() async throws {
+    @Test func `an empty body is sent with a length of zero`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write([], to: "empty")
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in

@@ -15,7 +15,7 @@ import URLLoading
 final class UploadWatcher: NSObject, URLSessionDataDelegate {
     /// The ports whose servers sent a challenge, in order.
     let challenges = Watched<[Int]>([])
-    /// nil before the end.
+    /// The status of the response; nil before the end.
     let status = Watched<Int?>(nil)
     private let ends = Watched<[URLError?]>([])
     private let announcements = Watched(0)

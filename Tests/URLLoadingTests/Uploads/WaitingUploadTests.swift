@@ -29,7 +29,7 @@ struct WaitingUploadTests {
         let file = try directory.write(content, to: "body").resolvingSymlinksInPath()
         let count = 300
         let most = Mutex(0)
-        // The test's own descriptor: shows that the count works.
+        // The test's own descriptor shows that the count works.
         let own = try FileHandle(forReadingFrom: file)
         defer { try? own.close() }
         try await withScenario(
@@ -48,7 +48,7 @@ struct WaitingUploadTests {
             }
             #expect(server.requests.count == count && server.requests.allSatisfy { $0.body == content })
         }
-        // The test's own and one being sent; the file threads may be examining a few more.
+        // The open descriptors are the test's own, that of the upload being sent, and a few that file threads may be examining.
         let found = most.withLock { $0 }
         #expect(1..<50 ~= found, "\(found)")
     }

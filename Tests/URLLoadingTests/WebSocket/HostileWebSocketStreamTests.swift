@@ -21,7 +21,7 @@ struct HostileWebSocketStreamTests {
         + WebSocketPeer.frame(9, [1, 2, 3]) + WebSocketPeer.frame(0, Array("b".utf8)) + WebSocketPeer.frame(10, [])
         + WebSocketPeer.frame(2, [UInt8](repeating: 5, count: 130)) + WebSocketPeer.frame(2, [])
         + WebSocketPeer.frame(8, [0x03, 0xE9] + Array("bye".utf8))
-    /// Where each message is complete, and the message.
+    /// The messages in ``frames``, each with the number of bytes after which it is complete.
     private static let messages: [(end: Int, message: WireMessage)] = [
         (7, .text("gr\u{FC}n")), (7 + 6 + 5 + 3, .text("a\u{20AC}b")),
         (7 + 6 + 5 + 3 + 2 + 134, .binary([UInt8](repeating: 5, count: 130))),

@@ -68,7 +68,7 @@ struct HostileWebSocketTests {
                 name: "2^63 - 1 behind a fragment",
                 bytes: frame(0x02, [1, 2, 3]) + [0x80, 127, 0x7F] + [UInt8](repeating: 0xFF, count: 7),
                 codes: [1009], error: .dataLengthExceedsMaximum),
-            // "the minimal number of bytes MUST be used to encode the length" (section 5.2).
+            // "the minimal number of bytes MUST be used to encode the length" (RFC 6455, section 5.2).
             Row(name: "125 in 16 bits", bytes: [0x82, 126, 0, 125] + [UInt8](repeating: 0, count: 125)),
             Row(name: "0 in 16 bits", bytes: [0x82, 126, 0, 0]),
             Row(
@@ -121,7 +121,7 @@ struct HostileWebSocketTests {
             bytes: frame(0xC2, [0x00, 0x05, 0x00, 0xFB, 0xFF] + Array("Hello".utf8)),
             codes: [1002, 1007]),
         Row(name: "deflate that is cut", bytes: frame(0xC2, [0xF2, 0x48, 0xCD]), codes: [1002, 1007]),
-        // 0xFF 0xFE in a stored block, as text.
+        // The text is 0xFF 0xFE, in a stored block.
         Row(
             name: "compressed text that is no UTF-8", bytes: frame(0xC1, [0x00, 0x02, 0x00, 0xFD, 0xFF, 0xFF, 0xFE, 0x00]),
             codes: [1007]),
@@ -143,7 +143,7 @@ struct HostileWebSocketTests {
         } test: { (peer, session) async throws in
             let task = session.webSocketTask(with: peer.url())
             task.offersCompression = row.offersCompression
-            // Pending receives, and later ones.
+            // These are the outcomes of pending receives and of later ones.
             let outcomes = Delivered<String>()
             let note: @Sendable (Result<URLSessionWebSocketTask.Message, any Error>) -> Void = { result in
                 switch result {

@@ -123,7 +123,7 @@ struct RealWebSocketTests {
         }
     }
 
-    @Test(arguments: [WebSocketsServer.Access.clear, .secure]) func `two hundred concurrent connections`(
+    @Test(arguments: [WebSocketsServer.Access.clear, .secure]) func `two hundred concurrent connections echo their own messages`(
         access: WebSocketsServer.Access
     ) async throws {
         let recorder = WebSocketRecorder()
@@ -149,7 +149,7 @@ struct RealWebSocketTests {
         }
     }
 
-    @Test(arguments: WebSocketsServer.Access.allCases) func `a thousand messages on one connection`(
+    @Test(arguments: WebSocketsServer.Access.allCases) func `a thousand messages are received on one connection, in order`(
         access: WebSocketsServer.Access
     ) async throws {
         try await withServer { (server, session) async throws in

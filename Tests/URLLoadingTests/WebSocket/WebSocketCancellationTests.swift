@@ -109,7 +109,7 @@ struct WebSocketCancellationTests {
                     if command == 0 { task.cancel() } else { task.cancel(with: .goingAway, reason: nil) }
                 }
                 let record = try await recorder.completion(of: task)
-                // The close frame or the end of the connection, whichever came first.
+                // The outcome depends on which came first: the close frame or the end of the connection.
                 #expect(record.error == nil || record.code == .cancelled)
                 task.cancel()
                 task.cancel(with: .goingAway, reason: nil)

@@ -71,7 +71,7 @@ struct WebSocketClosingTests {
             try await recorder.completion(of: task)
             try await peer.waitForEnds()
             #expect(seen.all.map(\.opcode) == [8])
-            // A reason requires a code (section 5.5.1).
+            // A reason requires a code (RFC 6455, section 5.5.1).
             #expect(seen.all.map(\.payload) == [[]])
         }
     }
@@ -97,7 +97,7 @@ struct WebSocketClosingTests {
         arguments: [
             (Array(String(repeating: "r", count: 123).utf8), String(repeating: "r", count: 123)),
             (Array(String(repeating: "r", count: 124).utf8), String(repeating: "r", count: 123)),
-            // Not cut within a character.
+            // The reason is not cut within a character.
             (Array((String(repeating: "r", count: 122) + "\u{E4}\u{E4}").utf8), String(repeating: "r", count: 122)),
             (Array((String(repeating: "r", count: 120) + "\u{1F600}").utf8), String(repeating: "r", count: 120)),
         ] as [([UInt8], String)])
@@ -353,7 +353,7 @@ struct WebSocketClosingTests {
 }
 
 extension URLSessionWebSocketTask {
-    /// Makes a few calls that fail: by then the handlers of earlier calls have been called.
+    /// Expects that a few calls fail; when they have failed, the handlers of earlier calls have been called.
     fileprivate func expectClosed() async throws {
         for _ in 0..<3 { await #expect(throws: (any Error).self) { _ = try await self.receive() } }
     }

@@ -141,11 +141,11 @@ struct WebSocketDelegateTests {
                 one.requestEndDate, one.responseStartDate, one.responseEndDate, metrics.taskInterval.end,
             ].compactMap { $0 }
             #expect(dates.count == 9 && dates == dates.sorted())
-            // Three messages each way and the close frames, with or without frame headers.
+            // The counts include three messages each way and the close frames, with or without frame headers.
             for count in [one.countOfRequestBodyBytesSent, one.countOfResponseBodyBytesReceived] {
                 #expect((3_000...3_050).contains(count), "\(count)")
             }
-            // A WebSocket has no body.
+            // A WebSocket has no body, so the task's counters are either 0 or equal to those of the metrics.
             #expect([0, one.countOfRequestBodyBytesSent].contains(task.countOfBytesSent), "\(task.countOfBytesSent)")
             #expect(
                 [0, one.countOfResponseBodyBytesReceived].contains(task.countOfBytesReceived), "\(task.countOfBytesReceived)")

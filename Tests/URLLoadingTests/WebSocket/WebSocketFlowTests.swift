@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 private let chunk = [UInt8](repeating: 0x61, count: 65_536)
-/// An upper limit for what socket buffers and windows hold; far less than the tests send.
+/// An upper limit, in bytes, for what socket buffers and windows hold; far less than the tests send.
 private let windows = 32 << 20
 
 /// Back-pressure in both directions, and suspension of an open WebSocket.
@@ -233,7 +233,7 @@ struct WebSocketFlowTests {
             task.resume()
             _ = try await head.value
             task.suspend()
-            // Longer than the timeout, which does not run meanwhile.
+            // This is longer than the timeout, which does not run during the suspension.
             try await waitOut(0.5, times: 3)
             #expect(!recorder.record(of: task).isComplete)
             mayAnswer.open()

@@ -219,12 +219,12 @@ struct WebSocketHandshakeTests {
         "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n",
         "Upgrade: websocket\r\nConnection: keep-alive\r\nConnection: Upgrade\r\n",
         "upgrade:websocket\r\nconnection:Upgrade\r\n", "Upgrade: \t websocket \t\r\nConnection:  Upgrade  \r\n",
-        // Neither is allowed (RFC 9110, section 8.6; RFC 9112, section 6.1), and both are ignored.
+        // A 101 must have no Content-Length (RFC 9110, section 8.6); the client ignores it.
         "Upgrade: websocket\r\nConnection: Upgrade\r\nContent-Length: 7\r\n",
         "Upgrade: websocket\r\nConnection: Upgrade\r\nContent-Length: 0\r\n",
         "Upgrade: websocket\r\nConnection: Upgrade\r\nX-Other: 1\r\nServer: x\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n",
     ])
-    func `a 101 in any valid form opens the task, with frames directly after it`(fields: String) async throws {
+    func `a 101 in any accepted form opens the task, with frames directly after it`(fields: String) async throws {
         let recorder = WebSocketRecorder()
         try await withWebSocket(delegate: recorder) { connection in
             let head = "HTTP/1.1 101 Whatever\r\n\(fields)Sec-WebSocket-Accept: \(connection.acceptValue)\r\n\r\n"

@@ -131,7 +131,7 @@ struct WebSocketLimitTests {
         }
     }
 
-    @Test func `control frames do not count`() async throws {
+    @Test func `control frames do not count toward the maximum`() async throws {
         try await withWebSocket { connection in
             try connection.accept()
             try connection.send(9, [UInt8](repeating: 1, count: 125))

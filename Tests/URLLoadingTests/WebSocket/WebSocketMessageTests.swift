@@ -156,7 +156,7 @@ struct WebSocketMessageTests {
             let frames = ClientFrame.all(Array(server.received(on: 0).dropFirst(head.count)))
             #expect(frames.count == 42)
             #expect(frames.map(\.first) == [UInt8](repeating: 0x81, count: 40) + [0x82, 0x82])
-            // The shortest encoding of the length (section 5.2).
+            // Each frame has the shortest encoding of its length (RFC 6455, section 5.2).
             #expect(frames.map(\.shortLength) == [UInt8](repeating: 5, count: 40) + [126, 127])
             let keys = frames.compactMap(\.key)
             #expect(keys.count == 42 && Set(keys).count == 42)
@@ -170,7 +170,7 @@ struct WebSocketMessageTests {
         try await withWebSocket { connection in
             try connection.accept()
             let text = Array("a\u{20AC}b\u{1F600}c".utf8)
-            // Cut within characters, with empty fragments.
+            // The text is cut within characters, and some fragments are empty.
             try connection.send(1, Array(text[..<2]), isFinal: false)
             try connection.send(9, [1])
             try connection.send(0, [], isFinal: false)
@@ -250,7 +250,7 @@ struct WebSocketMessageTests {
         try await calls.count(reaches: 2)
         task.sendPing { _ in note("ping") }
         try await calls.count(reaches: 3)
-        // A call for a message that has arrived, and calls that fail at once.
+        // The remaining calls are one for a message that has arrived, and calls that fail at once.
         try await task.send(.string("b"))
         try await task.ping()
         task.receive { _ in note("receive") }
@@ -269,7 +269,7 @@ struct WebSocketMessageTests {
             ])
     }
 
-    @Test func `cancelling the Swift task of a receive ends it, and the next receive gets the message`() async throws {
+    @Test func `cancelling the Swift task of a receive ends that receive, and the next one gets the message`() async throws {
         let mayTalk = ThreadGate()
         try await withWebSocket { connection in
             try connection.accept()

@@ -44,7 +44,7 @@ struct WebSocketPingTests {
     }
 
     @Test func `a pong for the latest ping answers the earlier ones too`() async throws {
-        // "MAY elect to send a Pong frame for only the most recently processed Ping frame" (section 5.5.3).
+        // "MAY elect to send a Pong frame for only the most recently processed Ping frame" (RFC 6455, section 5.5.3).
         let payloads = Delivered<[UInt8]>()
         try await withWebSocket { connection in
             try connection.accept()
@@ -130,7 +130,7 @@ struct WebSocketPingTests {
         }
     }
 
-    @Test func `a ping without a pong fails with the connection`() async throws {
+    @Test func `a ping without a pong fails when the connection ends`() async throws {
         let mayEnd = ThreadGate()
         try await withWebSocket { connection in
             try connection.accept()
@@ -190,7 +190,7 @@ struct WebSocketPingTests {
             task.resume()
             let calls = Delivered<Int>()
             for number in 0..<10 { task.sendPing { calls($0 == nil ? number : -1) } }
-            // Ten of the app, and three of the task.
+            // Ten pings are the app's, and three the task's own.
             try await pings.count(reaches: 13)
             try await task.send(.string("alive"))
             #expect(try await task.nextText() == "alive")
@@ -201,7 +201,7 @@ struct WebSocketPingTests {
     }
 
     @Test func `a pong behind unread messages does not time out`() async throws {
-        // Time in which the load can do nothing does not count.
+        // The time that the task waits for the app to receive does not count toward the ping timeout.
         try await withWebSocket { connection in
             try connection.accept()
             let chunk = [UInt8](repeating: 1, count: 65_536)

@@ -17,7 +17,7 @@ import URLLoading
 struct WebSocketRefusalTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var name: String
-        /// The head of the response, with `ACCEPT` for the right value.
+        /// The head of the response; `ACCEPT` stands for the correct value of Sec-WebSocket-Accept.
         var head: String
         var testDescription: String { name }
 

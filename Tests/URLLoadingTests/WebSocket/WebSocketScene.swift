@@ -49,7 +49,7 @@ func withWebSocket(
     try await withSession(delegate: delegate, configure) { session in try await test(peer, session) }
 }
 
-/// Accepts and echoes.
+/// Accepts the handshake, and echoes all messages.
 let echoing: @Sendable (WebSocketPeer.Connection) throws -> Void = { connection in
     try connection.accept()
     try connection.echo()

@@ -12,11 +12,11 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Connections that end while the app does not receive, with unread messages.
+/// Connections that end with unread messages, while the app does not call `receive`.
 @Suite(.timeLimit(.minutes(1)))
 struct WebSocketUnreadTests {
     private static let message = [UInt8](repeating: 7, count: 65_000)
-    /// Slightly more than the buffer for unread messages.
+    /// The number of messages, which together are slightly larger than the buffer for unread messages.
     private static let count = 30
 
     @Test func `messages received before the connection was lost can still be read`() async throws {
@@ -50,7 +50,7 @@ struct WebSocketUnreadTests {
             task.cancel(with: .normalClosure, reason: nil)
             let record = try await recorder.completion(of: task)
             #expect(record.closings.map(\.code) == [1001] && record.error == nil)
-            // 26 MB were sent.
+            // The server sent 26 MB.
             #expect(try ProcessProbe.residentBytes() - before < 16 << 20)
         }
     }
