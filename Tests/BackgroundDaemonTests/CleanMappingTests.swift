@@ -13,7 +13,7 @@ import Testing
 
 /// Which memory an idle daemon returns to the system.
 @Suite struct CleanMappingTests {
-    /// The start addresses of the mappings that are clean according to a map.
+    /// The start addresses of the mappings that are clean according to a text in the format of `/proc/self/smaps`.
     private func clean(_ map: String) throws -> [UInt] {
         let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         try Data(map.utf8).write(to: file)

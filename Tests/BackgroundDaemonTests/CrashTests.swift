@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// A short run of `Scripts/crash-test`, which describes what it verifies.
+/// Runs `Scripts/crash-test` for a short time; the script describes what it verifies.
 @Suite struct CrashTests {
     @Test("nothing is lost, mixed up, told twice or left behind if the daemon and programs are killed at random")
     func kills() async throws {
@@ -19,7 +19,7 @@ import Testing
         let build = try SeparateProcess.executable().deletingLastPathComponent().path
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        // If it finds a fault, it exits with 1, and this throws.
+        // If the script finds a fault, it exits with 1, and this call throws.
         let text = try await ServerProcess.run(
             ServerProcess.Command(
                 ["/usr/bin/env", "python3", root.appending(path: "Scripts/crash-test").path],

@@ -18,7 +18,7 @@ struct LaunchLimitTests {
         var delays: [Double] = []
         for _ in 0..<16 {
             #expect(limit.start(now, patience: 60) == nil)
-            // Started as soon as the limit allows.
+            // The program is started again as soon as the limit allows.
             let delay = limit.start(now, patience: 60) ?? 0
             delays.append(delay)
             #expect(limit.start(now + delay - 1, patience: 60) == 1)
@@ -28,7 +28,7 @@ struct LaunchLimitTests {
         #expect(delays.suffix(2) == [86_400, 86_400])
     }
 
-    @Test func `after twice that time without a start the limit is reset`() {
+    @Test func `without a start for twice the delay the limit is reset`() {
         var limit = LaunchLimit()
         for now in [0.0, 10, 30] { #expect(limit.start(now, patience: 60) == nil) }
         #expect(limit.start(30, patience: 60) == 40)
@@ -40,7 +40,7 @@ struct LaunchLimitTests {
 
     @Test func `a program that never connects is started less and less often`() {
         var limit = LaunchLimit()
-        // Asked again when the program's time to connect is over.
+        // The limit is asked again when the time for the program to connect has passed.
         var now = 0.0
         var starts: [Double] = []
         while starts.count < 8 {
@@ -67,7 +67,7 @@ struct LaunchLimitTests {
         limit.settle()
         #expect(limit.start(30.5, patience: 60) == 0.5)
         #expect(limit.start(31, patience: 60) == nil)
-        // Only the next start is exempt.
+        // Only the next start is exempt from the doubled delay.
         #expect(limit.start(31, patience: 60) == 10)
     }
 }

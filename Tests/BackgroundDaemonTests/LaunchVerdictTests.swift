@@ -16,12 +16,12 @@ import Testing
 struct LaunchVerdictTests {
     private static let way = BackgroundSettings.Launch.systemdUnit("one")
     private static let other = BackgroundSettings.Launch.systemdUnit("two")
-    /// All its transfers have ended, and the program has not been told.
+    /// A session whose transfers have all ended without the program having been told.
     private static func due(_ session: Int64, _ way: BackgroundSettings.Launch? = way) -> LaunchCandidate {
         LaunchCandidate(session: session, way: way, transfers: 2, ended: 2)
     }
 
-    @Test func `an absent program is started when all transfers have ended or one has a question`() {
+    @Test func `a program that is not running is started when all transfers have ended or one has a question`() {
         for way in [Self.way, nil] {
             for isConnected in [false, true] {
                 for isLaunched in [false, true] {
@@ -45,7 +45,7 @@ struct LaunchVerdictTests {
         }
     }
 
-    @Test func `one start serves all sessions with the same way to start`() {
+    @Test func `one start serves all sessions whose program is started in the same way`() {
         var limit = LaunchLimit()
         let sessions = [
             Self.due(3), Self.due(1), Self.due(2, Self.other), Self.due(4, nil),
@@ -60,7 +60,7 @@ struct LaunchVerdictTests {
         var first = Self.due(1)
         #expect(limit.decide(1, among: [first, Self.due(2, Self.other)], now: 0, patience: 60) == .start([1]))
         first.isLaunched = true
-        // Even if the limit allows a start: the program has not handled the first one.
+        // The other start waits even if the limit allows it, because the program has not handled the first start.
         for now in [1.0, 9, 50] {
             let wait = limit.decide(2, among: [first, Self.due(2, Self.other)], now: now, patience: 60)
             #expect(wait == .wait(now < 10 ? 10 - now : 1))
@@ -72,7 +72,7 @@ struct LaunchVerdictTests {
     }
 }
 
-/// Ends that the program was told of, and the sync of the folder that their files have left.
+/// Ends that the program was told of, and the sync of the folder from which it has moved the files.
 struct DeparturesTests {
     private static func one(_ number: Int64) -> PendingRemovals.Entry {
         PendingRemovals.Entry(number: number, task: Int(number), file: "f")
@@ -96,7 +96,7 @@ struct DeparturesTests {
         #expect(pendingRemovals.isEmpty)
     }
 
-    @Test func `a folder that never syncs is given up on`() {
+    @Test func `attempts to sync a folder stop after three failures`() {
         var pendingRemovals = PendingRemovals()
         pendingRemovals.add(Self.one(1))
         for isLast in [false, false, true] {
@@ -110,7 +110,7 @@ struct DeparturesTests {
         }
         pendingRemovals.removed()
         pendingRemovals.add(Self.one(3))
-        // The next failure is not retried either, until one sync has succeeded.
+        // Until a sync has succeeded, the next failure is not retried either.
         _ = pendingRemovals.next()
         let results = [pendingRemovals.synced(false), pendingRemovals.synced(true), pendingRemovals.synced(false)]
         #expect(results == [true, true, false])

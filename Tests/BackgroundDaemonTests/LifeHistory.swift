@@ -11,38 +11,38 @@ import SeededNumbers
 
 @testable import BackgroundDaemon
 
-/// Sends likely and arbitrary events to lives, and records violations of its rules.
+/// Sends likely and arbitrary events to one `TransferMachine` after another, and records violations of the rules.
 ///
-/// The rules refer only to events and actions, not to the life's own knowledge.
+/// The rules refer only to events and actions, not to the state of the machine.
 struct LifeHistory {
     typealias State = TransferMachine.State
     typealias Event = TransferMachine.Event
 
-    /// What the shell of one life has done.
+    /// What the simulated shell of one machine has done.
     private struct Shell {
         var isAccepted = false
-        /// The scheduler knows it, and has given it a place.
+        /// Whether the scheduler knows the transfer, and whether it has given the transfer a place.
         var isAdded = false
         var isStarted = false
-        /// An attempt is being prepared; it has its order; it was told to end.
+        /// Whether there is an attempt, and whether the engine has its order.
         var hasAttempt = false
         var isOrdered = false
-        /// The disk lost part of the file.
+        /// Whether the disk lost part of the file.
         var isSpoiled = false
-        /// Its files are being processed.
+        /// Whether the files of the transfer are being processed.
         var isClosing = false
-        /// Its end is known; it is being written to disk; it is durable.
+        /// Whether the end of the transfer is known, is being written to disk, and is durable.
         var hasEnded = false
         var isKeeping = false
         var isDurable = false
-        /// The file was handed to the program.
+        /// Whether the file was handed to the program, the program was told of the end, and the transfer was removed.
         var hasFile = false
         var wasTold = false
         var hasDeparted = false
     }
 
     private static let events = TransferMachineTests.events
-    /// What comes next if nothing goes wrong, and what may come in between.
+    /// The events that come next if nothing fails, and events that may come in between.
     private static func likely(_ state: State) -> [Event] {
         switch state {
         case .ordered: [.accepted]
@@ -83,13 +83,13 @@ struct LifeHistory {
         return seen[state * Self.events.count + event]
     }
 
-    /// One life, from its order until it is forgotten.
+    /// Runs one transfer, from its order until it is forgotten.
     mutating func runLife() {
         lives += 1
         shell = Shell()
         log = []
         var life = TransferMachine()
-        // Late events change nothing.
+        // After the end, late events must change nothing.
         var late = 3
         for _ in 0..<10_000 where late > 0 && fault == nil {
             let state = Self.index(of: life.state)
@@ -113,7 +113,7 @@ struct LifeHistory {
         if !isTrue, fault == nil { fault = rule() }
     }
 
-    /// What the shell learns from an event that it sends.
+    /// Updates the shell for an event that it sends.
     private mutating func record(_ event: Event, _ state: State) {
         switch (event, state) {
         case (.accepted, _): shell.isAccepted = true

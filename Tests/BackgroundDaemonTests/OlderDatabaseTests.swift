@@ -59,7 +59,7 @@ struct OlderDatabaseTests {
         let outcome = try #require(try store.part(.outcome, of: 3))
         #expect(try MessageCoding.decodeOutcome(outcome).receivedBodyBytes == 5)
         for bytes in orders + [session.settings, response, outcome] { #expect(bytes.first == UInt8(ascii: "{")) }
-        // Resume data has a format of its own.
+        // Resume data has a format of its own, not that of the messages.
         let resume = try #require(try store.part(.resume, of: 2))
         #expect(!resume.isEmpty && resume.first != 2)
         store.close()
@@ -90,7 +90,7 @@ struct OlderDatabaseTests {
         #expect(failure?.kind == "damaged")
     }
 
-    /// Detected like the previous version does: by the names of the migrations that it knows.
+    /// The test recognizes a newer database as the previous version does: by the names of the known migrations.
     @Test func `the previous version detects that the database is newer`() throws {
         try restoreRecording()
         try open().close()

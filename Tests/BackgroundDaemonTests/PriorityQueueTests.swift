@@ -12,9 +12,9 @@ import Testing
 
 @testable import BackgroundDaemon
 
-/// The first element is the least one, whatever was inserted and removed before.
+/// The first element of the queue is the least one, whatever was inserted and removed before.
 struct PriorityQueueTests {
-    @Test func `an empty line has no first element`() {
+    @Test func `an empty queue has no first element`() {
         var line = PriorityQueue<Int, Double>()
         line.remove(1)
         #expect(line.isEmpty && line.first == nil && line.first { _ in true } == nil)
@@ -43,7 +43,7 @@ struct PriorityQueueTests {
         #expect(Self.emptied(&line) == [1, 2, 3, 5, 8, 9])
     }
 
-    @Test(arguments: 0..<10) func `it has the order of a sorted list`(seed: UInt64) {
+    @Test(arguments: 0..<10) func `a queue has the order of a sorted list`(seed: UInt64) {
         var random = SeededNumbers(seed: seed)
         var line = PriorityQueue<Int, Int>()
         var places: [Int: Int] = [:]
@@ -53,7 +53,7 @@ struct PriorityQueueTests {
                 line.remove(id)
                 places[id] = nil
             } else {
-                // No two are equal.
+                // No two places are equal.
                 let place = random.next(below: 50) * 1000 + turn
                 line.insert(id, at: place)
                 places[id] = place

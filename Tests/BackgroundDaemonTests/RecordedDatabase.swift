@@ -12,7 +12,7 @@
 /// It has three transfers of a session, as they were when the daemon was killed: one waited for its start time, one was running,
 /// and one had ended while its program was being told.
 enum RecordedDatabase {
-    /// In Base64.
+    /// The key of the database in Base64.
     static let key = "J6Ki39PRgt1MirrCn1OgQGQlWG4rSSem16EnAa2+3jE="
 
     static let statements = [

@@ -15,7 +15,7 @@ struct SchedulerBench {
     typealias Action = TransferScheduler.Action
     typealias Item = TransferScheduler.Item
 
-    /// The deadline of the transfers that it adds.
+    /// The deadline of the transfers that the bench adds.
     static let deadline = 1e6
 
     var machine: TransferScheduler

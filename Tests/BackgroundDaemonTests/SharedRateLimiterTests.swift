@@ -21,14 +21,14 @@ struct SharedRateLimiterTests {
         #expect(pace.wait(after: 0, now: 13) == 0)
     }
 
-    @Test func `an unused pause is not made up for`() {
+    @Test func `time without transfers does not allow a later burst`() {
         let pace = SharedRateLimiter()
         pace.set(100)
         #expect(pace.wait(after: 100, now: 10) == 1)
         #expect(pace.wait(after: 100, now: 1_000) == 1)
     }
 
-    @Test func `a new rate forgets earlier bytes, and without one nothing waits`() {
+    @Test func `a new rate disregards earlier bytes, and without a rate nothing waits`() {
         let pace = SharedRateLimiter()
         #expect(pace.wait(after: .max, now: 10) == 0)
         pace.set(1)

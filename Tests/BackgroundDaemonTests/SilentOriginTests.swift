@@ -42,7 +42,7 @@ struct SilentOriginTests {
         #expect(bench.fail(1, .network) == [.start(3)])
     }
 
-    @Test func `another transfer tries if the first is stopped`() {
+    @Test func `another transfer tries the origin if the first one is stopped`() {
         var bench = SchedulerBench(perHost: 1)
         for id in 1...3 as ClosedRange<Int64> { bench.add(id, host: "h") }
         bench.fail(1, .network)

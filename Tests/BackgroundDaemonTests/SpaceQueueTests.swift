@@ -12,7 +12,7 @@ import Testing
 
 @testable import BackgroundDaemon
 
-/// Which waiting downloads continue when the disk has space again.
+/// The choice of the waiting downloads that continue when the disk has space again.
 struct SpaceQueueTests {
     private typealias Download = SpaceQueue.Download
     private static let waiting = Download(isHeld: false, present: 0, isUnderWay: false)
@@ -24,7 +24,7 @@ struct SpaceQueueTests {
         return line
     }
 
-    /// The needs of downloads, the free space, and those that continue.
+    /// The needs of the downloads, the free space, and the downloads that continue.
     @Test(
         arguments: [
             ([10], 9, []), ([10], 10, [0]), ([30, 20, 10], 30, [2, 1]), ([30, 20, 10], 59, [2, 1]),
@@ -68,7 +68,7 @@ struct SpaceQueueTests {
         #expect(line.found(10, isFull: false) { _ in Self.waiting } == [.admit(1, endsPause: false)])
     }
 
-    @Test func `held and finished downloads leave the line`() {
+    @Test func `held and finished downloads leave the queue`() {
         var line = Self.line([10, 10, 10])
         let held = Download(isHeld: true, present: 0, isUnderWay: false)
         let actions = line.found(0, isFull: false) { $0 == 0 ? held : $0 == 1 ? nil : Self.waiting }
@@ -83,7 +83,7 @@ struct SpaceQueueTests {
             #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.pause(factor)])
             #expect(line.beginCheck() == [.check])
         }
-        // A check that began before the removal does not suffice.
+        // A check that began before the removal is not enough.
         #expect(line.noteRemoval() == [])
         #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.check])
         #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.pause(1)])

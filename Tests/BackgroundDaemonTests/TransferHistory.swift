@@ -23,7 +23,7 @@ struct TransferHistory {
         var lacksSpace = false
         var startTime = -Double.infinity
         var lacksNetwork = false
-        /// It was added, and nothing else has happened to it.
+        /// Whether the transfer was added, and nothing else has happened to it.
         var isFresh = true
         var failedForNetwork = false
         var serverBound: Double?
@@ -42,7 +42,7 @@ struct TransferHistory {
     private var wake: Double?
     private var count: Int64 = 0
     private(set) var starts = 0
-    /// Lines whose transfers wait for the network because one transfer of each found no route to its host.
+    /// Sessions and hosts, combined by ``line(_:)``, whose transfers wait for the network because one transfer found no route.
     private var offline: Set<String> = []
     private var networkChange = -Double.infinity
 
@@ -217,7 +217,7 @@ struct TransferHistory {
         faults.append("\(origin) answered, and transfers still wait for it")
     }
 
-    /// The scheduler decides how long it waits for an origin.
+    /// The pause of an origin that does not answer; its length is the decision of the scheduler.
     private func pause(of origin: String) -> TransferScheduler.OriginPause? { scheduler.origins[origin]?.pause }
 
     private mutating func changeConditions() {
@@ -230,7 +230,7 @@ struct TransferHistory {
         default: conditions.hasSpace.toggle()
         }
         noteOffline()
-        // The scheduler decides how long their pauses are now.
+        // The scheduler decides how long the pauses of these transfers are now.
         var shortened: [Int64] = []
         if conditions.isConnected, !before.isConnected {
             shortened = all(.waiting).filter { transfers[$0]?.failedForNetwork == true }
@@ -254,7 +254,7 @@ struct TransferHistory {
     }
 
     private mutating func sendSomethingLate() {
-        // Only if nothing is due.
+        // Late events are sent only if no timer is due.
         if let wake, wake <= now { return send(.tick) }
         let id = random.next(below: 2) == 0 ? count + 1 : any(.waiting) ?? count + 1
         let late: [TransferScheduler.Event] = [
@@ -317,13 +317,13 @@ struct TransferHistory {
         max(transfer.item.notBefore ?? -.infinity, transfer.item.earliestBegin ?? -.infinity) <= now
     }
 
-    /// Another transfer tries whether the origin answers, or will do so later.
+    /// Whether a transfer waits for its origin: another transfer tests the origin, or the pause has not ended.
     private func isHeldBack(_ transfer: Transfer) -> Bool {
         guard let pause = pause(of: transfer.item.origin), pause.probe != transfer.item.id else { return false }
         return pause.probe != nil || pause.until > now
     }
 
-    /// Whether there is a place for it, or would be without that one.
+    /// Whether there is a place for a transfer, or would be without the transfer `gone`.
     private func fits(_ item: TransferScheduler.Item, without gone: Int64? = nil) -> Bool {
         var (total, discretionary, host, session) = (0, 0, 0, 0)
         for (id, other) in transfers where (other.stage == .running || other.stage == .stopping) && id != gone {

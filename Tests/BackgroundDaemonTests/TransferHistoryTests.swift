@@ -11,7 +11,7 @@ import BackgroundDaemon
 import SeededNumbers
 import Testing
 
-/// Rules that hold in every history.
+/// Rules that hold in every random history of events.
 struct TransferHistoryTests {
     @Test(arguments: 0..<25) func `every rule holds in a random history`(seed: UInt64) {
         var history = TransferHistory(seed: seed)
@@ -25,7 +25,7 @@ struct TransferHistoryTests {
         weeks.run()
         #expect(weeks.ended + weeks.expired == SimulatedWeeks.count)
         #expect(weeks.expired > 0 && weeks.ended > SimulatedWeeks.count / 2)
-        // The timer fires for a reason: the end of a pause, a start time, a deadline or a sample.
+        // The timer fires only for a reason: the end of a pause, a start time, a deadline or a sample.
         #expect(weeks.wakeUps <= 2 * weeks.events)
         #expect(weeks.pointlessWakeUps == 0)
     }
@@ -63,7 +63,7 @@ private struct SimulatedWeeks {
     mutating func run() {
         for id in 1...Int64(Self.count) { plan(.add(id), at: Double(random.next(below: 10 * 86_400))) }
         for _ in 0..<60 { plan(.conditions, at: Double(random.next(below: 21 * 86_400))) }
-        // The network comes and goes; at the end everything works.
+        // The network changes often; at the end everything works.
         plan(.conditions, at: 22 * Self.day)
         agenda.sort { $0.at > $1.at }
         while true {
@@ -83,7 +83,7 @@ private struct SimulatedWeeks {
         }
     }
 
-    /// Sorted: the latest first, the next one last.
+    /// Adds an event to the agenda, which is sorted: the latest event is first, and the next one is last.
     private mutating func plan(_ what: Happening, at time: Double) {
         agenda.append((time, what))
         guard events > 0 else { return }
@@ -146,7 +146,7 @@ private struct SimulatedWeeks {
             switch action {
             case .start(let id):
                 attempts[id, default: 0] += 1
-                // Some hang until they are stopped, or for an hour.
+                // Some transfers do not end for an hour, unless they are stopped.
                 let length = random.next(below: 12) == 0 ? 3600 : Double(random.next(below: 600)) + 1
                 plan(.answer(id, attempt: attempts[id, default: 0]), at: now + length)
             case .stop(let id, _):

@@ -13,7 +13,7 @@ import Testing
 
 @testable import BackgroundDaemon
 
-/// The actions of a transfer's life for each event in each state.
+/// The actions of a transfer's state machine for each event in each state.
 struct TransferMachineTests {
     typealias State = TransferMachine.State
     typealias Event = TransferMachine.Event
@@ -39,7 +39,7 @@ struct TransferMachineTests {
 
     /// All transitions.
     ///
-    /// Events that are not listed cause no actions; `start` and `told` are listed where they come late.
+    /// Events that are not listed cause no actions, except a late `start` or `told`; see ``expectation(_:_:)``.
     static let table: [Row] =
         [
             Row(.ordered(isOver: false), .accepted, .waiting, .add),
@@ -67,7 +67,7 @@ struct TransferMachineTests {
             Row(.ended, .told, .told, .retire),
         ] + givenUp + halted + ends + closes
 
-    /// Who gives a transfer up, and whether its partial file is kept for another task.
+    /// The reasons to give a transfer up, each with and without a request for its resume data.
     private static let ways = TransferMachine.GiveUpReason.allCases.flatMap { why in
         [false, true].map { (why: why, wants: $0, event: Event.giveUp(why, wantsData: $0)) }
     }
@@ -133,7 +133,7 @@ struct TransferMachineTests {
         .again(.network), .again(.network, isRefusal: true), .again(.noSpace), .again(.other),
     ]
 
-    /// The consequences of an attempt that ended by itself, written independently of the implementation.
+    /// The next state and the actions after an attempt that was not stopped, written independently of the implementation.
     private static func conclusion(_ verdict: TransferMachine.Verdict) -> (State, [Action]) {
         switch verdict {
         case .whole: (closing, [.closeFile])
@@ -215,7 +215,7 @@ struct TransferMachineTests {
     private static let cells: [Cell: Row] = Dictionary(
         table.map { (Cell(state: $0.state, event: $0.event), $0) }, uniquingKeysWith: { $1 })
 
-    /// The table's row, or one without actions.
+    /// The row of the table for an event in a state, or a row without a change of the state.
     private static func expectation(_ state: State, _ event: Event) -> Row {
         if let row = cells[Cell(state: state, event: event)] { return row }
         switch event {
@@ -250,7 +250,7 @@ struct TransferMachineTests {
             #expect(life.handle(.finished(verdict)) == actions)
             #expect(life.state == next)
         }
-        // A different reason prevents that.
+        // If the program then gives the transfer up for a different reason, the complete response does not count.
         var life = TransferMachine(.running(nil, isSpoiled: false))
         _ = life.handle(.giveUp(.cancelled, wantsData: true))
         _ = life.handle(.giveUp(.expired, wantsData: false))
@@ -265,7 +265,7 @@ struct TransferMachineTests {
         #expect(life.handle(.prepared(asks: true)) == [.begin])
     }
 
-    @Test func `a file that is lost repeatedly is downloaded again three times`() {
+    @Test func `a file that is lost repeatedly is downloaded again at most three times`() {
         var life = TransferMachine(.ended)
         for _ in 0..<3 {
             #expect(life.handle(.fileLost) == [.forgetEnd, .add])

@@ -19,7 +19,8 @@ import Testing
 struct TransferStoreCrashTests {
     private static let order = [UInt8](repeating: 7, count: 3_000)
 
-    /// Endless calls from several threads: each adds a transfer with two parts, and records its number once it is confirmed.
+    /// Makes calls until the process is killed: each call adds a transfer with two parts, and its number is recorded once it is
+    /// confirmed.
     private static func writeUntilKilled(in folder: String, until count: Int) throws {
         let store = try TransferStore.open(directory: folder)
         let log = Foundation.open(folder + "/told", O_WRONLY | O_CREAT | O_APPEND, 0o600)
@@ -62,7 +63,7 @@ struct TransferStoreCrashTests {
         #expect(store.trouble == nil)
         let transfers = try store.load().transfers
         #expect(Set(transfers.map(\.id)).isSuperset(of: told))
-        // In order, without gaps.
+        // The transfers are in order, without gaps.
         #expect(transfers.map(\.id) == Array(1...Int64(transfers.count)))
         for row in transfers {
             #expect(row.state == [1])
@@ -91,7 +92,7 @@ struct TransferStoreCrashTests {
             release()
             let kinds = try await results.value { $0.count == 9 ? $0 : nil }.map { $0?.kind }
             #expect(kinds == [nil, nil, nil, nil, "diskFull", nil, nil, nil, nil])
-            // In total far more than the log's limit.
+            // In total, these calls write far more than the limit of the write-ahead log.
             for number in 0..<600 { try await store.applied([.setPart(1, .outcome, Array(large.prefix(3_000 + number)))]).get() }
             store.close()
         }
@@ -108,7 +109,7 @@ struct TransferStoreCrashTests {
         try await store.applied([.saveSession(session(1))] + (1...1_000).map { .addTransfer(transfer($0), order: order) }).get()
         try await store.applied([.removeSession(1)]).get()
         let reader = try DatabaseQueue(path: folder.file("transfers.sqlite").path)
-        // In small steps, between the calls.
+        // The database shrinks in small steps, between the calls.
         let pages = { try await reader.read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 } }
         for _ in 0..<10_000 where try await pages() >= 1_500 { try await store.applied([]).get() }
         #expect(try await pages() < 1_500)

@@ -13,7 +13,7 @@ import GRDB
 import LoadingTestKit
 import Testing
 
-/// Whatever its files contain, the store works, or reports why not.
+/// Whatever its files contain, the store works, or reports why it does not.
 @Suite(.timeLimit(.minutes(3)))
 struct TransferStoreDamageTests {
     private let folder: TemporaryDirectory
@@ -165,7 +165,7 @@ struct TransferStoreDamageTests {
         #expect(try open().load().transfers.count == 2)
     }
 
-    /// The first write, before the tables exist: the process may be killed after it.
+    /// The process may have been killed after its first write to the database, before the tables existed.
     @Test func `an incomplete new database is completed`() throws {
         try folder.write([], to: "transfers.sqlite")
         #expect(chmod(folder.file("transfers.sqlite").path, 0o600) == 0)

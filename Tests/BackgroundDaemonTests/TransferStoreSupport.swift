@@ -62,7 +62,7 @@ extension TemporaryDirectory {
         try FileManager.default.attributesOfItem(atPath: file(name).path)[.posixPermissions] as? Int
     }
 
-    /// Changes the closed database without the store.
+    /// Changes the closed database directly, without the store.
     func change(_ sql: String) throws {
         let queue = try DatabaseQueue(path: file("transfers.sqlite").path)
         try queue.writeWithoutTransaction { database in

@@ -71,18 +71,18 @@ struct TransferStoreTests {
         }
     }
 
-    @Test func `a failed call leaves nothing, and the calls queued with it are stored`() async throws {
+    @Test func `a failed call changes nothing, and the calls queued with it are stored`() async throws {
         let store = try open()
         try await store.applied([.saveSession(session(1))]).get()
         let release = await store.held()
         let results = Watched<[StorageFailure?]>([])
         let calls: [[Change]] = [
             [.addTransfer(transfer(1), order: [1])],
-            // The session does not exist.
+            // Session 9 does not exist.
             [.addTransfer(transfer(2), order: [2]), .addTransfer(transfer(3, of: 9), order: [3])],
             [.setState(1, [7]), .setState(4, [7])],
             [.setPart(4, .outcome, [])],
-            // The second one has the same number.
+            // Both transfers have the number 5.
             [.removeTransfer(1), .addTransfer(transfer(5), order: []), .addTransfer(transfer(5), order: [])],
             [.addTransfer(transfer(6), order: [6])],
         ]
@@ -133,7 +133,7 @@ struct TransferStoreTests {
 
     @Test func `a closed store refuses calls with an error`() async throws {
         let store = try open()
-        // On its own thread it does not wait for itself.
+        // A call on the store's own thread must not wait for itself.
         await withCheckedContinuation { continuation in
             store.apply([.saveSession(session(1))]) { _ in
                 store.close()

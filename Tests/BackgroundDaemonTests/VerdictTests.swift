@@ -12,11 +12,11 @@ import Testing
 
 @testable import BackgroundDaemon
 
-/// What follows from the result of an attempt.
+/// The decision after an attempt: to end the transfer, or to retry it.
 struct VerdictTests {
     private typealias Verdict = TransferMachine.Verdict
 
-    /// The kinds of errors after which it is retried, with the cause; those that count as refusals have a limit.
+    /// The kinds of errors after which a transfer is retried, with the cause; the number of retries after refusals is limited.
     private static let again: [LoadError.Kind: Verdict] = [
         .timedOut: .again(.network), .cannotFindHost: .again(.network), .dnsLookupFailed: .again(.network),
         .cannotConnectToHost: .again(.network), .connectionLost: .again(.network), .notConnectedToInternet: .again(.network),
@@ -36,7 +36,7 @@ struct VerdictTests {
         }
     }
 
-    @Test func `a response is complete or asks for a retry`() {
+    @Test func `a response completes a transfer or causes a retry`() {
         let later: Set<Int> = [408, 425, 429, 502, 503, 504]
         for status in [nil] + Array(100..<600) as [Int?] {
             for refusals in [0, 7, 8, 9] {

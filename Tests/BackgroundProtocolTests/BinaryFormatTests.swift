@@ -84,7 +84,7 @@ import Testing
         Malformed(message(kind("invalidate"), [9]), beyond),
         Malformed(message(kind("invalidate"), [9, 1]), beyond),
         Malformed(message(kind("invalidate"), [9, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 1]), beyond),
-        // Unknown fields are ignored, whatever they contain.
+        // Unknown fields are ignored, whatever their content.
         Malformed(message(kind("invalidate"), field(9, [2, 0xFF]), field(200, [])), nil),
         Malformed(message(field(0, [1]), kind("invalidate")), disorder),
         Malformed(message(kind("invalidate"), field(1, "invalidate")), disorder),
@@ -197,7 +197,7 @@ import Testing
         #expect(read.task.id == 1 && read.task.request.url?.absoluteString == "http://a/")
     }
 
-    /// Versions that do not know each other must be able to read hello and refusals.
+    /// Both sides must be able to read hello and refusals before they know each other's version.
     @Test func `hello and a refusal have the format of version 1`() throws {
         let hello = try MessageCoding.encode(.hello(version: 2, role: .session))
         #expect(String(decoding: hello, as: UTF8.self) == #"{"kind":"hello","role":"session","version":2}"#)
@@ -225,7 +225,7 @@ import Testing
         #expect(String(decoding: try MessageCoding.encode(again, version: 1), as: UTF8.self) == text)
     }
 
-    @Test func `each message has a record`() {
+    @Test func `each message has a recorded encoding`() {
         #expect(CompatibilityTests.programs.count == RecordedBytes.programs.count)
         #expect(CompatibilityTests.daemons.count == RecordedBytes.daemons.count)
     }

@@ -149,7 +149,7 @@ import Testing
         else { throw MessageFailure.malformed("another refusal") }
     }
 
-    /// The same with unknown keys in every object.
+    /// The bytes of a message with unknown keys inserted into every object.
     private static func withUnknownKeys(_ text: String) -> [UInt8] {
         Array(text.replacing("{", with: #"{"zz":[{"a":null},1.5,"\u00e4"],"#).replacing(",}", with: "}").utf8)
     }

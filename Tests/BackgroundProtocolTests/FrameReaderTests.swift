@@ -85,7 +85,7 @@ import Testing
         var reader = FrameReader()
         reader.append(FrameReader.frame([1]))
         reader.append(bytes)
-        // Complete frames before it are read.
+        // Complete frames before the invalid one are read.
         #expect(try reader.next() == [1])
         #expect(throws: failure) { try reader.next() }
         reader.append(FrameReader.frame([2]))

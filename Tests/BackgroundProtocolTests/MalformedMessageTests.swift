@@ -18,7 +18,7 @@ import Testing
 @Suite struct MalformedMessageTests {
     private static let noJSON = "it is not a JSON object, or exceeds a message's limits"
 
-    /// An order with other text instead of required fields, or after them.
+    /// The text of an order with other values of some fields, or with additional fields.
     private static func order(task: String = "1", _ rest: String = "", request: String = "", created: String = "0") -> String {
         #"{"kind":"submit","order":{"task":\#(task),"delivery":"download","created":\#(created),"request":{"url":"http://a/"\#(request)}\#(rest)}}"#
     }
@@ -163,7 +163,7 @@ import Testing
         #expect(throws: MessageFailure.unknownKind(kind)) { try MessageCoding.decodeDaemonMessage(Array(text.utf8)) }
     }
 
-    @Test func `a long unknown kind is reported in part`() {
+    @Test func `a long unknown kind is truncated in the error`() {
         guard case .unknownKind(let kind) = Self.failure(#"{"kind":"\#(String(repeating: "ä", count: 100_000))"}"#) else {
             Issue.record("the message was accepted")
             return
@@ -218,7 +218,7 @@ import Testing
         #expect(Self.failure(credentials(1_001)) == .malformed("the credentials has too many entries"))
     }
 
-    // `JSONDecoder` traps at the 513th bracket if that is the last byte.
+    // `JSONDecoder` traps at the 513th bracket if this bracket is the last byte.
     @Test(arguments: ["[", #"{"a":"#, #"[{"a":"#], [1, 2, 63, 64, 65, 255, 256, 511, 512, 513, 10_000, 1_000_000])
     func `unclosed nesting of any depth is refused`(opening: String, depth: Int) {
         let text = #"{"kind":"invalidate","extra":"# + String(repeating: opening, count: depth)

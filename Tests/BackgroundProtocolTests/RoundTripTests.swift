@@ -16,7 +16,7 @@ import Testing
 @testable import BackgroundProtocol
 
 @Suite struct RoundTripTests {
-    /// The complete content of a value, including nested values and those that hide in descriptions.
+    /// The complete content of a value, including nested values and values that the description does not show.
     private static func dumped(_ value: Any) -> String {
         switch value {
         case let data as Data: return data.base64EncodedString()
@@ -35,7 +35,7 @@ import Testing
         return "\(mirror.subjectType)(\((isOrdered ? children : children.sorted()).joined(separator: ", ")))"
     }
 
-    /// The names of the fields that equal those of another value.
+    /// The names of the fields in which two values are equal.
     private static func unchanged(_ value: Any, from other: Any) -> [String] {
         let (mirror, others) = (Mirror(reflecting: value), Mirror(reflecting: other))
         if let only = mirror.children.first, mirror.children.count == 1, ["box", "facts"].contains(only.label),
@@ -47,11 +47,11 @@ import Testing
     }
 
     @Test func `the samples differ from the defaults in every field`() throws {
-        // Only caches within the process use it.
+        // Only caches within the process use `sentFields`.
         #expect(Self.unchanged(try Samples.request(), from: LoadRequest(url: nil)) == ["sentFields"])
         #expect(Self.unchanged(try Samples.error(), from: LoadError(.unknown, "")) == [])
-        // No background session uses FTP. Retries and trust roots are chosen by the daemon. Observers stay in the process, and
-        // exist only with traits.
+        // No background session uses FTP. The daemon chooses retries and trust roots. Observers stay in the process, and exist
+        // only with traits.
         let observers = ["observer", "connectionObserver"]
         #expect(
             Self.unchanged(Samples.policy, from: SessionPolicy()).filter { !observers.contains($0) } == [
@@ -71,7 +71,7 @@ import Testing
         #expect(Self.unchanged(try Samples.timeline(), from: TransactionTimeline(request: LoadRequest(url: nil))) == [])
         let plain = BackgroundOrder(TaskOrder(id: 1, request: LoadRequest(url: nil), delivery: .collect), created: 0)
         #expect(Self.unchanged(try Samples.order(), from: plain) == [])
-        // Only uploads have the first; the others are not encoded.
+        // Only orders of uploads have the field `upload`; the other fields in this list are not encoded.
         #expect(
             Self.unchanged(try Samples.order().task, from: plain.task).filter { !observers.contains($0) } == [
                 "connectionHolder", "bodyFile", "upload", "isForProxies", "leftOrigin", "endsUpload",
@@ -82,13 +82,13 @@ import Testing
             localAddress: nil, localPort: nil, remoteAddress: nil, remotePort: nil, tlsVersion: nil, tlsCipherSuite: nil,
             domainLookupStart: nil, domainLookupEnd: nil, connectStart: nil, secureConnectionStart: nil, secureConnectionEnd: nil,
             connectEnd: nil)
-        // Trust in stored responses stays in the process. The sample's `isInTLS` contradicts its TLS version, so that it is
-        // encoded.
+        // Trust in stored responses stays in the process. In the sample, `isInTLS` contradicts the TLS version, so that the field
+        // is encoded.
         #expect(Self.unchanged(Samples.connection, from: facts) == ["trust", "isInTLS"])
     }
 
     @Test(arguments: 1...2)
-    func `every message of a program survives`(version: Int) throws {
+    func `every message of a program survives encoding and decoding`(version: Int) throws {
         for message in try Samples.clientMessages() {
             let bytes = try MessageCoding.encode(message, version: version)
             let again = try MessageCoding.decodeClientMessage(bytes)
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `every message of the daemon survives`(version: Int) throws {
+    func `every message of the daemon survives encoding and decoding`(version: Int) throws {
         for message in try Samples.daemonMessages() {
             let bytes = try MessageCoding.encode(message, version: version)
             let again = try MessageCoding.decodeDaemonMessage(bytes)
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `everything that the daemon stores survives`(version: Int) throws {
+    func `everything that the daemon stores survives encoding and decoding`(version: Int) throws {
         var order = try Samples.order()
         order.task.request = try Samples.request(body: .file(path: "/a"))
         #expect(
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `settings survive with their secrets`(version: Int) throws {
+    func `settings survive encoding and decoding with their secrets`(version: Int) throws {
         var settings = try Samples.settings()
         for launch in [nil, .systemdUnit("a@b.service"), .dBusName("org.example.A"), settings.launch] {
             settings.launch = launch
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test(arguments: [Samples.password, Samples.identity, LoadCredential(.trust, persistence: .none)], 1...2)
-    func `credentials survive`(credential: LoadCredential, version: Int) throws {
+    func `credentials survive encoding and decoding`(credential: LoadCredential, version: Int) throws {
         let message = ClientMessage.answer(.credential(.useCredential(credential)), 4, question: 1)
         guard
             case .answer(.credential(.useCredential(let again)), 4, 1) = try MessageCoding.decodeClientMessage(
@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `header fields survive byte by byte`(version: Int) throws {
+    func `header fields survive encoding and decoding byte by byte`(version: Int) throws {
         var block = HeaderBlock()
         for byte in UInt8.min...UInt8.max { [byte].withUnsafeBytes { block.append(name: $0, value: $0) } }
         var order = try Samples.order()
@@ -168,7 +168,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `every kind of error survives`(version: Int) throws {
+    func `every kind of error survives encoding and decoding`(version: Int) throws {
         for kind in LoadError.Kind.allCases {
             let bytes = try MessageCoding.encode(.failed(LoadError(kind, "m"), request: 1), version: version)
             guard case .failed(let error, 1) = try MessageCoding.decodeDaemonMessage(bytes) else {
@@ -224,7 +224,7 @@ import Testing
     }
 
     @Test(arguments: [64, 8 << 20], 1...2)
-    func `the collected response of an upload of any length is sent`(count: Int, version: Int) throws {
+    func `the collected response to an upload is sent, whatever its length`(count: Int, version: Int) throws {
         let outcome = TaskOutcome(
             result: .success(.collected(Data(repeating: 1, count: count))), response: nil, timelines: [], redirectCount: 0)
         guard

@@ -21,7 +21,7 @@ enum Samples {
         return url
     }
 
-    /// With a repeated name, a name in both cases, UTF-8, and bytes that are not UTF-8.
+    /// Header fields with a repeated name, a name in both cases, UTF-8, and bytes that are not UTF-8.
     static var headers: HeaderBlock {
         var headers = HeaderBlock([("Accept", "*/*"), ("X-Name", "Grüße 🌍"), ("accept", "text/html"), ("Empty", "")])
         Array("X-Bytes".utf8).withUnsafeBytes { name in

@@ -54,14 +54,14 @@ import Testing
         #expect(throws: MessageFailure.malformed("a timeout is not a number")) { try MessageCoding.encode(settings) }
     }
 
-    @Test func `an app's own response is not sent`() throws {
+    @Test func `a response that the app created itself is not sent`() throws {
         let response = LoadResponse(url: try Samples.url(), kind: .application(Stream()), expectedLength: 1)
         let failure = MessageFailure.malformed("an app's own response cannot be sent to another process")
         #expect(throws: failure) { try MessageCoding.encode(response) }
         #expect(throws: failure) { try MessageCoding.encode(.event(.response(response), 1)) }
     }
 
-    @Test func `commands, questions and answers for the program's own engine are not sent`() throws {
+    @Test func `commands, questions and answers for the engine of the program itself are not sent`() throws {
         let request = try Samples.request()
         for command in [.consumed(bytes: 1), .reportCounts] as [TaskCommand] {
             #expect(throws: MessageFailure.malformed("the command cannot be sent to the daemon")) {

@@ -42,8 +42,8 @@ final class BackgroundPlace: Sendable {
         journal = try ProgramJournal(home.appendingPathComponent("journal"))
         try put(own.deletingLastPathComponent().appendingPathComponent("urlsessiond"), "urlsessiond")
         guard !daemonVariables.isEmpty else { return }
-        // Written by another process: a file that this process has open for writing may be inherited by a process that it is just
-        // starting.
+        // Another process writes the script, because a new child process may inherit a file that this process has open for
+        // writing.
         let variables = daemonVariables.map { "\($0.key)='\($0.value)'" }.joined(separator: " ")
         let script = "#!/bin/sh\nexec env \(variables) '\(bin.path)/urlsessiond' \"$@\"\n"
         try ServerProcess.run(
@@ -92,7 +92,7 @@ final class BackgroundPlace: Sendable {
         }
     }
 
-    /// Their total length.
+    /// The total length of the files of transfers in the spool.
     var spooledBytes: Int {
         spooled.reduce(0) { sum, name in
             let facts = try? FileManager.default.attributesOfItem(atPath: spool.appendingPathComponent(name).path)
@@ -127,10 +127,11 @@ final class BackgroundPlace: Sendable {
         return variables
     }
 
-    /// Starts a program that follows orders, under a label of this start only.
+    /// Starts a program that follows orders; the label identifies this one start.
     ///
-    /// Programs are told apart by the names of their files. `launch` is the script that it follows when it is started for its
-    /// sessions' events; its label is then `launched`. `wrapper` is a command that runs it, and so the daemon that it starts.
+    /// A program is identified by the name of its file. `launch` is the script that the program follows when the daemon starts it
+    /// for events of its sessions; the label is then `launched`. `wrapper` is a command that runs the program, and so also runs
+    /// the daemon that the program starts.
     func start(
         _ label: String, as file: String = "program", launch: [String] = [], launchVariables: [String: String] = [:],
         variables additional: [String: String] = [:], wrapper: [String] = []
@@ -138,7 +139,7 @@ final class BackgroundPlace: Sendable {
         try put(SeparateProcess.executable(), file)
         let fifo = home.appendingPathComponent("orders-\(label)")
         guard mkfifo(fifo.path, 0o600) == 0 else { throw PlaceFailure("mkfifo: errno \(errno)") }
-        // Does not wait for the other end.
+        // A pipe opened for reading and writing does not wait for the other end.
         let orders = open(fifo.path, O_RDWR | O_CLOEXEC)
         guard orders >= 0 else { throw PlaceFailure("\(fifo.path): errno \(errno)") }
         let command = SeparateProcess.command("BackgroundProgram", by: bin.appendingPathComponent(file))
@@ -189,7 +190,7 @@ final class BackgroundPlace: Sendable {
     /// After this, no daemon can be started.
     func removeDaemon() throws { try FileManager.default.removeItem(at: bin.appendingPathComponent("urlsessiond")) }
 
-    /// After this, it can be started again.
+    /// After this, a daemon can be started again.
     func bringDaemon() throws {
         try put(SeparateProcess.executable().deletingLastPathComponent().appendingPathComponent("urlsessiond"), "urlsessiond")
     }
@@ -202,7 +203,7 @@ final class BackgroundPlace: Sendable {
                 output: home.appendingPathComponent("daemon-\(UUID().uuidString).log")))
     }
 
-    /// Starts a command with the place's environment, and passes on its output.
+    /// Starts a command with the place's environment, and passes its output to `hear`.
     func run(_ arguments: [String], _ hear: @escaping @Sendable (String) -> Void) throws -> ServerProcess {
         try ServerProcess.start(
             ServerProcess.Command(
@@ -244,7 +245,7 @@ final class BackgroundPlace: Sendable {
 
     /// The files of transfers that the daemon leaves when it exits.
     fileprivate func leftovers() async -> [String] {
-        // All its work is finished once it has exited.
+        // Once the daemon has exited, all its work is finished.
         await stopDaemon()
         return spooled
     }
@@ -284,6 +285,6 @@ func withBackgroundPlace(
 }
 
 extension ScriptedReply {
-    /// The same, after an effect.
+    /// The same reply, preceded by an effect.
     func after(_ effect: SocketEffect) -> ScriptedReply { ScriptedReply([effect] + effects) }
 }

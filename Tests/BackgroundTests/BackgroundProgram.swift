@@ -305,7 +305,7 @@ final class ProgramWork: Sendable {
             task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { report($2) }
             task.resume()
         case "silent":
-            // There is no recipient; only the task has the error.
+            // The task reports to no delegate and no handler, so that only its `error` property has the error.
             let task = session.downloadTask(with: url)
             task.resume()
             while task.state != .completed { await Task.yield() }
@@ -319,7 +319,7 @@ final class ProgramWork: Sendable {
         }
     }
 
-    /// Writes the daemon's variable that a child process inherits and would mistake for its own.
+    /// Reports the value of the daemon's variable that a child process inherits and would mistake for its own.
     private func tellChildren() async throws {
         let said = Watched((text: "", isOver: false))
         let process = try ServerProcess.start(
@@ -337,7 +337,7 @@ final class ProgramWork: Sendable {
     private func watch() async {
         guard let manager = ManagerConnection.open() else { return journal.say("no daemon") }
         let reports = manager.reports(.watch)
-        // Runs for the lifetime of the program.
+        // This task runs for the lifetime of the program.
         Task { [journal] in
             for await page in reports {
                 for report in page.reports {
@@ -351,7 +351,7 @@ final class ProgramWork: Sendable {
         journal.say("watching")
     }
 
-    /// Does what a command of the tool does.
+    /// Finds the daemon in the same way as the commands of the tool, and reports the result.
     private func find() {
         do throws(LoadError) {
             let manager = try ManagerConnection.find()
@@ -394,7 +394,7 @@ final class ProgramWork: Sendable {
 }
 
 extension URLCredentialStorage {
-    /// The identity in a file of the home folder is used for a server on loopback.
+    /// Sets the identity in a file of the home folder as the credential for a server on loopback.
     fileprivate func setIdentity(in name: String, forPort port: Int) {
         let file = URL(fileURLWithPath: (ProgramScript.environment["HOME"] ?? "") + "/" + name)
         guard let identity = try? SecIdentity(pem: Data(contentsOf: file)) else { return }

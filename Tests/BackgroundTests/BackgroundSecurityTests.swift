@@ -38,7 +38,7 @@ struct BackgroundSecurityTests {
                 let (identity, url) = ("identity=\(file.lastPathComponent)", try server.url().absoluteString)
                 let program = try place.start("one", variables: variables)
                 program.tell("session", "main", identity, "port=\(server.port)")
-                // By then the program has left, or is leaving.
+                // When the download begins, the program has left, or is leaving.
                 program.tell("download", "main", url, "a", "begin=0.3")
                 try await program.line("ordered main.1")
                 try await program.leave()
@@ -94,7 +94,7 @@ struct BackgroundSecurityTests {
                 try await program.line("wrote main.1 200000/500000")
                 program.tell("download", "main", server.url("/b").absoluteString, "b", "header=Authorization:\(own)")
                 try await program.line("wrote main.2 200000/500000")
-                // Includes the resume data of both, and the database's journal before it is closed.
+                // The files include the resume data of both downloads, and the journal of the database, which is still open.
                 let kept = try place.kept()
                 #expect(kept.contains { $0.path.contains("/state/urlloading/background/") && $0.bytes.count > 4096 })
                 for (path, bytes) in kept {

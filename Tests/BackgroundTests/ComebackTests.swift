@@ -16,8 +16,8 @@ import Glibc
 #endif
 
 extension BackgroundPlace {
-    /// Writes a script, in another process: a file that this process has open for writing may be inherited by a process that it
-    /// is just starting.
+    /// Writes a script, in another process, because a new child process may inherit a file that this process has open for
+    /// writing.
     @discardableResult
     func script(_ text: String, as name: String) throws -> String {
         let path = home.path + "/" + name
@@ -31,7 +31,7 @@ extension BackgroundPlace {
     /// The daemons started by `counting`.
     fileprivate var counted: ProgramHandle { ProgramHandle(label: "counted", process: nil, orders: -1, journal: journal) }
 
-    /// A script that programs start as the daemon: it writes a line and becomes the daemon.
+    /// A script that programs start instead of the daemon; it writes a line, and then executes the daemon.
     fileprivate func counting() throws -> [String: String] {
         let text = "printf 'counted\\tstarted\\n' > '\(home.path)/journal'\nexec '\(bin.path)/urlsessiond' \"$@\""
         return ["URLSESSIOND": try script(text, as: "counting")]
@@ -47,7 +47,7 @@ extension BackgroundPlace {
     }
 }
 
-/// Daemons that are late, or return when programs have given up on them.
+/// Daemons that start late, or start again after programs have given up on them.
 @Suite(.timeLimit(.minutes(2)))
 struct ComebackTests {
     @Test func `a program retries while an old daemon is still exiting`() async throws {
@@ -56,7 +56,7 @@ struct ComebackTests {
                 let lock = try place.lock()
                 let program = try place.start("one", variables: try place.counting())
                 program.tell("session", "main")
-                // It exits after a while because the lock is taken.
+                // Each daemon exits after a while because the test holds the lock; the program then starts the next one.
                 try await place.counted.line("started", number: 1)
                 close(lock)
                 program.tell("download", "main", server.url("/a").absoluteString, "a")
@@ -75,7 +75,7 @@ struct ComebackTests {
                 let first = try place.start("one")
                 first.tell("session", "main")
                 first.tell("download", "main", server.url("/lost").absoluteString, "lost")
-                // The daemon knows its end, and no program was told.
+                // Until the order `take move`, a finished download would block the delegate.
                 first.tell("take", "block")
                 try await server.reached("never")
                 try place.removeDaemon()
@@ -86,7 +86,7 @@ struct ComebackTests {
                 var program = first
                 if life != "same" {
                     try await first.leave()
-                    // The runtime folder may be another one.
+                    // The second program may have a different runtime folder.
                     program = try place.start("two", variables: life == "elsewhere" ? try place.otherRuntimeEnvironment() : [:])
                 }
                 program.tell("take", "move")

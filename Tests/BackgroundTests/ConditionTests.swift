@@ -235,7 +235,7 @@ struct ConditionTests {
                 let program = try place.start("one")
                 program.tell("session", "main")
                 for name in ["a", "b", "c"] { program.tell("download", "main", server.url("/\(name)").absoluteString, name) }
-                // All are in flight at the same time.
+                // All three transfers run at the same time.
                 try await server.reached("g", times: 3)
                 place.killAll()
             }
@@ -285,7 +285,7 @@ struct ConditionTests {
             manager.tell("watch")
             try await manager.line("watching")
             program.tell("download", "main", server.url().absoluteString, "a")
-            // A pause may be too short to be observed; another one follows.
+            // One pause may be too short to be observed, but another one follows.
             try await manager.line("transfer main.1 waiting 0 (retry in")
             try faults.setClock(by: -100_000)
             isSet.change { $0 = true }

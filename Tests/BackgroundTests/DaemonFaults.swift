@@ -17,7 +17,7 @@ struct DaemonFaults: Sendable {
 
     init() throws { library = try PreloadedLibrary(source: Self.source) }
 
-    /// The daemon's environment; the disk is everything below `disk`.
+    /// The environment of the daemon; the simulated disk is everything below the folder `disk`.
     func environment(disk: String) -> [String: String] {
         library.environment.merging(["DAEMON_FAULTS": folder.path, "DAEMON_FAULTS_DISK": disk]) { $1 }
     }
@@ -29,10 +29,10 @@ struct DaemonFaults: Sendable {
     }
     func emptyDisk() throws { try FileManager.default.removeItem(at: folder.appendingPathComponent("full")) }
 
-    /// The disk loses part of the next file that is synced, and reports it once.
+    /// Makes the disk lose part of the next file that is synced, and report the loss once.
     func loseOnce() throws { try Data().write(to: folder.appendingPathComponent("loses")) }
 
-    /// The daemon dies instead of sending the next signal.
+    /// Kills the daemon at the moment when it would send its next signal.
     func dieAtKill() throws { try Data().write(to: folder.appendingPathComponent("dies")) }
 
     /// Sets the daemon's clock ahead of the machine's.

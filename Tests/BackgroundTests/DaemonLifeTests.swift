@@ -31,7 +31,7 @@ struct DaemonLifeTests {
                     try await program.line("completed main.1 ok")
                     #expect(try place.downloaded("f\(number)") == Array("/\(number)".utf8))
                 }
-                // The others found it running and exited.
+                // The other daemons found that one was running, and exited.
                 let log = try String(contentsOfFile: place.home.path + "/run/urlloading/urlsessiond.log", encoding: .utf8)
                 #expect(log.components(separatedBy: " listens, ").count == 2, "\(log)")
                 for program in programs { try await program.leave() }
@@ -150,7 +150,7 @@ struct DaemonLifeTests {
                 program.tell("download", "main", server.url("/a").absoluteString, "a", "begin=3")
                 try await program.line("ordered main.1")
                 try await program.leave()
-                // As at the user's last logout.
+                // The system removes the folder at the user's last logout.
                 let old = place.daemons
                 try FileManager.default.removeItem(at: place.home.appendingPathComponent("run/urlloading"))
                 let again = try place.start("again")
@@ -267,7 +267,7 @@ struct DaemonLifeTests {
                 try await program.leave()
                 #expect(try await daemon.end() == 0)
                 #expect(said.read { $0 }.contains("nobody needs it"))
-                // It belongs to the service manager.
+                // The daemon leaves the socket in place, because it belongs to the service manager.
                 #expect(FileManager.default.fileExists(atPath: socket))
                 #expect(try place.downloaded("a") == Array("/a".utf8))
             }

@@ -43,7 +43,7 @@ struct DaemonPlaceTests {
                 try await first.line("completed main.1 ok")
                 try await second.line("completed main.1 ok")
                 #expect(place.daemons == daemons && daemons.count == 1)
-                // The note of a killed daemon leads nowhere.
+                // After the daemon was killed, its note names a socket on which nothing listens.
                 place.killDaemon()
                 second.tell("download", "main", server.url("/b").absoluteString, "c")
                 try await second.line("completed main.2 ok")
@@ -107,7 +107,7 @@ struct DaemonPlaceTests {
                 try write("/a")(path + ".other")
                 symlink(path + ".other", path)
             } == nil)
-        // Must not block.
+        // Reading a pipe instead of the note must not block.
         #expect(try noted { mkfifo($0, 0o600) } == nil)
         #expect(try noted { mkdir($0, 0o700) } == nil)
         guard geteuid() == 0 else { return }

@@ -16,7 +16,7 @@ import Testing
 import Glibc
 #endif
 
-/// Daemons that cannot begin, or not yet: waiting programs are told the reason.
+/// Daemons that cannot start, or cannot start yet: waiting programs are told the reason.
 @Suite(.timeLimit(.minutes(2)))
 struct DaemonStartTests {
     private struct Obstacle: Sendable, CustomTestStringConvertible {
@@ -28,7 +28,7 @@ struct DaemonStartTests {
 
     private static func state(_ place: BackgroundPlace) -> String { place.home.path + "/state/urlloading/background" }
 
-    /// A script that is run instead of the daemon.
+    /// Makes programs run a script instead of the daemon.
     private static func fakeDaemonScript(_ text: String) -> @Sendable (BackgroundPlace) throws -> [String: String] {
         { ["URLSESSIOND": try $0.script(text, as: "stand")] }
     }
@@ -120,7 +120,7 @@ struct DaemonStartTests {
                 let daemon = try place.run(arguments) { text in said.change { $0 += text } }
                 if isServiceManagers { try await said.value { $0.contains("listening") ? () : nil } }
                 if !isServiceManagers { try await said.value { $0.contains("waits for disk space: ") ? () : nil } }
-                // Programs that connect meanwhile are told.
+                // Programs that connect while the daemon waits are told the reason.
                 let tool = try place.start("tool", as: "urlsession", variables: ["XDG_STATE_HOME": state])
                 if isServiceManagers {
                     tool.tell("session", "main")
@@ -184,7 +184,7 @@ struct DaemonStartTests {
                 for number in 1...3 {
                     program.tell("download", "main", server.url("/\(number)").absoluteString, "f\(number)")
                     try await program.line("completed main.\(number) ok")
-                    // As after a downgrade.
+                    // Another older daemon takes over the path, as after a downgrade.
                     olds.append(try older(place))
                     place.killDaemon()
                     try await olds[number].waitForVisit(0) { $0.isOver || !$0.messages.isEmpty ? () : nil }
@@ -205,7 +205,7 @@ struct DaemonStartTests {
             let line = try await program.line("invalid main")
             #expect(line.hasPrefix("invalid main -997 {") && line.contains(Self.objection), "\(line)")
             try await program.leave()
-            // And one that fails to take over.
+            // A daemon that fails to take over is reported, too.
             let other = try place.start("two", as: "other", variables: try Self.fakeDaemonScript("echo failed the reason")(place))
             other.tell("session", "main")
             let failed = try await other.line("invalid main")

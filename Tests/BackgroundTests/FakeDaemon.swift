@@ -29,9 +29,9 @@ final class FakeDaemon: Sendable {
     private let visits = Watched<[Visit]>([])
     private let sockets = Watched<[CInt]>([])
 
-    /// `answer` returns the replies to a message on a connection, by number; nil ends the connection.
+    /// Starts to listen; `answer` returns the replies to a message on the connection with a number, or nil to end the connection.
     ///
-    /// It takes over the path of any daemon in that runtime folder, or has a folder of its own.
+    /// The fake daemon takes over the socket's path in the runtime folder `runtime`, or uses a folder of its own.
     init(in runtime: String? = nil, _ answer: @escaping @Sendable (ClientMessage, Int) -> [DaemonMessage]?) throws {
         folder = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
         place = DaemonPlace(environment: ["XDG_RUNTIME_DIR": runtime ?? folder.path, "XDG_STATE_HOME": folder.path])
@@ -97,7 +97,7 @@ final class FakeDaemon: Sendable {
     /// Ends a connection.
     func end(_ number: Int) { _ = shutdown(sockets.read { $0[number] }, Int32(SHUT_RDWR)) }
 
-    /// Waits for a message on a connection, or for that connection's end.
+    /// Waits until `pick` returns a value for the state of a connection.
     @discardableResult
     func waitForVisit<Found: Sendable>(_ number: Int, _ pick: @escaping @Sendable (Visit) -> Found?) async throws -> Found {
         try await visits.value { $0.count > number ? pick($0[number]) : nil }

@@ -10,10 +10,10 @@
 import Foundation
 import LoadingTestKit
 
-/// A disk that loses names at a loss of power: those given to files since their folder was last synced.
+/// A disk that loses names in a loss of power: those that files were given since the last sync of their folder.
 ///
-/// A library that is preloaded into the daemon and its programs records changes of names. It does not change the content of
-/// files.
+/// A library that is preloaded into the daemon and its programs records changes of names. The library does not change the content
+/// of files.
 struct ForgetfulDisk: Sendable {
     private let library: PreloadedLibrary
     private var folder: URL { library.folder.url }
@@ -27,14 +27,14 @@ struct ForgetfulDisk: Sendable {
         try startMachine()
     }
 
-    /// The environment of the daemon and of its programs; the disk is everything below `disk`.
+    /// The environment of the daemon and of its programs; the simulated disk is everything below the folder `disk`.
     func environment(disk: String) -> [String: String] {
         library.environment.merging(["FORGETFUL_DISK": disk, "FORGETFUL_FOLDER": folder.path]) { $1 }
     }
 
     private func startMachine() throws { try Data(UUID().uuidString.lowercased().utf8).write(to: bootID) }
 
-    /// After every process was killed: undoes the changes that were not synced.
+    /// Undoes the changes that were not synced, after every process was killed.
     ///
     /// - Returns: The number of undone changes.
     @discardableResult
@@ -50,7 +50,7 @@ struct ForgetfulDisk: Sendable {
                 synced.insert(old)
                 continue
             }
-            // One transaction: syncing either folder makes it durable.
+            // The change of a name is one transaction: a sync of either folder makes it durable.
             guard !synced.contains(Self.parent(old)), new.isEmpty || !synced.contains(Self.parent(new)) else { continue }
             count += 1
             switch kind {

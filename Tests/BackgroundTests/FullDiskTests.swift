@@ -54,7 +54,7 @@ struct FullDiskTests {
         variables["XDG_STATE_HOME"] = state
         try await withScriptedServer(reply: { _ in ScriptedReply.ok("late").after(.gate("end")) }) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
-                // It starts the daemon.
+                // This program starts the daemon.
                 let program = try place.start("one")
                 program.tell("session", "main")
                 program.tell("download", "main", server.url("/other").absoluteString, "a")
@@ -83,14 +83,15 @@ struct FullDiskTests {
         }
     }
 
-    /// The first byte that each request but the first asks for.
+    /// The offset of the first byte that each request except the first one asks for.
     private func starts(_ server: ScriptedServer) -> [Int] {
         server.requests.dropFirst().map { request in
             request.header("Range")?.firstMatch(of: /^bytes=(\d+)-$/).flatMap { Int($0.1) } ?? 0
         }
     }
 
-    /// Received in pieces, and with splice(2); the daemon stays, or is killed while the download waits.
+    /// The size decides whether the file is received in pieces or with splice(2); the daemon stays, or is killed while the
+    /// download waits.
     @Test(arguments: [2_000_000, 12_000_000], [false, true])
     func `a download that fills the disk resumes when there is space`(size: Int, isKilled: Bool) async throws {
         let file = ScriptedFile(ScriptedFile.pattern(size, seed: 7))
@@ -133,7 +134,7 @@ struct FullDiskTests {
             program.tell("download", "main", server.url("/large").absoluteString, "a")
             let line = try await manager.line("transfer main.1 waiting 0 (disk space: ")
             #expect(line.contains("3000000 bytes are needed, and 2000000 are free"), "\(line)")
-            // This one fits.
+            // The response to this upload fits on the disk.
             let small = try place.write("small".utf8, to: "upload")
             program.tell("upload", "main", server.url("/small").absoluteString, small.path)
             try await program.line("completed main.2 ok")
@@ -166,7 +167,7 @@ struct FullDiskTests {
     }
 }
 
-/// A disk of a few megabytes, mounted in a namespace of the program and the daemon that it starts.
+/// A disk of a few megabytes, mounted in a namespace of the program and of the daemon that the program starts.
 private struct SmallDisk: Sendable {
     let path = "/tmp/bg-disk-\(UUID().uuidString.prefix(8).lowercased())"
 
@@ -180,12 +181,12 @@ private struct SmallDisk: Sendable {
         return ["/usr/bin/unshare", geteuid() == 0 ? "-m" : "-rm", "/bin/sh", "-c", mount, path]
     }
 
-    /// A file on it, as reached from outside the namespace.
+    /// The URL of a file on this disk, as reached from outside the namespace.
     func file(_ name: String, of process: pid_t) -> URL { URL(fileURLWithPath: "/proc/\(process)/root\(path)/\(name)") }
 
     func remove() { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Whether this user may mount one.
+    /// Whether this user may mount such a disk.
     static let isPossible: Bool = {
         let order = ServerProcess.Command(wrapper("/tmp", 1) + ["/bin/true"], output: .nothing)
         do { try ServerProcess.run(order) } catch { return false }

@@ -64,7 +64,7 @@ struct HostileProgramTests {
                 client.send(begun)
                 most = max(most, try await resident())
             }
-            // 64 MiB have space for nine of them.
+            // Nine of the incomplete messages fit into the limit of 64 MiB.
             repeat { most = max(most, try await resident()) } while clients.count(where: \.isOver) < 15
             #expect(most - before < 72 << 20, "\(before) \(most)")
             // Other programs are served.
@@ -91,7 +91,7 @@ struct HostileProgramTests {
             }
             let number = try await client.waitForMessage(isQuestion)
             let answer = ClientMessage.answer(.delayed(.replace(LoadRequest(url: server.url("/after")))), 1, question: number)
-            // Both are read at once.
+            // The daemon reads both messages at once.
             client.send(
                 try [answer, .command(.suspend, 1)].flatMap { FrameReader.frame(try MessageCoding.encode($0)) })
             try await client.waitForMessage { if case .event(.requestChanged, 1) = $0 { true } else { nil } }
@@ -158,12 +158,12 @@ struct HostileProgramTests {
 
     @Test func `programs that stall and flood do not delay others`() async throws {
         try await withVictim { (place, program, server) async throws in
-            // One has thousands of tasks and does not read its events; another one never stops sending.
+            // One client has a thousand tasks and does not read its events; another client never stops sending.
             let deaf = try RawClient(place, reads: false)
             try deaf.attach("deaf")
             let talker = try RawClient(place)
             try talker.attach("talker")
-            // Some send nothing, others half a message; there are more of them than one program may have.
+            // Some connections send nothing, others half a message; there are more of them than one program may have.
             let silent = try (0..<280).map { number in
                 let client = try RawClient(place)
                 if number % 2 == 0 { client.send([0, 0, 1, 0, 0x7B]) }
@@ -189,7 +189,7 @@ struct HostileProgramTests {
             isOver.change { $0 = true }
             talker.end()
             deaf.end()
-            // Its orders are there for the next connection.
+            // The orders of the client that did not read are there for the next connection.
             let heir = try RawClient(place)
             try heir.attach("deaf")
             #expect(try await heir.waitForMessage { if case .attached(let last) = $0 { last } else { nil } } == Self.flood)
@@ -212,7 +212,7 @@ struct HostileProgramTests {
                 try client.attach("session\(number)")
                 return client
             }
-            // The last one is refused, or the daemon had no descriptor for it.
+            // The last connection is refused, or the daemon had no descriptor for it.
             let last = try #require(clients.last)
             #expect(try await last.refusal() == "closed")
             server.open("g")
@@ -247,7 +247,7 @@ struct HostileProgramTests {
         }) { (place, program, server) async throws in
             try await server.reached("g")
             let liar = try RawClient(place)
-            // The same identifier in another program.
+            // The liar is another program that uses the same session identifier.
             try liar.attach("main")
             #expect(try await liar.waitForMessage { if case .attached(let last) = $0 { last } else { nil } } == 0)
             for task in 1...3 {

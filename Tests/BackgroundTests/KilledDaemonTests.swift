@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Transfers continue in the next daemon when theirs is killed.
+/// Transfers continue in the next daemon when their daemon is killed.
 @Suite(.timeLimit(.minutes(3)))
 struct KilledDaemonTests {
     private static let content = ScriptedFile.pattern(3_000_000, seed: 3)
@@ -52,7 +52,7 @@ struct KilledDaemonTests {
         let file = ScriptedFile(Self.content, entityTag: "\"v1\"")
         try await withDownload(file, later: file, programStays: programStays) { _, server in
             #expect(server.requests.count == 2)
-            // The last received bytes may not have been written.
+            // The last bytes that were received may be missing from the disk.
             let start = try #require(server.requests[1].header("Range")?.firstMatch(of: /^bytes=(\d+)-$/)?.1)
             #expect(Int(start).map { 1...2_000_000 ~= $0 } == true)
             #expect(server.requests[1].header("If-Range") == "\"v1\"")

@@ -58,7 +58,7 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a program that runs, or does not want to be started, is not started`() async throws {
+    @Test func `a program that is running, or whose session sends no launch events, is not started`() async throws {
         try await withPlace { (place, server) async throws in
             let program = try place.start("one", launch: Self.script)
             program.tell("session", "main", "launch=1")
@@ -189,7 +189,7 @@ struct LaunchTests {
         }
         try await withScriptedServer(reply: reply) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: ["URLSESSIOND_PATIENCE": "1"]) { (place) async throws in
-                // Once started, it does not answer.
+                // The started program does not answer.
                 let program = try place.start("one", launch: ["await never"])
                 program.tell("session", "main", "launch=1", "delegate=credential")
                 program.tell("download", "main", server.url().absoluteString, "a")
@@ -269,7 +269,7 @@ struct LaunchTests {
             #expect(again.lines.contains { $0.hasPrefix("completed main.1 ok gone status=200") })
             #expect(again.lines.contains { $0.hasPrefix("completed main.2 -999 reason=0") })
             #expect(try place.downloaded("done") == Array("done".utf8))
-            // Its partial download can be resumed.
+            // The partial download of the program can be resumed.
             server.open("never")
             again.tell("continue", "main", "rest")
             try await again.line("completed main.3 ok")

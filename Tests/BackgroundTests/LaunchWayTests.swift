@@ -20,7 +20,8 @@ import Glibc
 struct LaunchWayTests {
     private static let script = ["session main", "await told main", "handled main", "leave"]
 
-    /// A script for a bus or a service manager: starts the program as the daemon would, without variables of the daemon.
+    /// A script for a message bus or a service manager: it starts the program as the daemon would, but without the variables of
+    /// the daemon.
     private func activation(_ place: BackgroundPlace) throws -> String {
         let launch = try String(contentsOf: place.home.appendingPathComponent("launch"), encoding: .utf8)
         let arguments = launch.split(separator: "\u{1}")
@@ -28,7 +29,7 @@ struct LaunchWayTests {
         return try place.script("exec " + quoted, as: ProgramScript.scriptName)
     }
 
-    /// With the daemon's runtime folder, and with another one.
+    /// The bus starts the program with the runtime folder of the daemon, or with a different one.
     @Test(arguments: [false, true])
     func `a program is started by its name on the session bus`(usesOtherRuntimeFolder: Bool) async throws {
         let bus = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
@@ -81,7 +82,7 @@ struct LaunchWayTests {
                 try FileManager.default.createDirectory(atPath: units, withIntermediateDirectories: true)
                 try Data("[Service]\nExecStart=\(place.home.path)/\(ProgramScript.scriptName)\n".utf8)
                     .write(to: URL(fileURLWithPath: units + "/taker.service"))
-                // As if the machine had been booted with it (sd_booted(3)).
+                // The mount makes the machine look as if systemd had booted it (sd_booted(3)).
                 let manager = try place.run([
                     "/usr/bin/env", "XDG_CONFIG_HOME=\(place.home.path)/config", "/usr/bin/unshare", "-m", "/bin/sh", "-c",
                     "mount --make-rprivate / && mount -t tmpfs none /run/systemd && mkdir /run/systemd/system"
@@ -95,7 +96,7 @@ struct LaunchWayTests {
                 try await server.reached("g")
                 try await first.leave()
                 try await blocking {
-                    // Its folder is created next to that of the daemon's socket, and `private` in it.
+                    // The service manager creates its folder next to that of the daemon's socket, and `private` in its folder.
                     for name in ["systemd", "systemd/private"] {
                         let path = place.home.appendingPathComponent("run/" + name)
                         guard let changes = try? FileChanges(below: path.deletingLastPathComponent()) else { return }
@@ -146,7 +147,7 @@ struct LaunchWayTests {
         }
     }
 
-    @Test func `an end that comes while a program runs for another one is not delayed`() async throws {
+    @Test func `a program that handled its events is started for the next end without delay`() async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate($0.path)) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let names = ["a", "b", "c", "d", "e"]
@@ -158,7 +159,8 @@ struct LaunchWayTests {
                     try await server.reached("/\(name)")
                 }
                 try await first.leave()
-                // Each needs a start of its own; doubling delays of 10, 20, 40 and 80 s would exceed the time limit.
+                // Each session needs a start of its own. If the delay doubled to 10, 20, 40 and 80 s, the test would exceed its
+                // time limit.
                 for (number, name) in names.enumerated() {
                     server.open("/\(name)")
                     try await place.launched.line("completed \(name).1 ok")

@@ -69,7 +69,7 @@ struct NoDefaultRouteTests {
             try await program.line("session main")
             manager.tell("watch")
             try await manager.line("watching")
-            // More than there are places.
+            // There are more transfers than places.
             for number in 1...20 {
                 program.tell("download", "main", "http://198.51.100.\(number):\(far.port)/\(number)", "f\(number)")
             }

@@ -29,7 +29,7 @@ struct OlderProgramTests {
         }
     }
 
-    @Test func `it is answered in its own version, from the first message to the last`() async throws {
+    @Test func `an older program is answered in its own version, from the first message to the last`() async throws {
         try await withDaemon { (place, server) async throws in
             let client = try RawClient(place)
             client.say(text: #"{"kind":"hello","role":"session","version":1}"#)
@@ -59,7 +59,7 @@ struct OlderProgramTests {
         }
     }
 
-    @Test func `a program of this version receives JSON only as a refusal`() async throws {
+    @Test func `a program of this version receives JSON only in a refusal`() async throws {
         try await withDaemon { (place, _) async throws in
             let client = try RawClient(place)
             try client.attach("new")

@@ -40,13 +40,13 @@ struct PowerLossTests {
         return try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
     }
 
-    @Test func `a file survives a loss of power once its end is no longer told`() async throws {
+    @Test func `a file survives a loss of power once the daemon no longer reports the end of its transfer`() async throws {
         try await withDisk { (place, server, disk, variables) async throws in
             let program = try place.start("one", variables: variables)
             program.tell("session", "main")
             program.tell("download", "main", server.url("/a").absoluteString, "a")
             try await program.line("completed main.1 ok")
-            // The daemon has processed all its messages.
+            // When the program has left, the daemon has processed all messages of the program.
             try await program.leave()
             place.killAll()
             try #expect(disk.losePower() > 0)
@@ -60,7 +60,7 @@ struct PowerLossTests {
         }
     }
 
-    @Test func `after a loss of power at any moment, a file is in its place or its end is told again`() async throws {
+    @Test func `after a loss of power at any moment, a file is in place or the end of its transfer is told again`() async throws {
         let seed = UInt64.random(in: 0...(.max))
         var numbers = SeededNumbers(seed: seed)
         let losses = Int(ProcessInfo.processInfo.environment["POWER_LOSSES"] ?? "") ?? 6
@@ -87,7 +87,7 @@ struct PowerLossTests {
             last.tell("download", "main", server.url("/last").absoluteString, "last")
             for number in 1...(losses * names) {
                 let name = "\((number - 1) / names).\((number - 1) % names)"
-                // Told now, or told before and then its file is there.
+                // Either the end is told now, or it was told before the loss of power and the file is in its place.
                 if (try? file(name, variables)) == nil { try await last.line("completed main.\(number) ok") }
                 #expect(try file(name, variables) == "/\(name)", "seed \(seed)")
             }

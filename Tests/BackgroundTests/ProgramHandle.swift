@@ -20,7 +20,7 @@ struct PlaceFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// Lines that programs write about their events: each is written at once and as a whole, whatever happens to the program.
+/// Lines that programs write about their events: each line is written at once and as a whole, whatever happens to the program.
 final class ProgramJournal: Sendable {
     struct Line: Sendable {
         var label: String
@@ -32,7 +32,7 @@ final class ProgramJournal: Sendable {
 
     init(_ fifo: URL) throws {
         guard mkfifo(fifo.path, 0o600) == 0 else { throw PlaceFailure("mkfifo: errno \(errno)") }
-        // Also open for writing, so that it never ends.
+        // The pipe is also opened for writing, so that reading never reaches its end.
         descriptor = open(fifo.path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { throw PlaceFailure("\(fifo.path): errno \(errno)") }
         Thread.detachNewThread { [descriptor, lines] in
@@ -64,7 +64,7 @@ final class ProgramJournal: Sendable {
 /// A program as seen by its test.
 final class ProgramHandle: Sendable {
     let label: String
-    /// Nil if the daemon starts it.
+    /// The process of the program; nil if the daemon starts it.
     private let process: ServerProcess?
     private let orders: CInt
     private let journal: ProgramJournal
@@ -78,7 +78,7 @@ final class ProgramHandle: Sendable {
 
     deinit { if orders >= 0 { close(orders) } }
 
-    /// Gives it its next order; see ``ProgramScript``.
+    /// Sends the program its next order; see ``ProgramScript``.
     func tell(_ words: String...) { tell(words) }
     func tell(_ words: [String]) { write(ProgramScript.line(words)) }
 
@@ -87,10 +87,10 @@ final class ProgramHandle: Sendable {
         _ = Glibc.write(orders, bytes, bytes.count)
     }
 
-    /// All lines that it has written so far.
+    /// All lines that the program has written so far.
     var lines: [String] { journal.lines.read { [label] in $0.filter { $0.label == label }.map(\.text) } }
 
-    /// Waits for a line with this beginning and part; the first one, or a later one.
+    /// Waits for a line with this beginning and this part; `number` is the number of such lines before it.
     @discardableResult
     func line(_ start: String, _ part: String = "", number: Int = 0) async throws -> String {
         try await journal.lines.value { [label] lines in
@@ -99,13 +99,13 @@ final class ProgramHandle: Sendable {
         }
     }
 
-    /// Tells it to exit normally once it has sent all its messages, and waits until it has.
+    /// Tells the program to exit normally once it has sent all its messages, and waits until it has exited.
     func leave() async throws {
         tell("leave")
         _ = try await process?.end()
     }
 
-    /// Kills it.
+    /// Kills the program, and waits until it has ended.
     func kill() async throws {
         process?.signal(SIGKILL)
         try await ended()

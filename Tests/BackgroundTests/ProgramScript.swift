@@ -17,7 +17,7 @@ import Foundation
 ///     tasks NAME                      writes the result of getAllTasks
 ///     cancel, suspend, resume, produce TASK       a task is NAME.NUMBER
 ///     continue NAME                   downloads with the resume data of `produce`
-///     continueUpload NAME             uploads with it
+///     continueUpload NAME             uploads with the resume data of `produce`
 ///     take move|leave|die|...        what the delegate does with a downloaded file
 ///     await LINE                      waits until the program has written such a line itself
 ///     sync                            waits until the daemon has processed all messages
@@ -39,7 +39,7 @@ enum ProgramScript {
         line.split(separator: " ").map { $0.removingPercentEncoding ?? "" }
     }
 
-    /// For programs that are not started by the daemon itself.
+    /// The name of the script with which a message bus or a service manager starts a program.
     static let scriptName = "activate"
 
     static let environment = ProcessInfo.processInfo.environment

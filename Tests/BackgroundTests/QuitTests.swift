@@ -29,7 +29,7 @@ struct QuitTests {
                 try await program.line("ordered side.1")
                 try await server.reached("g")
                 try await test(place, server, faults, program)
-                // Neither continues, even if a program waits for it.
+                // Neither transfer continues, even if a program waits for it.
                 server.open("g")
                 let again = try place.start("again", as: file)
                 again.tell("session", "main")
@@ -38,7 +38,7 @@ struct QuitTests {
                 try await again.line("completed side.1 -999 reason=0")
                 #expect(server.requests.count == 1)
                 #expect(!program.lines.contains { $0.hasPrefix("completed") })
-                // Once the user has started the program, it is no longer quit.
+                // Once the user has started the program again, the quit no longer applies.
                 again.tell("download", "main", server.url("/c").absoluteString, "c")
                 try await again.line("completed main.2 ok")
                 try await again.leave()
@@ -69,8 +69,8 @@ struct QuitTests {
         }
     }
 
-    /// The system truncates the name within a character.
-    @Test func `a process whose name is not text is ended`() async throws {
+    /// The kernel truncates the name of the process in the middle of a character.
+    @Test func `a process whose truncated name is not UTF-8 is ended`() async throws {
         let name = String(repeating: "a", count: 14) + "\u{e9}"
         try await withPlace(as: name) { (place, _, _, program) async throws in
             let manager = try place.manager()

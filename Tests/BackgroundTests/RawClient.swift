@@ -27,7 +27,7 @@ final class RawClient: Sendable {
     private let descriptor: CInt
     private let state = Watched(State())
 
-    /// `reads` is false for one that does not read its messages.
+    /// Connects to the daemon; `reads` is false for a client that does not read its messages.
     init(_ place: BackgroundPlace, reads: Bool = true) throws {
         descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
@@ -82,7 +82,7 @@ final class RawClient: Sendable {
 
     func hello(_ role: ClientMessage.Role = .session) throws { try say(.hello(version: MessageCoding.version, role: role)) }
 
-    /// Attaches a session of its own.
+    /// Sends a hello, and attaches a new session.
     func attach(_ identifier: String) throws {
         try hello()
         let attachment = ClientMessage.Attachment(
@@ -96,7 +96,7 @@ final class RawClient: Sendable {
         try await state.value { $0.messages.lazy.compactMap(pick).first }
     }
 
-    /// All messages so far that match.
+    /// The results of `pick` for all messages received so far, without nil.
     func all<Found: Sendable>(_ pick: @escaping @Sendable (DaemonMessage) -> Found?) -> [Found] {
         state.read { $0.messages.compactMap(pick) }
     }
@@ -111,6 +111,6 @@ final class RawClient: Sendable {
     /// Whether the daemon has ended the connection.
     var isOver: Bool { state.read(\.isOver) }
 
-    /// As if its process had exited.
+    /// Shuts the connection down, as if the process of the client had exited.
     func end() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 }

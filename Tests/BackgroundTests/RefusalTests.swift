@@ -74,7 +74,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `a session with classes of URLProtocol has no tasks`() async throws {
+    @Test func `the tasks of a session with classes of URLProtocol fail`() async throws {
         try await withProgram("protocols=1") { (program, server) async throws in
             program.tell("download", "main", server.url().absoluteString)
             let line = try await program.line("completed ")
@@ -83,7 +83,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `a session without a delegate has no tasks`() async throws {
+    @Test func `the tasks of a session without a delegate fail`() async throws {
         try await withProgram("delegate=none") { (program, server) async throws in
             program.tell("wrong", "silent", "main", server.url().absoluteString)
             let line = try await program.line("failed ")
@@ -119,7 +119,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `a second session with an identifier in a process is refused, and the first continues`() async throws {
+    @Test func `a second session with the same identifier in a process is refused, and the first continues`() async throws {
         try await withProgram(requests: 1) { (program, server) async throws in
             program.tell("session", "second", "identifier=main")
             #expect(try await program.line("invalid second").hasPrefix("invalid second -996 {"))
@@ -133,7 +133,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `an identifier is in use by one process at a time, and free when that is gone`() async throws {
+    @Test func `an identifier is in use by one process at a time, and is free when that process is gone`() async throws {
         try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let first = try place.start("first")

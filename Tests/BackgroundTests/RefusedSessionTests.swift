@@ -29,7 +29,7 @@ struct RefusedSessionTests {
         }
     }
 
-    @Test func `the last call of a refused session is that it is invalid, whatever tasks it had`() async throws {
+    @Test func `the last delegate call of a refused session reports that it is invalid, whatever tasks it had`() async throws {
         let (delegate, queue) = (Delegate(), OperationQueue())
         queue.maxConcurrentOperationCount = 1
         queue.isSuspended = true
@@ -38,7 +38,7 @@ struct RefusedSessionTests {
         task.resume()
         queue.isSuspended = false
         while task.state != .completed { await Task.yield() }
-        // After all other calls.
+        // Waits until all calls that were queued before have been made.
         await withCheckedContinuation { continuation in queue.addOperation { continuation.resume() } }
         await withCheckedContinuation { continuation in queue.addOperation { continuation.resume() } }
         #expect(delegate.calls.read { $0 } == ["invalid"])

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Resumable uploads of background sessions: complete in the end, and no byte that the server has is sent again.
+/// Resumable uploads of background sessions: they complete, and no byte that the server already has is sent again.
 @Suite(.timeLimit(.minutes(2)))
 struct ResumableTransferTests {
     private typealias Fault = UploadServer.Fault
@@ -30,7 +30,7 @@ struct ResumableTransferTests {
     /// Waits until the server has paused in the upload, and the daemon has stored the position.
     private static func waitUntilHalfway(_ server: UploadServer, _ program: ProgramHandle, held: Int = 1) async throws {
         _ = try await server.requests { $0.filter { $0.isHeld == true }.count >= held }
-        // Later changes are stored after it.
+        // The daemon stores changes in order, so that the position is stored before this change.
         program.tell("describe", "main.1", "held\(held)")
         program.tell("sync")
         try await program.line("synced", number: held - 1)
@@ -86,7 +86,7 @@ struct ResumableTransferTests {
             let before = try Self.begin(server, place)
             try await Self.waitUntilHalfway(server, before)
             try await before.kill()
-            // Bytes in the buffers of a lost connection are not read.
+            // The server does not read the bytes that are still in the buffers of a lost connection.
             if daemonDies { place.killDaemon() } else { server.release() }
             let after = try place.start("after")
             after.tell("session", "main")
@@ -107,7 +107,7 @@ struct ResumableTransferTests {
             try await program.line("did suspend main.1")
             program.tell("sync")
             try await program.line("synced", number: 1)
-            // Bytes in the buffers of an abandoned connection are not read.
+            // The server does not read the bytes that are still in the buffers of an abandoned connection.
             if daemonDies { place.killDaemon() }
             program.tell("resume", "main.1")
             try await program.line("completed main.1 ok status=200")

@@ -23,17 +23,17 @@ private struct SessionHistory {
     private var next = 1
     private var submitted: Set<TaskID> = []
     private var ends: [TaskID: Int] = [:]
-    /// Ends that the program was told of and has not confirmed.
+    /// Ends that the program was told of and has not confirmed yet.
     private var received: [TaskID] = []
-    /// Confirmed and not yet forgotten.
+    /// Ends that the program has confirmed and the daemon has not forgotten yet.
     private var told: Set<TaskID> = []
     private var accepted: Set<TaskID> = []
 
     // The connection.
     private var isOpen = false
-    /// Messages sent on it that are not yet read.
+    /// Messages that were sent on the connection and that the daemon has not read yet.
     private var wire: [ClientMessage] = []
-    /// The daemon's next messages.
+    /// Messages that the daemon sends next.
     private var words: [DaemonMessage] = []
     private var saidHere: Set<TaskID> = []
     private var known: Set<TaskID> = []
@@ -194,7 +194,7 @@ private struct SessionHistory {
         return numbers.next(below: 2) == 0 ? drain() : lose()
     }
 
-    /// Everything is sent, received and told.
+    /// Lets everything be sent, received and told, and checks that nothing is left.
     private mutating func drain() -> String? {
         for _ in 0..<4 {
             open()
@@ -212,7 +212,7 @@ private struct SessionHistory {
         return fault
     }
 
-    /// The daemon is gone for good.
+    /// Ends the session because the daemon does not return.
     private mutating func lose() -> String? {
         handle(.lose(LoadError(.backgroundSessionDisconnected, "gone")))
         check(Set(ends.keys) == submitted, "\(submitted.subtracting(ends.keys)) have no end")

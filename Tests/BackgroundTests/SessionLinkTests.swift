@@ -104,7 +104,7 @@ import Testing
 
     // MARK: Joining
 
-    @Test func `a session says hello and attaches, and its thread stays while it is attached`() {
+    @Test func `a session says hello and attaches, and its connection has no timeout while it is attached`() {
         var link = Self.link(isJoined: false)
         #expect(!link.isJoining && !link.waits(for: .attached))
         Self.expect(
@@ -170,7 +170,7 @@ import Testing
 
     // MARK: Ends
 
-    @Test func `an end is told once, and confirmed until it is forgotten`() {
+    @Test func `an end is told once, and is confirmed on each connection until it is forgotten`() {
         var link = Self.link()
         Self.expect(
             &link,
@@ -254,7 +254,7 @@ import Testing
         Self.expect(&link, [(.begin, []), (.deliver, []), (.notAsked, ["farewell"]), (.notAsked, [])])
     }
 
-    @Test func `an answer is sent only on the connection that asked`() {
+    @Test func `an answer is sent only on the connection that the question came on`() {
         var link = Self.link(known: [Self.known(1)])
         Self.expect(&link, [(.received(.question(Self.question, 1, question: 1)), ["ask 1 1 1"]), (.closed, [])])
         Self.join(&link, [Self.known(1)])
@@ -272,7 +272,7 @@ import Testing
     @Test func `tasks of a lost session are canceled, and their ends are not delivered`() {
         var link = Self.link(losses: [1: 7, 2: 7, 3: 7], isJoined: false)
         _ = link.handle(.join(losses: [1: 7, 2: 7, 3: 7, 4: 7]))
-        // The third is another task by now; the fourth does not exist.
+        // Task 3 is another task by now, and task 4 does not exist.
         let known = [Self.known(1), Self.known(2, .ended), Self.known(3, created: 8)]
         #expect(Self.join(&link, known) == ["say hello", "say attach []", "endure", "say cancel 1"])
         #expect(link.known.map(\.order.task.id) == [3])

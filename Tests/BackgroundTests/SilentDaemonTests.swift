@@ -53,7 +53,7 @@ struct SilentDaemonTests {
             created: 7)
     }
 
-    /// Sends a welcome, and lets a session attach.
+    /// Answers a hello with a welcome, and lets a session attach.
     private static func welcomeReplies(_ message: ClientMessage) -> [DaemonMessage] {
         switch message {
         case .hello: [.welcome(version: MessageCoding.version)]
@@ -72,7 +72,7 @@ struct SilentDaemonTests {
         return try await result.value { $0 }
     }
 
-    /// Attaches, or returns the reason of the failure.
+    /// Attaches a session; returns nil, or the kind of the error.
     private func join(_ session: RemoteSession) async throws -> LoadError.Kind? {
         try await blocking { () -> LoadError.Kind? in
             do throws(LoadError) {
@@ -93,7 +93,7 @@ struct SilentDaemonTests {
 
     @Test func `a session that is detached while it attaches leaves no connection`() async throws {
         let daemon = try FakeDaemon { _, _ in [] }
-        // It does not time out.
+        // With this patience, the session does not time out during the test.
         let session = Self.session(daemon, patience: 1000)
         let joined = Task { try await join(session) }
         try await daemon.waitForVisit(0) { $0.messages.count == 2 ? () : nil }
@@ -103,7 +103,7 @@ struct SilentDaemonTests {
         #expect(daemon.visitCount == 1)
     }
 
-    @Test func `an order that no daemon accepts fails after it was sent to two`() async throws {
+    @Test func `an order that no daemon accepts fails after it was sent on two connections`() async throws {
         let daemon = try FakeDaemon { message, _ in Self.welcomeReplies(message) }
         let session = Self.session(daemon)
         #expect(try await join(session) == nil)
@@ -120,7 +120,7 @@ struct SilentDaemonTests {
         #expect(session.loss?.kind == .backgroundSessionDisconnected)
     }
 
-    @Test func `a held question is answered only on the connection that asked it`() async throws {
+    @Test func `a held question is answered only on the connection that it came on`() async throws {
         let question = TaskQuestion.delayedRequest(LoadRequest(url: URL(string: "http://127.0.0.1:1/")))
         let daemon = try FakeDaemon { message, number in
             switch message {
@@ -179,7 +179,7 @@ struct SilentDaemonTests {
 
     // MARK: The user's tool
 
-    /// The result of a request.
+    /// The result of a request of the user's tool, as text.
     private func outcome(_ daemon: FakeDaemon) async throws -> String {
         let manager = try #require(ManagerConnection.open(daemon.place, patience: 1))
         do throws(LoadError) {

@@ -13,7 +13,7 @@ import LoadingModel
 import LoadingTestKit
 import Testing
 
-/// Events that a program receives of its transfers, whether or not it was running while they happened.
+/// Events that a program receives about its transfers, whether or not it was running when they happened.
 @Suite(.timeLimit(.minutes(3)))
 struct SituationTests {
     private static let first = ScriptedFile.pattern(300_000, seed: 1)
@@ -41,7 +41,7 @@ struct SituationTests {
 
     // MARK: The four situations
 
-    @Test func `a program that keeps running gets the calls of any session`() async throws {
+    @Test func `a program that keeps running gets the delegate calls of an ordinary session`() async throws {
         try await withPlace { (place, server) async throws in
             let file = try place.write("an upload".utf8, to: "upload")
             let program = try place.start("one")
@@ -120,7 +120,7 @@ struct SituationTests {
         }
     }
 
-    /// One ends while the program is away, the other one after it has returned.
+    /// One transfer ends while the program is away, the other one after the program has returned.
     private func proceed(_ place: BackgroundPlace, _ server: ScriptedServer) async throws {
         let manager = try place.manager()
         manager.tell("watch")
@@ -141,7 +141,7 @@ struct SituationTests {
         #expect(!after.lines.contains { $0.hasPrefix("completed main.2") })
         server.open("second")
         try await after.line("completed main.2 ok gone")
-        // The numbers of tasks continue.
+        // The new task has the next number.
         after.tell("download", "main", server.url("/first").absoluteString, "c")
         try await after.line("completed main.3 ok")
         try await after.leave()
@@ -206,7 +206,7 @@ struct SituationTests {
                 stranger.tell("session", name)
                 stranger.tell("tasks", name)
                 #expect(try await stranger.line("tasks") == "tasks \(name): ")
-                // The numbers of its tasks start over.
+                // In each of these sessions, the numbers of tasks begin with 1.
                 stranger.tell("download", name, server.url("/second").absoluteString, label)
                 try await stranger.line("completed \(name).1 ok")
                 try await stranger.leave()

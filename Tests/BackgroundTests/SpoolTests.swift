@@ -17,7 +17,7 @@ struct SpoolTests {
     @Test func `a spool on a different file system than the program's works`() async throws {
         let spool = "/dev/shm/bg-\(UUID().uuidString.prefix(8).lowercased())"
         let file = ScriptedFile(ScriptedFile.pattern(400_000))
-        // The folder also has files of others.
+        // The folder also contains files that do not belong to the daemon.
         let files = FileManager.default
         try files.createDirectory(atPath: spool + "/1", withIntermediateDirectories: true)
         try files.createDirectory(atPath: spool + "/photos", withIntermediateDirectories: true)
@@ -57,7 +57,7 @@ struct SpoolTests {
                 }
                 try files.createDirectory(
                     at: spool, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-                // The name that the folder of a session would have.
+                // The link has the name that the folder of a session would have.
                 try files.createSymbolicLink(at: spool.appendingPathComponent("7"), withDestinationURL: folder)
                 let program = try place.start("one")
                 program.tell("session", "main")

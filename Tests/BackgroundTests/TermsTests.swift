@@ -14,7 +14,7 @@ import Testing
 /// The user's limits on when transfers run, and how fast.
 @Suite(.timeLimit(.minutes(2)))
 struct TermsTests {
-    /// The test can set the daemon's clock ahead.
+    /// Runs a test that can set the daemon's clock ahead.
     private func withClock(
         reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply,
         _ test: (BackgroundPlace, ScriptedServer, DaemonFaults) async throws -> Void
@@ -30,7 +30,7 @@ struct TermsTests {
         }
     }
 
-    /// Three hours of each day that begin `hours` hours from now, or somewhat earlier.
+    /// Three hours of each day; they begin `hours` hours from now, or up to an hour earlier.
     private static func hours(in hours: Int) -> String {
         let hour = Int(Date().timeIntervalSince1970 / 3600) + hours
         return "\(hour % 24)-\((hour + 3) % 24)"

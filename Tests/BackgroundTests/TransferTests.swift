@@ -136,7 +136,7 @@ struct TransferTests {
     @Test func `the session's limit on connections per host is observed`() async throws {
         try await withProgram(["connections=1"], reply: { _ in .ok("content").then(.reach("sent")) }) {
             (place, program, server) async throws in
-            // While it waits for the head of a response, no other request reaches the host.
+            // While one task waits for the head of its response, no other request reaches the host.
             try await withScriptedServer(reply: { request in .ok("content").after(.gate(request.path)) }) { (slow) async throws in
                 for number in 1...3 { program.tell("download", "main", slow.url("/\(number)").absoluteString) }
                 try await slow.reached("/1")
@@ -295,7 +295,7 @@ struct TransferTests {
             #expect(try place.downloaded("a") == Array("no".utf8))
             program.tell("download", "main", server.url("/other").absoluteString, "b")
             try await program.line("finished main.2")
-            // At most the file of the other one.
+            // Only the other download may still have a file.
             let spooled = place.spooled.filter { $0.hasSuffix(".tmp") }
             #expect(spooled.count < 2, "\(spooled)")
             try await program.line("completed main.2 ok")

@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A list of dimensions: a row has one value of each, and the first value is the plain one.
+/// A list of dimensions: a row has one value of each dimension, and the first value of each dimension is the plain one.
 package protocol RowDimension: RawRepresentable<Int>, CaseIterable, Hashable, Sendable where AllCases == [Self] {
-    /// The names of its values, in order.
+    /// The names of the dimension's values, in order.
     var values: [String] { get }
     /// Combinations that cannot occur or are excluded, each with the reason.
     static var impossibilities: [Impossibility<Self>] { get }
-    /// The groups of three dimensions whose combinations matter.
+    /// Groups of three dimensions; rows are generated for all combinations of the values in a group.
     static var triples: [[Self]] { get }
 }
 
@@ -27,10 +27,10 @@ extension RowDimension {
 
 /// A row: one value of each dimension of a list.
 package struct Choice<List: RowDimension>: Hashable, Sendable, CustomStringConvertible {
-    /// The index of the value, for each dimension.
+    /// The index of the chosen value, for each dimension.
     package var numbers: [Int]
 
-    /// The plain row.
+    /// Creates the row whose values are all plain.
     package init() { numbers = Array(repeating: 0, count: List.allCases.count) }
 
     /// Parses a ``description``: the values that are not plain, such as `security=refused,end=reset`.
@@ -83,7 +83,7 @@ package struct Impossibility<List: RowDimension>: Sendable {
         dimension.values.filter { !names.contains($0) }
     }
 
-    /// Whether the chosen values (nil: not yet chosen) are ones that cannot occur together.
+    /// Whether the chosen values include the values that cannot occur together; a value that is not chosen yet is nil.
     package func forbids(_ chosen: [Int?]) -> Bool {
         conditions.allSatisfy { dimension, numbers in chosen[dimension.rawValue].map(numbers.contains) ?? false }
     }

@@ -9,7 +9,7 @@
 
 /// Rows that contain all possible combinations of some dimensions, generated from a seed by a greedy search.
 package struct CoveringArray<List: RowDimension> {
-    /// One value in each of some dimensions.
+    /// One value for each of some dimensions.
     package struct Combination: Hashable, Sendable, CustomStringConvertible {
         package let dimensions: [List]
         package let numbers: [Int]
@@ -23,15 +23,15 @@ package struct CoveringArray<List: RowDimension> {
     }
 
     package private(set) var rows: [Choice<List>] = []
-    /// Combinations that no row can have, directly or because of several rules.
+    /// Combinations that no row can have, because of one rule or of several rules together.
     package private(set) var impossible: [Combination] = []
 
-    /// For each rule its dimensions, and for each of their values whether the rule names it.
+    /// For each rule, its dimensions; for each value of such a dimension, whether the rule contains the value.
     private let rules: [[(dimension: Int, holds: [Bool])]]
     /// The number of values of each dimension.
     private let counts: [Int]
     private let groups: [[List]]
-    /// For each group, whether a combination is not covered yet; the index is computed from its values.
+    /// For each group, which of its combinations are not covered yet; the values of a combination determine its index.
     private var missing: [[Bool]]
     private var random: any RandomNumberGenerator
 
@@ -70,10 +70,10 @@ package struct CoveringArray<List: RowDimension> {
         impossible.sort { $0.description < $1.description }
     }
 
-    /// Chooses the other values: those that cover most missing combinations, or plain ones.
+    /// Completes a row with the values that cover the most missing combinations, or with plain values.
     private mutating func complete(_ start: [Int?]) -> Choice<List>? {
         guard isAllowed(start) else { return nil }
-        // Tries a few orders, then searches exhaustively, the plain values first.
+        // The search tries a few orders of the dimensions, and then all combinations, the plain values first.
         for _ in 0..<5 {
             var chosen = start
             var isPossible = true
@@ -108,7 +108,7 @@ package struct CoveringArray<List: RowDimension> {
         return row
     }
 
-    /// The first allowed choice of the other values, if one is found within the limit of steps.
+    /// The first allowed choice of the values that are still open, if the search finds one within the limit of steps.
     private func search(_ chosen: [Int?], _ open: ArraySlice<List>, _ stepsLeft: inout Int) -> [Int?]? {
         guard let dimension = open.first else { return chosen }
         var chosen = chosen

@@ -50,7 +50,7 @@ package enum Security: String, CaseIterable, Sendable, Codable {
 
 package enum Route: String, CaseIterable, Sendable, Codable {
     case direct, proxy, proxyAsks
-    /// The same proxy, but the request has a `Proxy-Authorization` field before the proxy asks for it.
+    /// The proxy of `proxyAsks`, but the request has a `Proxy-Authorization` field before the proxy asks for it.
     case proxyTold
     case deadThenAlive, socks, unixSocket, otherAddress
 }
@@ -89,7 +89,7 @@ package enum Message: String, CaseIterable, Sendable, Codable {
         }
     }
 
-    /// Whether its length is unknown when it is sent.
+    /// Whether the length of the body is unknown when the body is sent.
     package var isStream: Bool { self == .streamAgain || self == .streamOnce }
 }
 
@@ -99,7 +99,7 @@ package enum AnswerKind: String, CaseIterable, Sendable, Codable {
     case unauthorized, forbidden, notFound, rangeNotSatisfiable, misdirected, tooMany, unavailable, earlyHints, earlyFinal
     case earlySuccess
 
-    /// Whether it is sent before the body of the request is read.
+    /// Whether the response is sent before the body of the request is read.
     package var comesEarly: Bool { self == .earlyFinal || self == .earlySuccess }
 }
 

@@ -31,7 +31,7 @@ extension Model {
             return sendAndStore(&course, fields, cache(order.session))
         }
         var found = lookUp(store, course, fields)
-        // A response stored by another process is seen only once the folder is read again.
+        // A response that another process stored is seen only once the folder is read again.
         if found?.isOfOther == true, choose("not seen yet \(order.label) \(course.place.text)") { found = nil }
         if found == nil, order.login == .userInfo, let user = order.user, fields["authorization"] == nil {
             // A credential in the URL may be used before the server asks for it.
@@ -49,10 +49,10 @@ extension Model {
             if found != nil, choose("past the store") { usable = nil }
         }
         if course.method == "HEAD", found != nil, choose("past the store") { usable = nil }
-        // A response for another credential may be used if allowed, but need not be.
+        // A stored response for another credential may be used if the rules allow it, but does not have to be.
         if let found, found.credential != fields["authorization"], choose("others' \(order.label)") { usable = nil }
 
-        // A credential that answered a challenge is sent to the server before a response stored for it is used.
+        // A response stored for a credential that answered a challenge is used only after the server has received the credential.
         if course.answered != nil, let entry = usable, !entry.isPart,
             ![.reloadIgnoringLocal, .reloadIgnoringAll].contains(policy)
         {
@@ -85,7 +85,7 @@ extension Model {
         }
         guard let entry = usable else { return sendAndStore(&course, fields, store) }
         if entry.isPart {
-            // Request the rest, or the whole response again.
+            // The load requests the rest, or the whole response again.
             if let tag = entry.tag, let length = entry.partLength, choose("the rest \(order.label)") {
                 fields["range"] = "bytes=\(length)-"
                 fields["if-range"] = tag
@@ -109,7 +109,7 @@ extension Model {
             scheme: course.place.scheme, host: course.place.host, method: course.method, name: course.place.name, fields: fields)
     }
 
-    /// A stored response as the answer to a request.
+    /// The answer to a request from a stored response.
     private mutating func answer(_ entry: Entry, _ course: Course, _ fields: [String: String]) -> Exchanged {
         var answer = answer(entry, course)
         if course.order.message == .condition, course.isMain, entry.tag == appCondition,
@@ -156,7 +156,7 @@ extension Model {
         // A request for another protocol does not change the store, unless its method is unsafe.
         if course.switches, course.isSafe { return exchanged }
         guard case .answer(var answer, let request) = exchanged, let store else {
-            // The head of a response with a truncated body may have been processed.
+            // The load may have processed the head of a response with a truncated body.
             if let store, case .ended(let outcome) = exchanged, outcome.error != nil,
                 choose("the head counted \(course.order.label)")
             {
@@ -171,12 +171,12 @@ extension Model {
         func isAffected(_ entry: Entry) -> Bool { entry.url == url && (entry.trust == trust || trust == .shared) }
 
         if !course.isSafe {
-            // Section 4.4.
-            // This process may keep the response in memory if another process sent the request.
+            // RFC 9111, section 4.4: an unsafe request invalidates the stored response. This process may keep the response in
+            // memory if another process sent the request.
             if (200...399).contains(answer.status), !course.order.isInChild || choose("removed \(course.order.label)") {
                 caches[store, default: []].removeAll(where: isAffected)
                 if let name = answer.field("location")?.split(separator: "/").last, choose("where it leads") {
-                    // "MAY also invalidate other URIs when they have the same origin".
+                    // RFC 9111, section 4.4: "MAY also invalidate other URIs when they have the same origin".
                     let url = Location(scheme: course.place.scheme, host: course.place.host, name: String(name)).text
                     caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
                 }
@@ -184,7 +184,7 @@ extension Model {
             return exchanged
         }
         if answer.status == 304 {
-            // If the policy ignores the app's own condition before the request, it may also do so after it.
+            // A policy that ignores the app's own condition before the request may also ignore it after the request.
             let mayCount = course.order.message != .condition || policy == .returnElseLoad && choose("the condition counts")
             guard let tag = request.fields["if-none-match"], mayCount,
                 let index = caches[store, default: []].lastIndex(where: { $0.tag == tag && $0.url == url && mayRead($0, course) })
@@ -195,7 +195,7 @@ extension Model {
                 if !entry.isPublic { entry.credential = entry.credential ?? request.fields["authorization"] }
                 caches[store, default: []][index] = entry
             }
-            // The stored response with its own status.
+            // The caller gets the stored response with its original status, not the 304.
             var renewed = self.answer(entry, course)
             renewed.hints = answer.hints
             return .answer(renewed, request)
@@ -227,7 +227,7 @@ extension Model {
             policy != .noStore, course.method == "GET", answer.coding != .lying
         else {
             let isKnown = caches[store, default: []].contains { $0.url == url }
-            // A response that is not stored may invalidate the stored one or not; so may a response to HEAD.
+            // A response that is not stored may invalidate the stored one, and so may a response to HEAD; neither has to.
             if isKnown, answer.status != 401, choose("made outdated \(course.order.label) \(url)") {
                 caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
             }
@@ -244,7 +244,7 @@ extension Model {
         entry.isCoded = answer.coding != .none
         entry.isOfOther = course.order.isInChild
         if answer.status == 206 {
-            // A part that does not continue another one may be stored or not.
+            // A part that does not continue a stored part may be stored, but does not have to be.
             guard request.fields["range"] == "bytes=0-9", course.order.phase == .seed else {
                 let reach = caches[store, default: []].lastIndex { $0.isPart && $0.url == url && $0.tag == entry.tag }
                 if let reach, request.fields["range"] == "bytes=5-14", choose("joined") {

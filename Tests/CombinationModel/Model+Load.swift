@@ -26,7 +26,7 @@ extension Model {
         var place: Location
         var method: String
         var bodyLength: Int
-        /// Whether it has been redirected to another origin.
+        /// Whether the load has been redirected to another origin.
         var hasLeft = false
         /// The user whose credential answered a challenge of this load.
         var answered: String?
@@ -43,7 +43,7 @@ extension Model {
             bodyLength = order.bodyLength
         }
 
-        /// What its next request means for its upload, and the version of the protocol.
+        /// The role of the next request in the upload, and the version of the upload protocol.
         var upload = UploadStep.creates
         var version = 8
         /// Whether the server has announced the URL at which the upload is resumed.
@@ -51,13 +51,13 @@ extension Model {
 
         /// Whether the request was sent as an extended CONNECT (RFC 8441).
         var isConnect = false
-        /// Whether a connection that carried it has ended.
+        /// Whether a connection that carried the request has ended.
         var wasLost = false
-        /// Whether the connection was usable nevertheless; nil until it matters.
+        /// Whether the connection is still usable after a request on it was lost; nil while this does not matter.
         var isUsableAfterLoss: Bool?
 
         var isMain: Bool { order.phase == .main }
-        /// Whether it asks the server to switch protocols.
+        /// Whether the load asks the server to switch protocols.
         var switches: Bool { isMain && order.way.upgrade != nil }
         var isSafe: Bool { method == "GET" || method == "HEAD" }
     }
@@ -103,7 +103,7 @@ extension Model {
                 return Outcome(status: answer.status, body: hasBody ? answer.label : "")
             }
             course.redirects += 1
-            // 16 are documented, 20 were measured.
+            // Apple documents a limit of 16 redirects; measurements show 20.
             if course.redirects > 20 || (course.redirects == 17 && choose("16 redirects")) {
                 // Responses of a redirect loop are removed.
                 if let store = cache(order.session), choose() {
@@ -129,7 +129,7 @@ extension Model {
 
     /// The outcome of a load that asked for another protocol; it fails without the switch.
     private func switched(_ status: Int, _ label: String, _ course: Course) -> Outcome {
-        // RFC 8441, section 5: over HTTP/2 any successful status replaces 101.
+        // RFC 8441, section 5: over HTTP/2, any successful status has the role of 101.
         if status == 101 { return Outcome(status: course.isConnect ? 200 : 101, body: label) }
         return .failed(course.order.way == .webSocket ? -1011 : -1002)
     }
@@ -190,7 +190,7 @@ extension Model {
             let sent: String? = knownUser(course)
             let exchanged = throughCache(&course)
             guard case .answer(let answer, let request) = exchanged else {
-                // The head may have been received before the end.
+                // The load may have received the head of the response before its end.
                 if let sent, course.answered != nil, course.place.host == "www", choose() {
                     accepted[course.order.session.name] = sent
                 }
@@ -262,7 +262,7 @@ extension Model {
         }
         var answer = Origin.answer(request, &origin, folder: folder)
         if let next = announced(answer, fields, &course) { return next }
-        // A switch is requested over HTTP/1.1, or with CONNECT.
+        // A switch is requested over HTTP/1.1, or over HTTP/2 with CONNECT.
         let isOfHTTP2 = [.goAwayCovering, .goAwayNotCovering, .refusedStream].contains(answer.ending)
         if isOfHTTP2, request.fields["upgrade"] != nil, !course.isConnect { answer.ending = .stays }
         if answer.gate != nil, course.isMain, order.command == .killDaemon { return .restarted(nil) }
@@ -305,10 +305,10 @@ extension Model {
         guard course.isMain, order.way == .webSocket, openHTTP2Connections.contains(connection(course)) else { return false }
         let isPlain =
             [.anonymous, .cookie, .requestField, .configurationField].contains(order.login) && order.session.route != .proxyAsks
-        // The connection may be bound to a user.
+        // The HTTP/2 connection may be bound to a user.
         guard isPlain else { return choose() }
         guard course.wasLost else { return true }
-        // It may have ended together with the lost request; then it is gone for all later requests.
+        // The connection may have ended together with the lost request; then no later request can use it.
         let isUsable = course.isUsableAfterLoss ?? choose()
         course.isUsableAfterLoss = isUsable
         return isUsable
@@ -342,7 +342,7 @@ extension Model {
         if hasBody, answer.coding == .lying, !course.switches { return .ended(.failed(-1016)) }
         let isCut = hasBody && [.cutInBody, .cutBeforeLastChunk].contains(ending)
         if isSwitch, isCut {
-            // A WebSocket gets half a message, or no close frame; a stream of bytes just ends.
+            // A WebSocket lacks half a message, or the close frame, and fails. A stream of bytes just ends.
             if course.order.way == .webSocket { return .ended(.failed(-1005)) }
             if ending == .cutInBody { answer.part = 0...(Body.length / 2 - 1) }
         } else if isCut, !course.switches {
@@ -371,7 +371,7 @@ extension Model {
             let parts = value.components(separatedBy: "; ")
             let pair = parts[0].split(separator: "=").map(String.init)
             let isSecure = parts.contains("Secure")
-            // RFC 6265bis, section 5.7: an insecure response sets no such cookie.
+            // RFC 6265bis, section 5.7: a response over an insecure connection sets no cookie with `Secure`.
             if isSecure, course.place.scheme == "http" { continue }
             jars[place, default: []].removeAll { $0.name == pair[0] }
             if parts.contains("Max-Age=0") { continue }

@@ -15,7 +15,7 @@ extension Model {
         case appends(offset: Int, isLast: Bool)
     }
 
-    /// The header fields of an upload request, in its version of the protocol.
+    /// The header fields of an upload request, in the upload's version of the protocol.
     func uploadFields(_ course: Course) -> [String: String] {
         guard row.uploads != .none, course.isMain, course.order.way == .upload else { return [:] }
         let version = course.version
@@ -41,7 +41,7 @@ extension Model {
         return fields
     }
 
-    /// What follows from the server's announcement of an upload; nil if the response is processed as usual.
+    /// The result of the server's announcement of an upload; nil if the response is processed as usual.
     mutating func announced(_ answer: Answer, _ fields: [String: String], _ course: inout Course) -> Exchanged? {
         if let announcement = answer.announcement {
             course.isAnnounced = true
@@ -82,7 +82,7 @@ extension Model {
             if course.order.message == .streamOnce { return .ended(.failed(Outcome.anyError)) }
             let limit = row.uploads.limit(of: total) ?? total
             let count = min(limit, total - start)
-            // The end of a stream is known only once it was read.
+            // The end of a stream is known only after the stream was read to it.
             let isKnown = row.uploads != .parts || !course.order.message.isStream
             let isLast = isKnown ? start + count == total : count == 0
             (course.method, course.bodyLength, course.upload) = ("PATCH", count, .appends(offset: start, isLast: isLast))
@@ -92,7 +92,7 @@ extension Model {
                 continue
             }
             guard case .answer(let answer, _) = exchanged else {
-                // The head of a response whose body cannot be read may have been processed.
+                // The load may have processed the head of a response even though it cannot read the body.
                 if isLast, choose("the head counted \(course.order.label)") { makeOutdated(first) }
                 return exchanged
             }

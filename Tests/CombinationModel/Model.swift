@@ -25,9 +25,9 @@ package struct Outcome: Hashable, Sendable, Codable, CustomStringConvertible {
         self.note = note
     }
 
-    /// A failure with any code.
+    /// The code that stands for a failure with any code.
     package static let anyError = 0
-    /// A failure of trust: an untrusted certificate or an unknown root.
+    /// The code that stands for a failure of trust: an untrusted certificate or an unknown root.
     package static let untrusted = 1
     private static let trustCodes = [-1202, -1203]
 
@@ -74,7 +74,7 @@ package struct Report: Hashable, Sendable, Codable, CustomStringConvertible {
 
 /// A simple model of what a program with this API and its servers observe, written from the RFCs and the documented behaviour.
 ///
-/// If several results are allowed, it chooses one, and is run once for each choice.
+/// If several results are allowed, the model chooses one of them, and runs once for each possible choice.
 package struct Model {
     enum Trust: Equatable { case shared, own(String), refused(Int) }
 
@@ -89,13 +89,13 @@ package struct Model {
         var label: String
         var tag: String?
         var isFresh: Bool
-        /// The length of the stored beginning of the body; nil if it is complete.
+        /// The length of the stored beginning of the body; nil if the body is complete.
         var partLength: Int?
         var isPart: Bool { partLength != nil }
         var location: String?
-        /// Whether its bytes are encoded, so that no range is taken from it.
+        /// Whether the stored bytes are encoded, so that no range is taken from them.
         var isCoded = false
-        /// Whether another process has stored it.
+        /// Whether another process has stored the response.
         var isOfOther = false
     }
 
@@ -138,7 +138,7 @@ package struct Model {
             var model = Model(row: row, folder: folder, choices: choices)
             let trace = model.run(Story.steps(of: row))
             if !traces.contains(trace) { traces.append(trace) }
-            // The next path: the last choice that has another value.
+            // The next run takes the next value at the last choice that has one.
             var taken = model.taken
             while let last = taken.last, last.value + 1 == last.count { taken.removeLast() }
             if let last = taken.popLast() { next = taken.map(\.value) + [last.value + 1] } else { next = nil }
@@ -222,10 +222,10 @@ package struct Model {
 
     // MARK: Trust
 
-    /// Whether the server is named by the session's options instead of the URL.
+    /// Whether the session's options, not the URL, name the server.
     func isSubstituted(_ session: SessionOrder) -> Bool { session.route == .unixSocket || session.route == .otherAddress }
 
-    /// What vouches for the server that a session connects to.
+    /// The basis on which a session trusts the server that it connects to.
     func trust(_ session: SessionOrder, scheme: String) -> Trust {
         let own = Trust.own(session.name)
         let good = isSubstituted(session) ? own : .shared

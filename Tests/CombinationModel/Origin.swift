@@ -16,7 +16,7 @@ package struct SeenRequest: Hashable, Sendable, Codable, CustomStringConvertible
     /// The first label of the host: `www`, or `img` for another origin.
     package var host: String
     package var method: String
-    /// Without the row's folder.
+    /// The last component of the path, which follows the row's folder.
     package var name: String
     package var fields: [String: String]
     package var bodyLength: Int
@@ -44,7 +44,7 @@ package struct SeenRequest: Hashable, Sendable, Codable, CustomStringConvertible
     }
 }
 
-/// Bodies with a label: which version of which document, and for whom.
+/// Bodies, each with a label: the version, the document, and the user that the body is for.
 package enum Body {
     package static let length = 3000
 
@@ -64,7 +64,7 @@ package enum Body {
         (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &* 7 &+ $0 >> 16) }
     }
 
-    /// The label of bytes that are a whole body; otherwise a description of the part.
+    /// The label of a whole body; a description if the bytes are not a whole body.
     package static func label(of bytes: [UInt8]) -> String {
         if bytes.isEmpty { return "" }
         let text = String(decoding: bytes.prefix(100), as: UTF8.self)
@@ -104,7 +104,7 @@ package struct Answer: Sendable {
     package var hints = false
     package var ending = Ending.stays
     package var gate: Moment?
-    /// Sent once the head of the request was received.
+    /// Whether the response is sent once the head of the request was received.
     package var isEarly = false
     /// An upload's announcement before the response.
     package var announcement: Announcement?
@@ -117,14 +117,14 @@ package struct Answer: Sendable {
 
     package var hasBody: Bool { !whole.isEmpty }
 
-    /// As sent, before the connection applies a coding.
+    /// The bytes of the body before the connection applies a coding.
     package var body: [UInt8] {
         guard hasBody else { return [] }
         let bytes = Body.bytes(whole)
         return part.map { Array(bytes[$0]) } ?? bytes
     }
 
-    /// The label of the bytes after decoding.
+    /// The label of the bytes that the client gets after decoding.
     package var label: String { part == nil ? whole : Body.label(of: body) }
 
     package func field(_ name: String) -> String? { fields.first { $0.0.lowercased() == name }?.1 }
@@ -164,10 +164,10 @@ package enum Origin {
         return plain(request, &state, who, folder)
     }
 
-    /// The response apart from uploads.
+    /// The response to a request that belongs to no resumable upload.
     static func plain(_ request: SeenRequest, _ state: inout OriginState, _ who: String?, _ folder: String) -> Answer {
         let row = state.row
-        // The other host, and the targets of redirects.
+        // The other host and the targets of redirects have no document.
         let isDocument = request.host == "www" && request.name == "doc"
         var answer: Answer
         if state.phase == .main, isDocument {

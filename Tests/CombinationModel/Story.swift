@@ -14,11 +14,11 @@ package struct SessionOrder: Hashable, Sendable, Codable {
     /// Loads that name the same session use the same object.
     package var name: String
     package var kind: SessionKind
-    /// Whom it trusts, and which certificate it presents.
+    /// Which servers the session trusts, and which client certificate it presents.
     package var trust: Security
     package var route: Route
     package var version: HTTPVersion
-    /// Whether a proxy leads it to a server with a different certificate.
+    /// Whether a proxy leads the session to a server with a different certificate.
     package var isIntercepted = false
     /// The user in the configuration's `Authorization` field.
     package var fieldUser: String?
@@ -162,7 +162,8 @@ package enum Story {
         steps.append(.load(main))
         steps += [.enter(.probe), .deploy]
 
-        // The same load again; as another user; without a user; and in a session that trusts only the system's roots.
+        // Further loads: the same load again; as another user; without a user; and in a session that trusts only the system's
+        // roots.
         let isOver = row.command == .invalidate || row.command == .killProgram
         var again = load("again", isOver ? another("next", as: user) : session, .probe, as: user)
         if row.stored == .varyField { again.language = "de" }

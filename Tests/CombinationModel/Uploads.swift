@@ -9,15 +9,15 @@
 
 /// How a server handles resumable uploads (draft-ietf-httpbis-resumable-upload).
 package enum Uploads: String, CaseIterable, Sendable, Codable {
-    /// Not at all.
+    /// The server does not support resumable uploads.
     case none
-    /// It announces each, and nothing goes wrong.
+    /// The server announces each upload, and nothing fails.
     case known
     /// The response to a complete upload is lost.
     case lost
-    /// It supports that version, and the first connection ends somewhere in the content.
+    /// The server supports this version of the draft, and the first connection ends somewhere in the content.
     case cut3, cut5, cut6, cut8
-    /// It accepts less than the whole content in one request.
+    /// The server accepts less than the whole content in one request.
     case parts
 
     package var version: Int {
@@ -34,7 +34,7 @@ package enum Uploads: String, CaseIterable, Sendable, Codable {
 }
 
 extension Choice<Dimension> {
-    /// After how many bytes the first connection ends: pseudorandom, but fixed for the row.
+    /// The number of bytes after which the first connection ends: pseudorandom, but fixed for the row.
     package var cut: Int {
         let hash = description.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
         return uploads == .lost ? message.bodyLength : Int(hash % UInt64(message.bodyLength + 1))
@@ -43,7 +43,7 @@ extension Choice<Dimension> {
 
 /// The server's state of an upload.
 package struct UploadState: Sendable {
-    /// The request that created it.
+    /// The request that created the upload.
     package var creation: SeenRequest
     package var offset: Int
     package var isComplete: Bool
@@ -57,7 +57,7 @@ package struct Announcement: Sendable {
     package var isReset: Bool
 }
 
-/// Uploads of the row's server.
+/// Responses of the row's server to requests for uploads.
 extension Origin {
     /// The response to the first request of an upload; nil for other requests, and if the row's response is not a success.
     static func creation(_ request: SeenRequest, _ state: inout OriginState, _ who: String?, _ folder: String) -> Answer? {

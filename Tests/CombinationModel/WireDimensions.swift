@@ -56,16 +56,16 @@ package enum WireKind: String, CaseIterable, Sendable, Codable {
 
 package enum WireTLS: String, CaseIterable, Sendable, Codable {
     case none
-    /// Negotiated in clear: `STARTTLS`, `AUTH TLS`.
+    /// TLS begins after a negotiation in clear: `STARTTLS`, `AUTH TLS`.
     case later
-    /// From the first byte.
+    /// TLS begins with the first byte.
     case atOnce
 }
 
 package enum WireTrust: String, CaseIterable, Sendable, Codable {
     case system, sessionRoots, delegateAccepts, delegateRefuses, untrusted, pinnedRight, pinnedWrong
 
-    /// Whether the system does not know the root of the server's certificate.
+    /// Whether the root of the server's certificate is unknown to the system.
     package var isStrange: Bool { [.sessionRoots, .delegateAccepts, .delegateRefuses, .untrusted].contains(self) }
 }
 
@@ -93,7 +93,7 @@ package enum WireCommand: String, CaseIterable, Sendable, Codable {
 }
 
 package enum WireMoment: String, CaseIterable, Sendable, Codable {
-    /// `greeting` is before the server's first message or its side of the TLS handshake.
+    /// `greeting` is the moment before the server's first message or its side of the TLS handshake.
     case made, greeting, challenge, within, atEnd
 }
 

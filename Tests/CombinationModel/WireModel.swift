@@ -12,7 +12,7 @@ package struct WireReport: Hashable, Sendable, CustomStringConvertible {
     package var outcome: Outcome
     /// Each user with the password; for a stream, the greeting.
     package var logins: [String]
-    /// Those of them that the server received in clear although TLS was required.
+    /// The logins that the server received in clear although TLS was required.
     package var leaks: [String] = []
     /// The label of the uploaded file; nil if it is not examined.
     package var stored: String?
@@ -41,7 +41,7 @@ package enum WireModel {
     /// The expected report of a row.
     package static func report(of row: WireRow) -> WireReport {
         if row.command == .cancel || row.command == .invalidate, row.moment == .made { return failed(-999) }
-        // The server has not sent anything; in clear the client of a stream has already sent its greeting.
+        // The server has not sent anything. Without TLS, the client of a stream has already sent its greeting.
         if isCut(row, .greeting) { return failed(-999, row.kind == .stream && row.tls == .none ? [greeting] : []) }
         if row.tls != .none {
             let isHeld = row.trust == .delegateAccepts || row.trust == .delegateRefuses
@@ -67,8 +67,8 @@ package enum WireModel {
         WireReport(outcome: .failed(code), logins: logins)
     }
 
-    /// The logins that the server receives, whether the last one is accepted, and whether the delegate is asked while a question
-    /// is held.
+    /// The logins that the server receives, whether the last one is accepted, and whether the delegate gets a question that is
+    /// held.
     private static func logins(of row: WireRow) -> (told: [String], isIn: Bool, isAsked: Bool) {
         if row.kind == .stream { return ([greeting], true, false) }
         switch row.login {
@@ -78,7 +78,7 @@ package enum WireModel {
         // Without a credential the login fails.
         case .storage: return ([anonymous], false, false)
         case .delegateAnswer:
-            // Only the first question is held.
+            // Only the first question is held; a question about the server's certificate comes before the one about the password.
             let isHeldBefore = row.trust == .delegateAccepts
             return ([anonymous, right], true, !isHeldBefore)
         case .wrong: return ([wrong], false, false)

@@ -31,11 +31,11 @@ enum CombinationProgram {
         var concurrency = 4
         var rows: [String] = []
         var maxFindings = 12
-        /// Which lists are run: HTTP loads, and stream tasks with FTP.
+        /// Which lists are run: the HTTP loads, and the stream tasks and FTP loads.
         var (loads, wire) = (true, true)
-        /// The values that rows may have; a list without the dimension has no such rows.
+        /// The values that a dimension may have in the rows that are run; a list without this dimension then has no rows.
         var filter: [(dimension: String, values: [String])] = []
-        /// Lists failing rows without reducing them.
+        /// Whether failing rows are listed without being reduced.
         var isBrief = false
     }
 
@@ -156,7 +156,7 @@ enum CombinationProgram {
         let start = ContinuousClock.now
         var tally = Tally()
         if options.loads {
-            // HTTP loads get most of the time.
+            // If both lists are run, HTTP loads get 80 percent of the time.
             let end = options.seconds.map { start + .seconds(options.wire ? $0 * 0.8 : $0) }
             try await run(Runner(town, home: home), options, until: end, &tally)
         }

@@ -70,7 +70,7 @@ struct Loader {
             }
         }
         let work = isAtOnce ? plainCall : call
-        // Stored in a value: waiting for the task's own value would not end for a canceled task.
+        // The outcome is stored in a value: waiting for the value of the task itself would not end for a canceled task.
         let ended = Watched<Outcome?>(nil)
         let told: @Sendable () async -> Void = {
             let outcome = await work()
@@ -155,7 +155,7 @@ struct Loader {
             }
         }
         if order.command == .suspend, let blocker {
-            // The queue continues without the suspended task: another load gets the connection.
+            // The queue continues without the suspended task: another load gets the connection of the blocker.
             pass()
             _ = await blocker.value
             let laterRequest = Loader.laterRequest(order, program)
@@ -199,7 +199,7 @@ struct Loader {
 
     // MARK: Moments
 
-    /// Waits for the command's moment; false if the load ended first.
+    /// Waits for the moment of the command; false if the load ended first.
     private func waitForMoment(
         _ recorder: Recorder, _ session: URLSession, until end: @escaping @Sendable () async -> Void
     ) async -> Bool {

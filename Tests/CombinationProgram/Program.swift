@@ -46,7 +46,7 @@ final class Program {
 
     func url(_ order: LoadOrder, host: String = "www.shop.localhost") -> URL {
         let user = order.login == .userInfo ? order.user.map { "\($0):secret-of-\($0)@" } ?? "" : ""
-        // A WebSocket's URL has its own scheme; the other loads of the origin do not.
+        // Only a WebSocket load has a URL with the schemes `ws` and `wss`; other loads of the same origin do not.
         let isSocket = order.way == .webSocket && order.name == "doc"
         let scheme = isSocket ? (order.scheme == "http" ? "ws" : "wss") : order.scheme
         let text = "\(scheme)://\(user)\(host):\(map.port(row, scheme: order.scheme))/\(folder)/\(order.name)"

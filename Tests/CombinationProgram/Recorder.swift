@@ -28,7 +28,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
 
     private struct State: Sendable {
         var notes: [Int: Notes] = [:]
-        /// Whether questions about a server are held.
+        /// Whether questions about a server's trust are held.
         var isHolding = false
         var held: [@Sendable () -> Void] = []
         var faults: [String] = []

@@ -28,7 +28,7 @@ protocol RowRunner: Sendable {
     /// Runs a row; returns within the limit, even if its tasks have not ended.
     func run(_ row: Choice<List>) async -> Finding<List>
 
-    /// Whether the row must run without others.
+    /// Whether no other row may run at the same time.
     func mustRunAlone(_ row: Choice<List>) -> Bool
 
     /// A readable description of a failing row and its reduction.
@@ -39,7 +39,7 @@ protocol RowRunner: Sendable {
 enum Limited {
     private static let limit: Duration = .seconds(25)
 
-    /// The finding of a row, or that one of its steps did not end, with the observations so far.
+    /// The finding of a row; after the time limit, a finding that names the step that did not end, and the observations so far.
     static func finding<List>(
         _ row: Choice<List>, seen: @escaping @Sendable () -> String = { "nothing" },
         _ perform: @escaping @Sendable (_ tell: @Sendable (String) -> Void) async -> Finding<List>

@@ -24,7 +24,7 @@ final class Runner: RowRunner {
         self.home = home
     }
 
-    /// All rows share the daemon.
+    /// A row that kills the daemon must run alone, because all rows share the daemon.
     func mustRunAlone(_ row: Row) -> Bool { row.command == .killDaemon }
 
     func text(_ finding: LoadFinding, _ reduced: LoadFinding, seed: UInt64) -> String {
@@ -96,7 +96,8 @@ final class Runner: RowRunner {
         if traces.contains(where: { trace in trace.count == seen.count && zip(trace, seen).allSatisfy { $0.matches($1) } }) {
             return []
         }
-        // The trace that matches the longest prefix.
+        // Counts the reports at the beginning of a trace that match the observed ones. The problem lists the traces with the
+        // highest count.
         func agreement(_ trace: [Report]) -> Int { zip(trace, seen).prefix { $0.matches($1) }.count }
         let best = traces.map(agreement).max() ?? 0
         guard seen.count > best else { return ["only \(seen.count) loads were made"] }
@@ -178,7 +179,7 @@ final class Runner: RowRunner {
     }
 }
 
-/// The loads for another instance of this program.
+/// A load that another instance of this program executes, after the steps that prepare it.
 struct ChildLoad: Codable {
     var row: String
     var folder: String
@@ -209,7 +210,7 @@ struct ChildLoad: Codable {
     }
 }
 
-/// The folders of this program and its instances, and the roots that they use as the system's.
+/// The folders of this program and its instances, and the roots that stand in for the system's roots.
 enum Home {
     static func variables(_ home: URL) -> [String: String] {
         [

@@ -49,7 +49,7 @@ final class Scene: Sendable {
     var seen: [SeenRequest] { state.withLock { $0.seen } }
 
     var cancellations: Int { state.withLock { $0.cancellations } }
-    /// Faults in the bytes of uploads.
+    /// Errors in the bytes of uploads.
     var faults: [String] { state.withLock { $0.faults } }
 
     /// Verifies the content of an appended part.
@@ -67,7 +67,7 @@ final class Scene: Sendable {
 
     func answer(_ request: SeenRequest) -> Answer {
         state.withLock { state in
-            // Not recorded: it is not determined when this request of a canceled task arrives.
+            // A request that ends a canceled upload is not recorded, because the time of its arrival is not determined.
             if request.method == "DELETE", request.name == "upload" {
                 state.cancellations += 1
                 return Answer(204)
@@ -77,7 +77,7 @@ final class Scene: Sendable {
         }
     }
 
-    /// Whether the request is answered once its head was received.
+    /// Whether the server answers once it has received the head of the request.
     func isEarly(_ request: SeenRequest) -> Bool {
         if row.uploads != .none {
             var origin = state.withLock { $0.origin }
@@ -131,7 +131,7 @@ struct Writer {
     let isSecure: Bool
     let port: Int
     let clearPort: Int
-    /// The requested protocol to switch to, and its key.
+    /// The protocol that the request asks to switch to, and the key of its WebSocket handshake.
     let upgrade: String?
     let key: String?
 

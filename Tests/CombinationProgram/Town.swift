@@ -11,7 +11,7 @@ import CombinationModel
 import Foundation
 import LoadingTestKit
 
-/// The addresses of all servers and proxies, for the program.
+/// The addresses of all servers and proxies, as the program of a row gets them.
 struct TownMap: Codable, Sendable {
     var clear = 0
     var good = 0
@@ -20,7 +20,7 @@ struct TownMap: Codable, Sendable {
     var clearHTTP2 = 0
     var goodHTTP2 = 0
     var strangeHTTP2 = 0
-    /// Servers that offer HTTP/2 but require HTTP/1.1.
+    /// The ports of servers that offer HTTP/2 but require HTTP/1.1.
     var goodRequired = 0
     var strangeRequired = 0
     var sockets = ""
@@ -37,7 +37,7 @@ struct TownMap: Codable, Sendable {
     var clientChain = ""
     var clientKey = ""
 
-    /// The port of a URL.
+    /// The port that URLs with this scheme have in a row.
     func port(_ row: Row, scheme: String) -> Int {
         if scheme == "http" { return row.version == .http2Clear ? clearHTTP2 : clear }
         let isHTTP2 = row.version == .http2
@@ -250,7 +250,7 @@ final class Town: Sendable {
             answer: answer, isHead: seen.method == "HEAD", acceptsCodings: codings, gate: scene.gate, isSecure: isSecure,
             port: port, clearPort: clearPort, upgrade: seen.fields["upgrade"], key: request.header("sec-websocket-key"))
         if request.isHTTP2 { return writer.steps(stream: request.stream) }
-        // The kit's HTTP/2 server writes HTTP/1.1 unchanged.
+        // The HTTP/2 server of the test kit writes the bytes of HTTP/1.1 unchanged.
         var steps: [HTTP2Step] = answer.isEarly ? [] : [.awaitRequestEnd]
         for effect in writer.socketEffects() {
             switch effect {

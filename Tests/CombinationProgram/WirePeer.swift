@@ -12,11 +12,12 @@ import Foundation
 import Glibc
 import LoadingTestKit
 
-/// A server for streams and FTP in another program (Python, OpenSSL), with a port for each row that behaves as the row requires.
+/// A server for streams and FTP in another program (Python, OpenSSL), which opens a port for each row and behaves there as the
+/// row requires.
 ///
-/// Orders are lines of JSON, each on a connection of its own, and answered when executed.
+/// Each order is a line of JSON on a connection of its own; the answer comes when the order has been executed.
 final class WirePeer: Sendable {
-    /// The behavior of a port.
+    /// An action at a port, such as opening it with the behavior that a row requires.
     struct Order: Codable, Sendable {
         var `do`: String
         var port: Int?
@@ -28,7 +29,7 @@ final class WirePeer: Sendable {
         var gate: String?
         var content: Data?
 
-        /// A port for a row.
+        /// Opens a port for a row.
         static func open(_ row: WireRow) -> Order {
             Order(
                 do: "open", kind: row.kind.rawValue, tls: row.tls.rawValue, isStrange: row.trust.isStrange,

@@ -22,7 +22,7 @@ final class WireRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDe
         var error: Outcome?
         var isOver = false
         var isHolding = false
-        /// The held question.
+        /// The answer to the held question.
         var held: (@Sendable () -> Void)?
         /// The number of calls of a stream task, and of their completion handlers.
         var calls: (made: Int, answered: Int) = (0, 0)
@@ -45,7 +45,7 @@ final class WireRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDe
         }
     }
 
-    /// Answers now, or when the question is released.
+    /// Gives an answer now, or when the question is released.
     private func answer(_ answer: @escaping @Sendable () -> Void) {
         let isHeld = notes.change { notes in
             guard notes.isHolding else { return false }

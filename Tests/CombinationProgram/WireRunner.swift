@@ -41,7 +41,7 @@ final class WireRunner: RowRunner {
             let recorder = WireRecorder(row)
             let load = WireLoad(row, port: port, map: town.map, recorder: recorder)
             let outcome = try await load.run(peer, tell)
-            // All connections of the load are closed, although its session still exists.
+            // All connections of the load must be closed, although its session still exists.
             tell("the end of all connections")
             let sight = try await peer.ask(.on(port, "ended"))
             tell("the end of the session")
@@ -161,7 +161,7 @@ struct WireLoad {
         }
     }
 
-    /// Waits for the command's moment; false if the task ended first.
+    /// Waits for the moment of the command; false if the task ended first.
     private func waitForMoment(_ peer: WirePeer) async -> Bool {
         let (row, port, recorder) = (row, port, recorder)
         guard row.command != .none, row.moment != .made, row.moment != .atEnd else { return false }
@@ -179,7 +179,7 @@ struct WireLoad {
         }
     }
 
-    /// Waits for the end of the task and of its calls.
+    /// Waits for the end of the task, and for the completion handlers of its calls.
     private func end() async throws -> Outcome {
         let notes = try await recorder.notes.value { notes in
             notes.isOver && notes.calls.made == notes.calls.answered ? notes : nil

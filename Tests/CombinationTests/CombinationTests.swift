@@ -27,7 +27,7 @@ struct CombinationTests {
         return (code, String(decoding: try Data(contentsOf: output), as: UTF8.self))
     }
 
-    /// Rows in which one value meets another, or the plain ones, each run separately.
+    /// Rows that combine one value with another one or with plain values; each row is run separately.
     private static let rows = [
         "security=pinnedWrong,stored=unverified", "security=pinnedRight,stored=unverified", "security=delegateAnswer",
         "security=delegateAnswer,stored=unverified", "security=sessionRoots", "security=clientCertificate",
@@ -55,7 +55,7 @@ struct CombinationTests {
         #expect(code == 0, "\(text)")
     }
 
-    /// Rows of streams and FTP in which one value meets another.
+    /// Rows of streams and FTP that combine one value with another one or with plain values.
     private static let wireRows = [
         "kind=stream", "tls=later,trust=pinnedWrong", "tls=atOnce,end=ragged", "kind=ftpList,end=cutData",
         "kind=ftpGet,end=noReply",

@@ -45,7 +45,7 @@ struct CoveringArrayTests {
         #expect(array.rows.count < 500)
     }
 
-    @Test func `the same holds for the rows of streams and FTP`() {
+    @Test func `every pair and triple of streams and FTP is in a row or is impossible, and no row breaks a rule`() {
         for groups in [WireDimension.pairs, WireDimension.triples] {
             let array = CoveringArray(of: groups, rules: WireDimension.impossibilities, random: SeededNumbers(seed: 1))
             let covered = combinations(array.rows, groups)
@@ -71,7 +71,7 @@ struct CoveringArrayTests {
         #expect(CoveringArray(of: groups, rules: [], random: SeededNumbers(seed: 6)).rows != array.rows)
     }
 
-    @Test func `a row is written as its values that are not plain, and parsed again`() throws {
+    @Test func `the text of a row lists the values that are not plain, and can be parsed`() throws {
         #expect(Row().description == "plain")
         let row = try Row("security=refused,end=reset")
         #expect(row.security == .refused && row.end == .reset && row.message == .get)

@@ -75,7 +75,7 @@ struct ModelTests {
         }
     }
 
-    @Test func `a POST on a lost connection is not retried, and a refused one is`() throws {
+    @Test func `a POST is not retried after a lost connection, but is retried after a refusal`() throws {
         try expect("message=postSmall,end=cutInHead", "main", .failed(-1005), requests: 1)
         for trace in try reports("protocol=http2Clear,message=postSmall,end=refusedStream") {
             #expect(trace["main"]?.seen.map(\.method) == ["POST", "POST"])
@@ -90,7 +90,7 @@ struct ModelTests {
         }
     }
 
-    @Test func `a WebSocket or a data task that becomes a stream needs a switch, which no stored response replaces`() throws {
+    @Test func `a WebSocket or a data task that becomes a stream needs a switch, and no stored response replaces it`() throws {
         for way in ["webSocket", "becomesStream"] {
             let refusal = way == "webSocket" ? -1011 : -1002
             try expect("way=\(way),stored=fresh", "main", Outcome(status: 101, body: "v2 doc for all"), requests: 1)
@@ -99,7 +99,7 @@ struct ModelTests {
             try expect("way=\(way),stored=fresh", "again", Outcome(status: 200, body: "v1 doc for all"), requests: 0)
         }
         try expect("way=webSocket,end=cutInBody", "main", .failed(-1005), requests: 1)
-        // A stream of bytes does not tell the app whether it is complete.
+        // With a stream of bytes, the app cannot know whether the content is complete.
         let half = Outcome(status: 101, body: Body.label(of: Array(Body.bytes("v1 doc for all").prefix(Body.length / 2))))
         try expect("way=becomesStream,end=cutInBody", "main", half, requests: 1)
         try expect("way=webSocket,message=postSmall", "main", .failed(-1000), requests: 0)
@@ -114,7 +114,7 @@ struct ModelTests {
         }
     }
 
-    @Test func `a failure of trust matches its codes, and any failure matches all`() {
+    @Test func `an expected failure of trust matches its codes, and an expected failure of any kind matches all`() {
         #expect(Outcome.failed(Outcome.untrusted).matches(.failed(-1203)))
         #expect(!Outcome.failed(Outcome.untrusted).matches(.failed(-1005)))
         #expect(Outcome.failed(Outcome.anyError).matches(.failed(-1)))

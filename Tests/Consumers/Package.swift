@@ -2,8 +2,8 @@
 
 import PackageDescription
 
-// The programs that Scripts/consumers builds and runs; they were written for FoundationNetworking. The script first creates the
-// repository of a release.
+// Scripts/consumers builds and runs these programs, which were written for FoundationNetworking. Before that, the script creates
+// the repository of a release.
 let released = "file://\(Context.packageDirectory)/../../.build/released/swift-url-loading"
 
 let package = Package(
@@ -14,9 +14,10 @@ let package = Package(
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
-        // Only the manifest names URLLoading.
+        // In this program, only the manifest names URLLoading.
         .executableTarget(name: "Unmodified", dependencies: [.product(name: "URLLoading", package: "swift-url-loading")]),
-        // Here, too; their dependencies import FoundationNetworking and do not know URLLoading.
+        // In the other programs, too, only the manifest names URLLoading. Their dependencies import FoundationNetworking and do
+        // not know URLLoading.
         .executableTarget(
             name: "OverHTTPTypes",
             dependencies: [

@@ -21,7 +21,7 @@ enum ExampleProgram {
         let name: String
     }
 
-    /// The build puts it next to the test bundle.
+    /// The path of a program, which the build puts next to the test bundle.
     private static func path(of name: String) throws -> String {
         let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         for start in [bundle] + CommandLine.arguments {

@@ -13,7 +13,7 @@ import Testing
 
 /// The programs of Examples/ do what they demonstrate.
 ///
-/// The mocked session has tests of its own.
+/// The mocked session has separate tests.
 @Suite(.timeLimit(.minutes(3)))
 struct ExampleTests {
     @Test func `a download resumes after a lost connection, and shows its progress`() async throws {
@@ -144,7 +144,7 @@ struct ExampleTests {
                 #expect(second.code == 0 && second.output == "started slow.bin\n", "\(second.output)")
                 try await server.reached("/slow.bin")
                 async let third = run(server.url("/next.bin").absoluteString)
-                // The program has its session by then.
+                // When the server has this request, the program has its session.
                 try await server.reached("/next.bin")
                 server.open("/slow.bin")
                 server.open("/next.bin")
@@ -190,10 +190,10 @@ struct ExampleTests {
                 let first = try await run(server.url("/a.bin").absoluteString)
                 #expect(first.code == 1)
                 #expect(first.output.contains("cannot save a.bin: ") && !first.output.contains("\nsaved"), "\(first.output)")
-                // The obstacle belongs to the user.
+                // The obstacle belongs to the user, and must not be removed.
                 #expect(FileManager.default.fileExists(atPath: obstacle.path))
                 try FileManager.default.removeItem(at: home.file("to/a.bin"))
-                // The daemon starts the program, too, possibly before this run.
+                // The daemon may have started the program before this run.
                 let second = try await run()
                 #expect(second.code == 0 && !second.output.contains("cannot save"), "\(second.output)")
                 #expect(try String(contentsOf: home.file("to/a.bin"), encoding: .utf8) == "content")

@@ -22,7 +22,7 @@ package struct HistoryMaker {
     private struct KnownSession {
         var worker: Int
         var kind: SessionKind
-        /// Whether it was invalidated, or its worker was killed.
+        /// Whether the session was invalidated, or its worker was killed.
         var isOver = false
     }
 
@@ -158,7 +158,7 @@ package struct HistoryMaker {
     }
 
     private mutating func makeStream(_ load: inout LoadStep) {
-        // The app sends no credential, and follows no redirect.
+        // The app that uses the stream sends no credential, and follows no redirect.
         (load.principal, load.proof) = (.anonymous, .none)
         if load.page == .away { load.page = .open }
         load.startsInClear = isOne(of: 2)
@@ -173,7 +173,7 @@ package struct HistoryMaker {
         if load.page == .away { load.page = .open }
         load.way = any([.data, .completion, .delegate, .download])
         if load.way == .delegate, !kind.hasDelegate { load.way = .completion }
-        // Sometimes TLS is required of a server without TLS, which fails.
+        // Sometimes the session requires TLS from a server without TLS; the load then fails.
         if kind.requiresSecureFTP { load.origin = isOne(of: 4) ? .clear : .secure }
         load.startsInClear = load.origin == .secure && kind.requiresSecureFTP && !isOne(of: 3)
         if load.page.isGuarded ? !isOne(of: 4) : isOne(of: 3) {

@@ -58,7 +58,7 @@ package struct HistoryRules {
         return []
     }
 
-    /// A WebSocket of a session with a delegate opens before all other calls, and closes after it has opened.
+    /// A WebSocket of a session with a delegate opens before all other delegate calls, and closes only after it has opened.
     private func orderOfSocket() -> [Fault] {
         guard load.kind.hasDelegate else { return [] }
         let (calls, opens) = (report.calls, report.error == nil ? 1...1 : 0...1)
@@ -95,7 +95,7 @@ package struct HistoryRules {
         return isWhole || lacksAnswer ? [] : [fault(.answer, "status \(status)")]
     }
 
-    /// Whether TLS is required of a server without it.
+    /// Whether the session requires TLS from a server that does not offer it.
     private var isForbidden: Bool {
         load.step.service == .ftp && load.kind.requiresSecureFTP && load.step.origin == .clear
     }
@@ -107,7 +107,7 @@ package struct HistoryRules {
 
     // MARK: The body
 
-    /// A resumed body must be complete, too.
+    /// Whether the load has succeeded with a complete body; a resumed body has the status 200 or 206.
     private var isWhole: Bool {
         if load.step.service == .ftp { return report.error == nil }
         if load.switchesProtocols { return report.status == 101 }
@@ -116,7 +116,7 @@ package struct HistoryRules {
 
     private var lacksAnswer: Bool { load.mayLackAnswer && report.status == 204 && report.body?.isEmpty != false }
 
-    /// Whether it uploads a file by FTP; the response then has no body.
+    /// Whether the load uploads a file by FTP; the response then has no body.
     private var stores: Bool { load.step.service == .ftp && load.step.page == .send }
 
     private func body() -> [Fault] {
@@ -134,13 +134,13 @@ package struct HistoryRules {
         let page = load.step.page == .away ? .landing : load.step.page
         let origin = load.step.page == .away ? load.step.origin.other : load.step.origin
         guard head.page == page else { return [fault(.whole, "\(head.page) in place of \(page)")] }
-        // If it must not see the body at all, its credential does not matter.
+        // If the load must not get the body at all, its credential does not matter.
         let trust = self.trust(head, at: origin)
         guard trust.isEmpty else { return trust }
         return credential(head, at: origin) + vary(head) + freshness(head) + redirect(head)
     }
 
-    /// A failed load delivered no bytes of a server that it refuses.
+    /// A failed load must not have delivered bytes of a server that it refuses.
     private func rest() -> [Fault] {
         guard report.error != nil, let text = report.body, let head = PageText.beginning(of: text) else { return [] }
         return load.accepts(head.identity)
@@ -153,7 +153,8 @@ package struct HistoryRules {
             ]
     }
 
-    /// A response is for loads that accept its connection, and for all sessions only if the system's roots vouch for it.
+    /// Only loads that accept a response's connection may use the response; other sessions may use it only if the system's roots
+    /// vouch for the server.
     private func trust(_ head: PageHead, at origin: Origin) -> [Fault] {
         let what = "\(head.server) \(head.identity.map { "with the \($0) identity " } ?? "")obtained by load \(head.load)"
         guard load.accepts(head.identity) else { return [fault(.trust, "what it would refuse: \(what)")] }
@@ -175,12 +176,12 @@ package struct HistoryRules {
             return load.readsWhatIsForAll(over: origin)
                 ? [] : [fault(.trust, "what is for sessions of the system's trust: \(what)")]
         }
-        // Two tasks have two delegates, unless the delegates' decision did not matter.
+        // What a task's own delegate trusted is not for other tasks, unless the session's roots vouch for the server.
         let isSessions = !first.step.hasOwnTrust || first.isVouchedFor(identity)
         return isSame && isSessions ? [] : [fault(.trust, "what is for another session's trust: \(what)")]
     }
 
-    /// A response for a credential is for loads with the same.
+    /// A response for a credential may be used only by loads with the same credential.
     private func credential(_ head: PageHead, at origin: Origin) -> [Fault] {
         let accepted = world.known(to: load, at: head.server)
         let isFirst = load.step.page != .away
@@ -188,7 +189,7 @@ package struct HistoryRules {
             if isFirst, credential == load.credential || credential == load.sessionCredential && !load.step.page.isGuarded {
                 return []
             }
-            // If the request's own field is rejected, the session's credential may answer the challenge.
+            // If the server rejects the request's own field, the session's credential may answer the challenge.
             let hasSent = head.load == load.number || own.contains { $0.credential == credential && $0.server == head.server }
             if accepted.contains(credential), hasSent || !(isFirst && load.sendsAtOnce) { return [] }
             if head.page.isPublic, head.load != load.number { return [] }
@@ -201,13 +202,13 @@ package struct HistoryRules {
         return [fault(.notSent, "\(credential) did not go with the request")]
     }
 
-    /// A stored response is for requests with the same varying fields.
+    /// A stored response may be used only for requests in which the fields named by `Vary` have the same values.
     private func vary(_ head: PageHead) -> [Fault] {
         switch head.page {
         case .varyField where head.field != load.step.field:
             return [fault(.vary, "for the field \(head.field ?? "nil"), not \(load.step.field ?? "nil")")]
         case .varyCookie:
-            // Another process may change the store between the report and the request.
+            // Another process may change the cookie store between the report and the request.
             let sent = own.first.map { [$0.cookie] } ?? [Self.cookie(report.cookiesBefore), Self.cookie(report.cookies)]
             guard load.isAlone, !sent.contains(head.cookie.map { "sid=" + $0 }) else { return [] }
             let cookies = sent.map { $0 ?? "none" }
@@ -241,7 +242,7 @@ package struct HistoryRules {
         return load.versions.contains(head.version) ? [] : [fault(.freshness, "not the server's version: \(what)")]
     }
 
-    /// The same trust applies to a stored redirect.
+    /// A stored redirect must obey the same rules of trust and credentials.
     private func redirect(_ head: PageHead) -> [Fault] {
         guard let via = head.via, via != load.number, let first = world.loads[via] else { return [] }
         if load.step.way.switchesProtocols || first.step.way.switchesProtocols {
@@ -260,7 +261,7 @@ package struct HistoryRules {
 
     private static func cookie(_ cookies: [String]) -> String? { cookies.first { $0.hasPrefix("sid=") } }
 
-    /// Whether loads of other processes have set or removed cookies: they may become visible between two reports.
+    /// Whether loads of other processes have set or removed cookies; these cookies may become visible between two reports.
     private var othersLogIn: Bool {
         world.loads.values.contains { $0.process != load.process && $0.step.login != nil }
     }
@@ -271,7 +272,7 @@ package struct HistoryRules {
         if load.step.way == .stream { return cookiesOfStream() }
         var faults: [Fault] = []
         let (before, now) = (Self.cookie(report.cookiesBefore), Self.cookie(report.cookies))
-        // After a stored redirect, the first request is to its target.
+        // If a stored redirect was followed, the first request is for the target.
         if let request = own.first, request.page == load.step.page, request.cookie != before, request.cookie != now, !othersLogIn
         {
             faults.append(fault(.cookie, "sent \(request.cookie ?? "none"), and its store had \(before ?? "none")"))

@@ -35,7 +35,7 @@ package enum Proof: String, Codable, Sendable, CaseIterable {
 
 /// The certificate of the secure server.
 ///
-/// Their names have the same length, so that the bytes of one page may continue those of another.
+/// The names of the certificates have the same length, so that the bytes of one page can continue those of another one.
 package enum Identity: String, Codable, Sendable, CaseIterable {
     case valid = "trusted"
     case unknown, expired
@@ -58,7 +58,7 @@ package enum Page: String, Codable, Sendable, CaseIterable {
     case away, landing
     /// Large, the same for all clients, and available in ranges.
     case long
-    /// Requires https from now on (HSTS), over connections that the system's roots do not vouch for.
+    /// Requires https for later requests (HSTS), but only over connections that the system's roots do not vouch for.
     case strict
 
     package var isGuarded: Bool { self == .guarded || self == .guardedCheck || self == .guardedShared }
@@ -76,14 +76,14 @@ package enum Page: String, Codable, Sendable, CaseIterable {
 /// The kind of task or call.
 package enum Way: String, Codable, Sendable, CaseIterable {
     case data, completion, delegate, download
-    /// A WebSocket whose messages are the page.
+    /// A WebSocket task; the messages that it receives are the page.
     case webSocket
     /// A data task that becomes a stream at the 101; the stream carries the page.
     case becomesStream
     /// A stream task over which the app writes its own request.
     case stream
 
-    /// Whether it asks the server to switch protocols.
+    /// Whether the request asks the server to switch protocols.
     package var switchesProtocols: Bool { self == .webSocket || self == .becomesStream }
 }
 
@@ -110,17 +110,17 @@ package struct SessionKind: Codable, Sendable, Hashable {
 
     package var stores = Stores.shared
     package var trust = Trust.system
-    /// Whether its connections lead to other servers than its URLs name.
+    /// Whether the session's connections lead to other servers than the URLs name.
     package var isSubstituted = false
     /// The principal in the configuration's `Authorization` field.
     package var principal = Principal.anonymous
     package var hasDelegate = true
     /// Whether `ftp` URLs require TLS for control and data connections.
     package var requiresSecureFTP = false
-    /// Whether its own `URLProtocol` class answers.
+    /// Whether the session's own `URLProtocol` class answers.
     package var hasProtocol = false
     package var connections = 6
-    /// Whether its configuration enables retries.
+    /// Whether the session's configuration enables retries.
     package var retries = false
 
     package init() {}
@@ -146,7 +146,7 @@ package struct LoadStep: Codable, Sendable, Hashable {
     package var hasOwnTrust = false
     /// Whether the URL has `localhost` instead of the address.
     package var isByName = false
-    /// The principal that it logs in with a cookie; `anonymous` logs out.
+    /// The principal that the load logs in with a cookie; `anonymous` logs out.
     package var login: Principal?
 
     package init(session: Int, origin: Origin, page: Page) {
@@ -158,13 +158,13 @@ package struct LoadStep: Codable, Sendable, Hashable {
 
 /// A run of the command-line tool; all runs share their stores.
 package struct ToolStep: Codable, Sendable, Hashable {
-    /// Each run has a new session.
+    /// The load of the run, in a new session.
     package var load: LoadStep
-    /// Whether it accepts every server.
+    /// Whether the run accepts every server.
     package var isInsecure = false
-    /// Whether its connections lead to another server than its URL names.
+    /// Whether the connections of the run lead to another server than its URL names.
     package var isSubstituted = false
-    /// Whether it may show stored responses without asking.
+    /// Whether the run may show stored responses without asking the server.
     package var isCached = false
 
     package init(_ load: LoadStep) { self.load = load }
@@ -178,7 +178,7 @@ package struct ToolStep: Codable, Sendable, Hashable {
     }
 }
 
-/// An event while a load waits.
+/// An event that happens while a load waits for its response.
 package enum Interruption: String, Codable, Sendable, CaseIterable {
     case kill, killWhileSending, deploy, certificate, cancel, invalidate
 }
@@ -192,7 +192,7 @@ package enum HistoryStep: Codable, Sendable, Hashable {
     case together([LoadStep])
     case deploy(Origin, Page)
     case certificate(Identity)
-    /// An event while the server holds its response back, before it or halfway.
+    /// An event while the server holds back its response, from the beginning or from the middle.
     case interrupted(LoadStep, Interruption)
     case kill(worker: Int)
     /// A task is suspended while it is queued.
@@ -202,7 +202,7 @@ package enum HistoryStep: Codable, Sendable, Hashable {
     case cutDownload(LoadStep, deploys: Bool, shows: Identity?, resumesIn: Int)
     /// A resumable upload.
     case upload(LoadStep, UploadPlan)
-    /// The app's `URLProtocol` class answers twice, then the loader.
+    /// The app's `URLProtocol` class answers two loads, and the engine a third load.
     case byProtocol(worker: Int, stores: Bool)
     case orderInBackground(worker: Int, LoadStep, uploads: Bool)
     case tool(ToolStep)
@@ -211,7 +211,7 @@ package enum HistoryStep: Codable, Sendable, Hashable {
     package enum Failure: String, Codable, Sendable, CaseIterable {
         /// The connection ends without a response.
         case reset
-        /// The connection ends after the response, without an announcement.
+        /// The server closes the connection after the response, without having announced it.
         case closeAfterwards
         /// The response redirects to the same page, keeping the method.
         case redirect

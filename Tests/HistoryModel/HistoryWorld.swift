@@ -26,7 +26,7 @@ package struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
         case notSent
         /// An end that is reported twice, never, or before other calls.
         case end
-        /// A cookie that is missing from the store, or is sent although it is not in it.
+        /// A cookie that is missing from the store, or that is sent although the store does not have it.
         case cookie
         /// A secret, or something that must not be stored, on disk.
         case disk
@@ -84,7 +84,7 @@ package struct LoadFacts: Sendable {
     package var number: Int
     package var step: LoadStep
     package var kind: SessionKind
-    /// The session object; numbers are unique among all processes.
+    /// The number of the session object, which is unique among all processes.
     package var session: Int
     /// The process of the worker.
     package var process = 0
@@ -92,15 +92,15 @@ package struct LoadFacts: Sendable {
     package var identities: Set<Identity>
     /// The first and last version of the page during the load.
     package var versions: ClosedRange<Int>
-    /// Whether it was ended on purpose.
+    /// Whether the load was ended on purpose.
     package var isDisturbed = false
     /// Whether no other loads ran at the same time; otherwise cookies may have changed.
     package var isAlone = true
-    /// Whether its session's `URLProtocol` class answered it.
+    /// Whether the `URLProtocol` class of the load's session answered the load.
     package var isByProtocol = false
-    /// Whether it cannot be retried, and a server has closed a connection without announcing it.
+    /// Whether the load cannot be retried, and a server has closed a connection without announcing it.
     package var mayMeetClosed = false
-    /// Whether the response to its upload may be lost, so that the server only reports that the upload is complete.
+    /// Whether the response to the upload may be lost, so that the server only reports that the upload is complete.
     package var mayLackAnswer = false
     /// The messages that the app sent, and those that the server received.
     package var sent: [String] = []
@@ -118,16 +118,16 @@ package struct LoadFacts: Sendable {
         self.versions = versions
     }
 
-    /// The credential that the load itself has.
+    /// The credential of the load itself, or else that of its session.
     package var credential: String? { step.proof.credential(of: step.principal) ?? sessionCredential }
 
-    /// The credential that its session adds to requests: none for streams and FTP.
+    /// The credential that the session adds to requests; nil for streams and FTP.
     var sessionCredential: String? { step.way == .stream || step.service == .ftp ? nil : kind.credential }
 
-    /// Whether servers accept its credential.
+    /// Whether servers accept the load's credential.
     var isKnown: Bool { step.proof == .none ? sessionCredential != nil && kind.principal.isKnown : step.principal.isKnown }
 
-    /// Whether its credential is sent without a challenge.
+    /// Whether the load's credential is sent without a challenge.
     package var sendsAtOnce: Bool {
         step.proof == .basicField || step.proof == .bearerField || sessionCredential != nil
             || step.proof == .userInfo && step.service == .ftp
@@ -137,35 +137,35 @@ package struct LoadFacts: Sendable {
         step.hasOwnTrust || kind.trust == .delegate || isVouchedFor(identity)
     }
 
-    /// Whether its session's roots vouch for this identity.
+    /// Whether the roots of the load's session vouch for this identity.
     func isVouchedFor(_ identity: Identity?) -> Bool {
         guard let identity else { return true }
         return identity == (kind.trust == .ownRoots ? .unknown : .valid)
     }
 
-    /// Whether responses over such a connection are for every session.
+    /// Whether all sessions may use the responses that the load gets over a connection with this identity.
     func obtainsForAll(_ identity: Identity?) -> Bool {
         guard !kind.isSubstituted else { return false }
         guard let identity else { return true }
         return identity == .valid && kind.trust != .ownRoots
     }
 
-    /// Whether it ends in a protocol other than HTTP.
+    /// Whether the load ends in a protocol other than HTTP.
     ///
     /// After a redirect to another server only a WebSocket asks for a switch again.
     var switchesProtocols: Bool { step.way == .webSocket || step.way == .becomesStream && step.page != .away }
 
-    /// Whether it neither uses nor stores responses.
+    /// Whether the load neither uses nor stores responses.
     var hasNoCache: Bool { step.way == .download || step.way == .stream || step.service == .ftp || switchesProtocols }
 
-    /// Whether its connections lead to servers that never change.
+    /// Whether the load's connections lead to servers that never change.
     package var isSubstituted: Bool { kind.isSubstituted && step.service == .http }
 
     func readsWhatIsForAll(over origin: Origin) -> Bool {
         !kind.isSubstituted && !(kind.trust == .ownRoots && origin == .secure)
     }
 
-    /// The server that its connections to an origin lead to.
+    /// The server to which the load's connections to an origin lead.
     package func server(at origin: Origin) -> String {
         if step.service == .ftp { return origin == .clear ? "ftp" : step.startsInClear ? "ftp-secure" : "ftps" }
         return (kind.isSubstituted ? "substitute-" : "") + origin.rawValue
@@ -193,7 +193,7 @@ package struct HistoryWorld: Sendable {
     }
 
     /// The credentials that a load's session may send to a server preemptively: those that the server accepted, and those of
-    /// other loads of the session in progress.
+    /// concurrent loads of the session.
     package func known(to load: LoadFacts, at server: String) -> Set<String> {
         let accepted = accepted[load.session]?[server] ?? []
         guard !load.isAlone else { return accepted }
@@ -204,7 +204,7 @@ package struct HistoryWorld: Sendable {
         return accepted.union(given.compactMap(\.credential))
     }
 
-    /// The rules that a request breaks at its server.
+    /// The rules that a request breaks when its server receives it.
     package static func faults(of request: SeenRequest, _ load: LoadFacts, accepted: Set<String>) -> [Fault] {
         let isFirst = request.server == load.server(at: load.step.origin)
         let isSecond = request.server == load.server(at: load.step.origin.other) && load.step.page == .away

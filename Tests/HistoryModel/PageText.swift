@@ -9,9 +9,9 @@
 
 import Foundation
 
-/// The head of a body: for whom it is, over which connection it was sent, and its version.
+/// The head of a body: the load that it is for, the connection over which it was sent, and its version.
 package struct PageHead: Codable, Sendable, Hashable {
-    /// The load whose request it answers; 0 for a page that is the same for all.
+    /// The number of the load whose request is answered; 0 for a page that is the same for all loads.
     package var load: Int
     /// The server: the one that the URL names, or the one that connections are redirected to.
     package var server: String
@@ -25,7 +25,7 @@ package struct PageHead: Codable, Sendable, Hashable {
     /// The load whose redirect led to this page.
     package var via: Int?
     package var lines: Int
-    /// Present in pages that must not be on any disk.
+    /// A text that is present in pages that must not be on any disk.
     package var mark: String?
 
     package init(load: Int, server: String, identity: Identity?, page: Page, version: Int, lines: Int) {
@@ -40,7 +40,7 @@ package struct PageHead: Codable, Sendable, Hashable {
 
 /// Bodies: a head, then lines that each identify their body, so that bytes of two bodies cannot be confused.
 package enum PageText {
-    /// Part of everything that must not be on a disk.
+    /// A text that is part of every body that must not be stored on a disk.
     package static let mark = "must-leave-no-trace"
     /// The response of the workers' `URLProtocol` class.
     package static let byProtocol = "answered by a protocol class"
@@ -57,7 +57,7 @@ package enum PageText {
         return text + "end of \(name)\n"
     }
 
-    /// The head, if the whole text is a body of a server.
+    /// The head, if the text is the whole body of a server's response.
     package static func head(of text: String) -> PageHead? {
         guard let end = text.firstIndex(of: "\n"),
             let head = try? JSONDecoder().decode(PageHead.self, from: Data(text[..<end].utf8))
@@ -73,7 +73,7 @@ package enum PageText {
 
     /// The certificates of the connections that the two parts came over, if the text is one version of a page in two parts.
     ///
-    /// If two servers use the same strong validator for a version, it cannot tell them apart.
+    /// If two servers use the same strong validator for a version of a page, the validator cannot tell the servers apart.
     package static func identities(joinedIn text: String) -> [Identity]? {
         guard let end = text.firstIndex(of: "\n"),
             var head = try? JSONDecoder().decode(PageHead.self, from: Data(text[..<end].utf8)),

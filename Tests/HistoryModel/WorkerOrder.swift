@@ -9,7 +9,7 @@
 
 /// The orders for a worker, one line of JSON each.
 package enum WorkerOrder: Codable, Sendable {
-    /// `ports`: replacements of ports, if the session's connections are redirected.
+    /// `ports` maps ports to their replacements, if the session's connections are redirected.
     case makeSession(Int, SessionKind, ports: [Int: Int], roots: String)
     case makeBackgroundSession(String)
     case invalidate(Int, finishes: Bool)
@@ -26,7 +26,7 @@ package enum WorkerOrder: Codable, Sendable {
 
 package struct LoadRequest: Codable, Sendable {
     package var load: Int
-    /// -1 for the background session.
+    /// The number of the session; -1 is the background session.
     package var session: Int
     package var url: String
     package var method = "GET"
@@ -41,7 +41,7 @@ package struct LoadRequest: Codable, Sendable {
     package var password: String?
     package var isKept = false
     package var hasOwnTrust = false
-    /// Messages for a WebSocket, sent from before it is resumed.
+    /// The messages that the app sends over a WebSocket, beginning before it resumes the task.
     package var messages: [String] = []
     /// Whether a stream uses TLS, and whether from its first byte.
     package var isSecure = false
@@ -58,7 +58,7 @@ package struct LoadRequest: Codable, Sendable {
 package struct WorkerReport: Codable, Sendable {
     package enum Kind: String, Codable, Sendable {
         case ready, session, begun, did, end, invalid, left
-        /// A call that no task may get.
+        /// A delegate call that no task should get.
         case stray
     }
 
@@ -74,7 +74,7 @@ package struct WorkerReport: Codable, Sendable {
     package var cookies: [String] = []
     package var calls: [String] = []
     package var hasResumeData = false
-    /// Whether a `URLProtocol` was given the stored response, and whether the shared cache has it afterwards.
+    /// Whether a `URLProtocol` was given the stored response, and whether the shared cache has the response after the load.
     package var wasGiven: Bool?
     package var isCached: Bool?
     package var open: [String] = []

@@ -13,7 +13,7 @@ import LoadingTestKit
 
 /// The FTP servers of a history: one without TLS, one with `AUTH TLS`, and one with TLS from the first byte.
 ///
-/// An FTP client does not tell which load it is, so there is only one load at a time.
+/// An FTP client does not tell the server which load it executes, so only one load runs at a time.
 final class HistoryFiles: Sendable {
     private struct Expected: Sendable {
         var load: Int
@@ -30,7 +30,7 @@ final class HistoryFiles: Sendable {
 
     private struct State: Sendable {
         var expected: Expected?
-        /// By server and connection.
+        /// The clients, by server and connection.
         var visitors: [String: [Int: Visitor]] = [:]
         var held: Set<Int> = []
         var cut: Set<Int> = []
@@ -65,7 +65,7 @@ final class HistoryFiles: Sendable {
 
     func port(of name: String) -> Int { servers[name]?.port ?? 0 }
 
-    /// Sets the next load.
+    /// Sets the load that the next connection belongs to.
     func expect(_ load: Int, _ step: LoadStep, hold: String?) {
         state.change { $0.expected = Expected(load: load, page: step.page, origin: step.origin, hold: hold) }
     }
@@ -135,7 +135,7 @@ final class HistoryFiles: Sendable {
         content.state.withLock { [seen] in $0.requests.append(seen) }
         guard principal?.isKnown ?? (isAnonymous && !expected.page.isGuarded) else { return try visit.say("530 not you") }
         let version = content.version(of: expected.page, at: expected.origin)
-        // A page that can be resumed is the same for all loads with one login.
+        // A page that can be resumed is the same for all loads with the same login.
         let isLong = expected.page == .long
         var head = PageHead(
             load: isLong ? 0 : expected.load, server: name, identity: seen.identity, page: expected.page, version: version,
@@ -165,7 +165,7 @@ final class HistoryFiles: Sendable {
         try visit.say("226 done")
     }
 
-    /// Sends half of a file, and then either reports the loss or ends the visit.
+    /// Sends half of a file, and then either reports the loss or ends the control connection.
     private static func cut(_ bytes: [UInt8], _ visit: ScriptedFTP.Visit) throws -> Bool {
         try visit.say("150 here it comes")
         try visit.take { data in

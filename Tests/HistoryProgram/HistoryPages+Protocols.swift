@@ -36,7 +36,7 @@ extension HistoryPages {
                 + [.awaitFrames(count), .write(WebSocketPeer.frame(8, [0x03, 0xE8])), .awaitFrames(count + 1), .close])
     }
 
-    /// A page in one or several messages, some of them in fragments.
+    /// The WebSocket frames of a page: one or several messages, some of them in fragments.
     private static func frames(_ page: [UInt8], _ load: Int) -> [UInt8] {
         let size = page.count / (1 + load % 4) + 1
         return stride(from: 0, to: page.count, by: size).flatMap { start in
@@ -48,7 +48,7 @@ extension HistoryPages {
         }
     }
 
-    /// Writes a head and the following bytes, held back if the test requests it.
+    /// Writes a head and the bytes after it, and holds them back if the test requests that.
     private static func effects(_ head: [UInt8], _ bytes: [UInt8], _ hold: String?, _ load: Int) -> [SocketEffect] {
         let half = hold == "body" ? bytes.count / 2 : bytes.count
         let first = SocketEffect.write(head + bytes[..<half])

@@ -15,12 +15,12 @@ import LoadingTestKit
 struct HistoryUpload {
     var offset = 0
     var isComplete = false
-    /// The events that are still to come.
+    /// The plan with the events that are still to come.
     var plan: UploadPlan
     var hasStopped = false
 }
 
-/// Resumable uploads: their first bytes go to ``Page/send``, the others to a URL of their own.
+/// Resumable uploads: their first bytes are sent to ``Page/send``, the others to a separate URL.
 extension HistoryPages {
     private static func plan(_ request: RecordedRequest) -> UploadPlan? {
         request.header("X-Upload").flatMap { UploadPlan(field: $0) }
@@ -41,7 +41,7 @@ extension HistoryPages {
         return [versionField(upload.plan), completeness, ("Upload-Offset", "\(upload.offset)")]
     }
 
-    /// Whether the protocol refuses a request because of its version.
+    /// Whether the server refuses the request that creates an upload, because of its protocol version.
     func refusesUpload(_ load: Int, _ request: RecordedRequest) -> Bool {
         guard let plan = Self.plan(request), Self.isCreation(request) else { return false }
         return request.header("Upload-Draft-Interop-Version") != "\(plan.version)"
@@ -59,7 +59,7 @@ extension HistoryPages {
             guard isCreation || request.method == "PATCH" else { return nil }
             var upload = state.uploads[load] ?? HistoryUpload(plan: plan)
             if isCreation {
-                // It may be sent again, as by a daemon that was killed.
+                // The creation may be sent again, for example by the successor of a killed daemon.
                 (upload.offset, upload.isComplete) = (0, false)
             } else if Self.offset(request) != upload.offset || upload.isComplete {
                 return nil
@@ -91,7 +91,7 @@ extension HistoryPages {
         }
     }
 
-    /// The same response for every load that resumes the upload.
+    /// The response to an upload, which is the same for every load that resumes the upload.
     private func answer(
         _ upload: HistoryUpload, _ request: RecordedRequest, _ state: HistoryServers.State
     ) -> ScriptedReply {

@@ -56,12 +56,12 @@ struct HistoryPages: Sendable {
         seen.credential = parsed.credential
         seen.cookie = parsed.cookie
         seen.isConditional = request.header("If-None-Match") != nil
-        // A request refused for its version or offset is not recorded.
+        // A request that the server refuses because of its version is not recorded.
         if !refusesUpload(load, request) { content.state.withLock { [seen] in $0.requests.append(seen) } }
         return parsed
     }
 
-    /// The response after the head of a request, for an upload whose connection ends early.
+    /// The response that is sent after the head of a request, for an upload whose connection ends early.
     func earlyReply(to request: RecordedRequest) -> ScriptedReply? {
         guard let load = request.header("X-Load").flatMap({ Int($0) }), let effects = interruption(of: load, request) else {
             return nil
@@ -74,7 +74,7 @@ struct HistoryPages: Sendable {
     private func held(_ reply: ScriptedReply, _ request: RecordedRequest, _ load: Int) -> ScriptedReply {
         guard reply.effects.count == 1, case .write(let bytes) = reply.effects[0] else { return reply }
         switch request.header("X-Hold") {
-        // First the head and half of the body.
+        // First the head and half of the body are sent.
         case "body":
             let half = bytes.count / 2
             return [.write(Array(bytes.prefix(half))), .gate("load-\(load)"), .write(Array(bytes.dropFirst(half)))]
@@ -85,7 +85,7 @@ struct HistoryPages: Sendable {
         }
     }
 
-    /// The whole response in chunks without the last one: complete, but without an end.
+    /// The whole response in chunks, but without the last chunk: the content is complete, but its end is not marked.
     private static func withoutEnd(_ bytes: [UInt8]) -> [UInt8] {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let end = text.range(of: "\r\n\r\n") else { return bytes }
@@ -138,11 +138,11 @@ struct HistoryPages: Sendable {
     private func answerWithPage(_ parsed: ParsedRequest) -> ScriptedReply {
         let head = head(parsed, lines: 10 + parsed.load % 7 * 40)
         var fields = fields(parsed.page)
-        // The same for every certificate, because a forger may choose it.
+        // The entity tag is the same for every certificate, because an attacker's server may choose any tag.
         let who = [parsed.credential, head.cookie, head.field].map { $0 ?? "-" }.joined(separator: ".")
         let tag = "\"\(parsed.version).\(who.utf8.reduce(5381) { ($0 &* 33 &+ Int($1)) & 0xFFFFFF })\""
         if parsed.page.isStored { fields.append(("ETag", tag)) }
-        // If the system's roots vouched for the server, the policy would apply to all sessions.
+        // The field is not sent if the system's roots vouch for the server, because the policy would then apply to all sessions.
         if parsed.page == .strict, name != "secure" || parsed.identity != .valid {
             fields.append(("Strict-Transport-Security", "max-age=36000"))
         }
@@ -184,7 +184,7 @@ struct HistoryPages: Sendable {
         }
     }
 
-    /// The same bytes for all, available in ranges.
+    /// A page whose bytes are the same for all clients, available in ranges.
     private func answerInRanges(_ parsed: ParsedRequest) -> ScriptedReply {
         let head = PageHead(
             load: 0, server: name, identity: parsed.identity, page: .long, version: parsed.version, lines: 1500)
@@ -197,7 +197,7 @@ struct HistoryPages: Sendable {
             parsed.request.header("If-Range").map({ $0 == tag }) ?? true
         else { return .ok(bytes, fields) }
         guard start < bytes.count else {
-            // Half of the servers send the validator, too.
+            // Half of these responses contain the validator, too.
             return .status(
                 416, [("Content-Range", "bytes */\(bytes.count)")] + (parsed.load % 2 == 0 ? fields : []), body: "range")
         }

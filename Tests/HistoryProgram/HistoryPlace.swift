@@ -21,7 +21,7 @@ final class HistoryPlace: Sendable {
     let home: URL
     private let bin: URL
     let certificates: TestCertificates
-    /// PEM encoding of the root that vouches only for the unknown identity.
+    /// The PEM encoding of the root that vouches only for the unknown identity.
     let roots: String
 
     init(_ certificates: TestCertificates) throws {
@@ -59,7 +59,7 @@ final class HistoryPlace: Sendable {
     func startWorker(_ life: Int) throws -> WorkerHandle {
         let fifo = home.appendingPathComponent("orders/\(life)")
         guard mkfifo(fifo.path, 0o600) == 0 else { throw Fault(.machine, "mkfifo: errno \(errno)") }
-        // Does not wait for the other end.
+        // A pipe opened for reading and writing does not wait for the other end.
         let orders = open(fifo.path, O_RDWR | O_CLOEXEC)
         guard orders >= 0 else { throw Fault(.machine, "\(fifo.path): errno \(errno)") }
         let reports = Watched(WorkerHandle.Said())
@@ -72,7 +72,7 @@ final class HistoryPlace: Sendable {
         return WorkerHandle(life: life, process: process, orders: orders, reports: reports)
     }
 
-    /// A connection that a worker inherits would stay open after a server has closed it.
+    /// Keeps workers from inheriting connections: an inherited connection would stay open after a server has closed it.
     private func keepDescriptors() {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
             guard let descriptor = Int32(name), descriptor > 2 else { continue }
@@ -80,7 +80,7 @@ final class HistoryPlace: Sendable {
         }
     }
 
-    /// Runs the tool with the arguments of a load, and returns its output, which ends with the status.
+    /// Runs the tool with the arguments of a load, and returns its output, which ends with the HTTP status.
     func runTool(_ arguments: [String]) async throws -> (code: Int32, output: String, errors: String) {
         let said = Watched((output: Data(), errors: Data(), open: 2))
         let process = try ServerProcess.start(
@@ -139,7 +139,7 @@ final class HistoryPlace: Sendable {
         ]
     }
 
-    /// Searches the files that were changed since the last call.
+    /// Searches the files that were changed since the last call for secrets and for bodies that must not be stored.
     func faults(since seen: inout [String: Date]) -> [Fault] {
         var faults: [Fault] = []
         for folder in ["data", "cache", "state"] {
@@ -155,7 +155,7 @@ final class HistoryPlace: Sendable {
                 for (what, secret) in Self.secrets where bytes.range(of: Data(secret)) != nil {
                     faults.append(Fault(.disk, "\(what) in \(folder)/\(name)"))
                 }
-                // The daemon's spool is not a store.
+                // The spool of the daemon is not a store, and may contain such bodies.
                 guard !name.contains("spool"), bytes.range(of: Data(PageText.mark.utf8)) != nil else { continue }
                 faults.append(Fault(.disk, "what must not be stored in \(folder)/\(name)"))
             }
@@ -218,7 +218,7 @@ final class WorkerHandle: Sendable {
     func kill() async throws {
         process.signal(SIGKILL)
         _ = try await process.end()
-        // All its reports have been received.
+        // When the output has ended, all reports of the worker have been received.
         try await reports.value { $0.isOver ? () : nil }
     }
 }

@@ -77,7 +77,7 @@ enum HistoryProgram {
                 + "\(String(format: "%.1f", time)) s, \(String(format: "%.1f", Double(steps) / time)) a second")
     }
 
-    /// Without buffering, also into a file.
+    /// Writes a line without buffering, even if the output is a file.
     private static func say(_ text: String) { FileHandle.standardOutput.write(Data("\(text)\n".utf8)) }
 
     private static func history(_ seed: UInt64, _ options: Options) throws -> [HistoryStep] {

@@ -77,7 +77,7 @@ extension HistoryRun {
         let number = loadCount
         var facts = facts(
             number, step, LiveSession(worker: -1, life: lives, identity: sessionCount, kind: tool.kind))
-        // Its cookies before the load are unknown.
+        // The cookies before the load are unknown.
         facts.isAlone = step.login == nil && !(tool.isCached && step.page == .varyCookie)
         world.loads[number] = facts
         var order = LoadRequest(load: number, session: sessionCount, url: "")

@@ -19,7 +19,7 @@ extension HistoryRun {
             other.worker == session.worker && !(other.knowsStrictHost && step.isByName && step.origin == .clear) ? other : nil
         }
         if resuming == nil { plan.stop = nil }
-        // An async call has no task to cancel with resume data.
+        // An async call gives access to no task that could be canceled with resume data.
         if plan.stop != nil, step.way == .data { step.way = .completion }
         let number = begin(step) { order in
             (order.method, order.uploadLength) = ("POST", plan.length)

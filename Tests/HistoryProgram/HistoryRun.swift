@@ -18,11 +18,11 @@ final class HistoryRun {
     struct LiveSession {
         var worker: Int
         var life: Int
-        /// Unique for each session object.
+        /// A number that is unique for each session object.
         var identity: Int
         var kind: SessionKind
-        /// Whether a server that only this session trusts has told it to use https for `localhost`, so that it can no longer use
-        /// the clear server.
+        /// Whether a server that only this session trusts has told the session to use https for `localhost`, so that the session
+        /// can no longer use the clear server.
         var knowsStrictHost = false
     }
 
@@ -44,7 +44,7 @@ final class HistoryRun {
     var sessionCount = 1000
     var loadCount = 0
     private var orders: [Int: LoadRequest] = [:]
-    /// The loads that requests of resumed downloads are attributed to.
+    /// Loads of resumed downloads, by the load that began the download and that their requests name.
     var aliases: [Int: Int] = [:]
     private var background: [Int: BackgroundLoad] = [:]
     private var handled: [Int: Int] = [:]
@@ -66,7 +66,7 @@ final class HistoryRun {
 
     struct Result: Sendable {
         var faults: [Fault]
-        /// The step after which they were found; the number of steps for the end.
+        /// The step after which the faults were found; the number of all steps if they were found at the end.
         var step: Int
         var done: Int
     }
@@ -175,7 +175,7 @@ final class HistoryRun {
     private func kill(_ slot: Int) async throws {
         guard let worker = workers[slot] else { return }
         try await worker.kill()
-        // Its earlier reports still count.
+        // The reports that the killed worker has already written still count.
         for report in worker.reports.read({ $0.reports }).dropFirst(handled[worker.life] ?? 0) { record(report) }
         mayLeaveDownloads = true
         forget(slot)
@@ -273,7 +273,7 @@ final class HistoryRun {
             versions: version...version)
         facts.isByProtocol = session.kind.hasProtocol
         facts.process = session.life
-        // Its connections lead to a server that never changes.
+        // The connections of these loads lead to a server that never changes.
         if facts.isSubstituted { facts.identities = [.valid] }
         return facts
     }
@@ -368,7 +368,7 @@ final class HistoryRun {
             sessions[step.session] = nil
         }
         if interruption == .cancel || interruption == .invalidate {
-            // It ends although the server does not respond.
+            // The load ends although the server does not respond.
             try await finish(number, by: worker)
         } else {
             servers.open(number)
@@ -421,12 +421,12 @@ final class HistoryRun {
         let second = loadCount
         var next = step
         next.session = other
-        // Resume data contains the URL and the request's fields, but not the delegate's answers.
+        // Resume data contains the URL and the request's fields, but not the delegate's answers to challenges.
         let isInURL = step.service == .ftp && step.proof == .userInfo
         if !isInURL, step.proof != .basicField, step.proof != .bearerField { (next.principal, next.proof) = (.anonymous, .none) }
         world.loads[second] = facts(second, next, resuming)
         world.loads[second]?.isAlone = false
-        // The earlier part may be delivered with the rest if both are of one version.
+        // The earlier part may be delivered with the rest if both are parts of one version.
         if let first = world.loads[number] {
             world.loads[second]?.versions = first.versions.lowerBound...servers.content.version(of: .long, at: step.origin)
         }
@@ -459,7 +459,7 @@ final class HistoryRun {
         step.way = .download
         kind.stores = .withoutCache
         if uploads || step.page == .away { step.page = .noStore }
-        // Half of them are resumable.
+        // Half of the uploads are resumable.
         let isResumable = uploads && number.isMultiple(of: 2)
         if isResumable { step.page = .send }
         var facts = facts(

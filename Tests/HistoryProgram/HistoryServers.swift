@@ -12,12 +12,12 @@ import HistoryModel
 import LoadingTestKit
 import Synchronization
 
-/// The servers of a history: a clear and a secure one, and one of each that connections are redirected to.
+/// The servers of a history: a clear and a secure one, and for each a substitute that connections are redirected to.
 final class HistoryServers: Sendable {
     struct State {
         var identity = Identity.valid
         var versions: [Page: [Origin: Int]] = [:]
-        /// The certificate of the secure server, by connection.
+        /// The certificate that the secure server showed, by connection.
         var shown: [Int: Identity] = [:]
         var requests: [SeenRequest] = []
         var ports: [Origin: Int] = [:]
@@ -40,7 +40,7 @@ final class HistoryServers: Sendable {
     let content: Content
     let files: HistoryFiles
     private let servers: [String: ScriptedServer]
-    /// Relays to the secure server and its substitute, which negotiate `STARTTLS` first.
+    /// Relays to the secure server and its substitute; each relay negotiates `STARTTLS` first.
     private let relays: [StreamPeer]
     private static let identities: [Identity] = [.valid, .unknown, .expired]
 
@@ -55,7 +55,7 @@ final class HistoryServers: Sendable {
             servers[name] = try await ScriptedServer.start(
                 identity: origin == .secure ? chain[0] : nil, laterIdentities: origin == .secure ? Array(chain.dropFirst()) : [],
                 choice: { number in
-                    // Substitutes have a valid certificate of their own.
+                    // Each substitute has a valid certificate of its own.
                     guard name == "secure" else { return 0 }
                     return content.state.withLock { state in
                         state.shown[number] = state.identity
@@ -88,7 +88,7 @@ final class HistoryServers: Sendable {
 
     private func port(of name: String) -> Int { servers[name]?.port ?? 0 }
 
-    /// Replacements of ports.
+    /// The ports that connections are redirected to, by the port that the URL names.
     var substitutions: [Int: Int] {
         [
             port(of: "clear"): port(of: "substitute-clear"), port(of: "secure"): port(of: "substitute-secure"),

@@ -25,7 +25,7 @@ final class Worker: Sendable {
         /// Loads for which the delegate has provided a password.
         var answered: Set<Int> = []
         var valid: Set<Int> = []
-        /// Loads in which the app sends more than a request.
+        /// Loads in which the app sends more than one request.
         var conversations: [Int: any Conversation] = [:]
         var whenInvalid: [CheckedContinuation<Void, Never>] = []
     }
@@ -83,7 +83,7 @@ final class Worker: Sendable {
         }
     }
 
-    /// Suspends a task, which has left the queue once a later load of its session has ended.
+    /// Suspends a task; the task has left the queue when a later load of its session has ended.
     private func suspend(_ load: Int) async {
         let (task, session) = state.withLock { state in
             (state.tasks[load], state.requests[load].flatMap { state.sessions[$0.session] })
@@ -98,7 +98,7 @@ final class Worker: Sendable {
         say(WorkerReport(.did, load: load))
     }
 
-    /// Invalidates all sessions, and reports the open files once all are invalid.
+    /// Invalidates all sessions, and reports the files that are open when all sessions are invalid.
     private func leave() async {
         let sessions = state.withLock { state in
             defer { state.sessions = [:] }
@@ -283,7 +283,7 @@ final class Worker: Sendable {
         return (storage.cookies(for: url) ?? []).map { "\($0.name)=\($0.value)" }
     }
 
-    /// The cookies in the store now.
+    /// The cookies that the store of the load's session has now.
     func cookies(for load: Int) -> [String] {
         let (session, order) = state.withLock { state in
             (state.requests[load].flatMap { state.sessions[$0.session] }, state.requests[load])

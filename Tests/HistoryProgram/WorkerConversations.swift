@@ -12,9 +12,9 @@ import HistoryModel
 import Synchronization
 import URLLoading
 
-/// A load of a worker that ends with several calls.
+/// A load of a worker that has ended only when several calls have completed.
 protocol Conversation: Sendable {
-    /// The delegate received the end.
+    /// Called when the delegate has received the end.
     func complete(_ calls: [String], _ cookies: [String]?, _ error: (any Error)?)
 }
 
@@ -89,7 +89,7 @@ final class SocketLoad: Conversation {
             return state
         }
         guard let said else { return }
-        // Without a delegate, the server's close code indicates success.
+        // Without a delegate, the server's close code tells whether the task has succeeded.
         let error = hasDelegate ? said.end?.error : task.closeCode == .normalClosure ? nil : said.error
         worker.end(
             load, Data(said.text.utf8), task.response, error, calls: said.end?.calls ?? [],

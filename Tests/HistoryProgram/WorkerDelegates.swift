@@ -63,7 +63,7 @@ final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         let order = worker.state.withLock { $0.requests[Self.load(of: task)] }
-        // The count of previous failures may include credentials of other loads in the session.
+        // The delegate notes its own answers, because the count of previous failures may include credentials of other loads.
         guard let order, let user = order.user, let password = order.password,
             worker.state.withLock({ $0.answered.insert(order.load).inserted })
         else {

@@ -36,7 +36,7 @@ final class StreamLoad: Conversation {
         self.hasDelegate = hasDelegate
     }
 
-    /// Makes all calls of the task, which run once it is resumed.
+    /// Makes all calls of the task, which are executed once the task is resumed.
     func ask(_ request: URLRequest) {
         if order.startsInClear {
             write("STARTTLS\r\n")

@@ -10,12 +10,12 @@
 import HistoryModel
 import Testing
 
-/// Each rule detects a made-up outcome that breaks it.
+/// Each rule accepts an outcome that obeys it, and detects one that breaks it.
 struct HistoryRulesTests {
     private static let first = 1
     private static let own = 2
 
-    /// A finished load, and an earlier one of another or the same session.
+    /// A finished load, and an earlier load of another session or of the same one.
     private struct Outcome {
         var before = LoadFacts(
             number: HistoryRulesTests.first, step: LoadStep(session: 1, origin: .secure, page: .open), kind: SessionKind(),
@@ -27,7 +27,7 @@ struct HistoryRulesTests {
         var report = WorkerReport(.end, load: HistoryRulesTests.own)
         var accepted: Set<String> = []
         var requests: [SeenRequest] = []
-        /// Replaces the text that belongs to the head.
+        /// The text of the body instead of the text that belongs to the head.
         var text: String?
 
         init() { report.status = 200 }
@@ -212,7 +212,7 @@ struct HistoryRulesTests {
             } == [.cookie])
     }
 
-    @Test func `the same rules apply to a stored redirect`() {
+    @Test func `a stored redirect is used only with the same trust and credential`() {
         let redirect: (inout Outcome) -> Void = {
             ($0.load.step.page, $0.before.step.page) = (.away, .away)
             ($0.load.step.origin, $0.before.step.origin) = (.secure, .secure)
@@ -378,7 +378,7 @@ struct HistoryRulesTests {
         #expect(file { $0.head.load = Self.first } == [.freshness])
         #expect(file { $0.head.identity = .unknown } == [.trust])
         #expect(file { $0.head.server = "ftp" } == [.trust])
-        // HTTP loads do not get it either.
+        // An HTTP load must not get the file of an FTP server either.
         #expect(rules { $0.head.server = "ftps" } == [.trust])
     }
 

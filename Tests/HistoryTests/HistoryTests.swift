@@ -18,7 +18,7 @@ struct HistoryTests {
     @Test(arguments: [1, 2, 3, 4, 5]) func `every rule holds in a random history on one home folder`(seed: Int) async throws {
         let folder = try TemporaryDirectory()
         let program = try SeparateProcess.executable().deletingLastPathComponent().appendingPathComponent("HistoryProgram")
-        // If a rule is broken, the program exits with 1, and this throws its output.
+        // If a rule is broken, the program exits with 1, and this call throws the output of the program.
         let text = try await ServerProcess.run(
             ServerProcess.Command(
                 [program.path, "--seed", "\(seed)", "--steps", "80"], environment: SanitizerEnvironment.variables,

@@ -13,7 +13,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Runs a test with its own session, whose timeout should not expire.
+/// Runs a test with a new session, whose timeout is so long that it should not expire.
 func withSession(
     delegate: (any URLSessionDelegate)? = nil, _ configure: (URLSessionConfiguration) -> Void,
     test: (URLSession) async throws -> Void

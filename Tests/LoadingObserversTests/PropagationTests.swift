@@ -64,7 +64,7 @@ struct PropagationTests {
                     request.path == "/end" ? .ok() : .redirect(307, to: "http://127.0.0.1:\(request.path.dropFirst())")
                 }
             ) { server, session, tracer in
-                // There and back.
+                // The first server redirects to the other one, which redirects back.
                 _ = try await session.data(from: server.url("/\(other.port)/\(server.port)"))
                 let all = [try await server.request(0), try await other.request(0), try await server.request(1)]
                 #expect(all.map { $0.values(of: "baggage") } == [["user=ada"], [], []])
@@ -97,11 +97,12 @@ struct PropagationTests {
             func text(_ headers: [String: String] = [:]) async throws -> String {
                 String(decoding: try await session.data(for: URLRequest(server.url("/a"), headers: headers)).0, as: UTF8.self)
             }
-            // The tracer's fields are not known when the cache is consulted: such responses miss.
+            // The tracer's fields are not known when the cache is consulted, so no stored response is found.
             #expect(try await text() == "0")
             #expect(try await text() == "1")
             #expect(server.requests.map { $0.values(of: "baggage") } == [["user=ada"], ["user=ada"]])
-            // The app's own field is known, so the stored response is found by it, and not by another value.
+            // The app's own field is known, so a request with this value finds the stored response, and a request with another
+            // value does not.
             #expect(try await text(["baggage": "user=ada"]) == "1")
             #expect(try await text(["baggage": "user=bob"]) == "2")
             #expect(server.requests.map { $0.values(of: "baggage") } == [["user=ada"], ["user=ada"], ["user=bob"]])

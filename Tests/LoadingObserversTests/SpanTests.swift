@@ -35,7 +35,7 @@ struct SpanTests {
                     "network.protocol.version": "1.1", "network.peer.address": "127.0.0.1",
                     "network.peer.port": "\(server.port)",
                 ])
-            // The clocks are read at different times, and may be set meanwhile.
+            // The clocks are read at different times, and may be set in between.
             let second: UInt64 = 1_000_000_000
             #expect(span.begin + second > before && span.begin <= span.end && span.end < after + second)
         }

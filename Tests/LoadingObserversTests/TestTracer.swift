@@ -15,7 +15,7 @@ import Testing
 import Tracing
 import URLLoading
 
-/// Keeps spans, and injects the fields of W3C Trace Context.
+/// Records spans, and injects the fields of W3C Trace Context.
 struct TestTracer: Tracer {
     typealias Span = InMemorySpan
 

@@ -20,7 +20,7 @@ enum CookieFileBytes {
             withUnsafeBytes(of: UInt32(text.utf8.count).littleEndian) { bytes += $0 }
             bytes += text.utf8
         }
-        // No partition, version 0, no comment, no comment's URL, no ports.
+        // The record ends with: no partition, version 0, no comment, no comment URL, no ports.
         return bytes + [0] + [UInt8](repeating: 0, count: 8) + [0, 0, 0, 0]
     }
 }

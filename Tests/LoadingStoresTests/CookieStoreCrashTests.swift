@@ -21,7 +21,7 @@ import Musl
 
 /// Neither a crash nor a full disk at any step of a write loses flushed data.
 @Suite struct CookieStoreCrashTests {
-    /// Simulates that the process ends before the `count`-th step of this kind.
+    /// Returns a fault at the `count`-th step of this kind: an error, or the end of the process before the step.
     private static func fault(_ step: FileStep, at count: Int = 1, _ failure: StoreFailure) -> FileStep.Fault {
         let left = Counter(count)
         return { $0 == step && left.isReached() ? failure : nil }
@@ -66,7 +66,7 @@ import Musl
         [ENOSPC, EDQUOT, EIO, EMFILE])
     func `changes of a failed write are written by the next one`(step: FileStep, code: CInt) async throws {
         let folder = try Folder()
-        // The first opening of the folder is for reading.
+        // The store opens the folder first for reading, and then for writing.
         let fault = Self.fault(step, at: step == .openDirectory ? 2 : 1, .system(code, while: "testing"))
         let store = CookieStore(apart: folder.path("cookies"), fault: fault)
         store.set(cookie("a"), now: start)

@@ -12,7 +12,7 @@ import HTTPRules
 import LoadingStores
 import Testing
 
-/// A store works despite a damaged, forged or missing file, and takes nothing from it.
+/// A store works despite a damaged, forged or missing file, and uses nothing from it.
 @Suite struct CookieStoreDamageTests {
     private func twoCookies(in folder: Folder) async throws -> [UInt8] {
         let store = CookieStore(apart: folder.path("cookies"))
@@ -78,7 +78,7 @@ import Testing
         let lost = CookieStore(apart: folder.path("file/cookies"))
         lost.set(cookie("a"), now: start)
         #expect(!lost.flushAndWait())
-        // ENOSPC.
+        // The error 28 is ENOSPC.
         let full = CookieStore(apart: folder.path("full")) { $0 == .write ? .system(28, while: "writing") : nil }
         full.set(cookie("a"), now: start)
         #expect(!full.flushAndWait())

@@ -25,7 +25,7 @@ import Testing
                     for number in 0..<20 {
                         store.set(cookie("n\(number)", domain: "s\(index).example"), now: start)
                         if number % 3 == 0 { await store.flush() }
-                        // Removed at once, so that removals race as well.
+                        // The cookie is removed at once, so that removals race as well.
                         store.set(cookie("gone\(number)", domain: "s\(index).example"), now: start)
                         store.remove(cookie("gone\(number)", domain: "s\(index).example").key)
                     }
@@ -50,7 +50,7 @@ import Testing
         #expect(one.header(for: request, now: start) == nil)
         other.store(["id=ali; Max-Age=1000", "kept=yes; Max-Age=1000"], from: request, policy: .always, now: start)
         await other.flush()
-        // Within the interval in which the file is not checked again.
+        // At this time, the file is not checked again.
         one.store(["id=; Max-Age=0"], from: request, policy: .always, now: start + 0.1)
         #expect(changes.withLock { $0 } == 0)
         await one.flush()

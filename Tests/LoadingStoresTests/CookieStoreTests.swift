@@ -16,7 +16,7 @@ import Testing
 @Suite struct CookieStoreTests {
     private let request = CookieRequest(host: "www.example.com", isSecure: true)
 
-    @Test func `all properties of a cookie survive the file`() async throws {
+    @Test func `a cookie read from the file has all its properties`() async throws {
         let folder = try Folder()
         let full = Cookie(
             name: "n",
@@ -138,7 +138,7 @@ import Testing
         #expect(one.header(for: apex, now: start) == nil)
         other.set(cookie("a"), now: start)
         await other.flush()
-        // Too soon for another check.
+        // It is too soon to check the file again.
         #expect(one.header(for: apex, now: start + 0.1) == nil)
         // The request that triggers the check does not wait for the file.
         _ = one.header(for: apex, now: start + 0.3)

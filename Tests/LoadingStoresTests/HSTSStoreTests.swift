@@ -31,7 +31,7 @@ import Testing
         #expect(!next.requiresUpgrade(host: "unverified.example.com", now: start))
     }
 
-    @Test func `an unchanged field within the hour does not write the file`() async throws {
+    @Test func `an unchanged HSTS field within the hour does not cause a write`() async throws {
         let folder = try Folder()
         let store = HSTSStore(apart: folder.path("hsts"))
         let hour = (start / 3_600).rounded(.up) * 3_600

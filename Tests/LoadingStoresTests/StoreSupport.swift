@@ -13,7 +13,7 @@ import LoadingStores
 let start = 800_000_000.0
 
 extension CookieStore {
-    /// A store like that of another process.
+    /// Creates a store that shares nothing but its file with other stores, like a store in another process.
     convenience init(apart path: String, pause: Double = 0, fault: FileStep.Fault? = nil) {
         self.init(file: SharedFile(path: path, fault: fault), queue: DiskQueue(), pause: pause)
     }

@@ -15,7 +15,7 @@ import SwiftASN1
 import Testing
 import X509
 
-/// Generated certificates, each with its own defect.
+/// Generated certificates, each with a different defect.
 @Suite struct CertificateMatrixTests {
     private let certificates: TestCertificates
 

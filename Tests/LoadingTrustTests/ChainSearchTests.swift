@@ -13,16 +13,16 @@ import LoadingTrust
 import Testing
 import X509
 
-/// Chains that a server presents: long, circular, or with certificates that only look like an authority's.
+/// Chains that a server presents: long, circular, or with certificates that only look like those of authorities.
 @Suite(.timeLimit(.minutes(1)))
 struct ChainSearchTests {
     private func failure(of chain: [Signer], root: Signer) async -> TrustFailure? {
         await TrustCheck.failure(of: chain.map(\.der), host: "a.example", roots: [root.data])
     }
 
-    /// Creates levels of authorities, of which every path from bottom to top is a valid chain.
+    /// Creates levels of authorities; every path through the levels, from bottom to top, is a valid chain.
     ///
-    /// Those of a level share name and key, and are signed by the key of the next level.
+    /// The authorities of one level have the same name and key, and the key of the next level signs them.
     private func ladder(of levels: Int, each width: Int, under root: Signer) throws -> [Signer] {
         var all: [Signer] = []
         var parent = root
@@ -95,7 +95,7 @@ struct ChainSearchTests {
             let ordinary = try Signer("Anybody", under: root, constraints)
             let failure = await failure(of: [try Signer.server(under: ordinary), ordinary], root: root)
             #expect(failure?.kind == .serverCertificateUntrusted, "\(name)")
-            // Nor can it sign an authority.
+            // The certificate cannot sign an authority either.
             let middle = try Signer("Middle", under: ordinary)
             let further = [try Signer.server(under: middle), middle, ordinary]
             #expect(await self.failure(of: further, root: root)?.kind == .serverCertificateUntrusted, "\(name)")

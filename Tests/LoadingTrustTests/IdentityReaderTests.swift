@@ -62,8 +62,8 @@ import Testing
             for index in stride(from: 0, to: file.count, by: 23) {
                 var damaged = file
                 damaged[index] ^= 0x41
-                // Both are allowed: a flipped byte may be in a name, in another certificate, or in a file without a seal. But a
-                // certificate never gets the key of another one.
+                // Both results are allowed: a flipped byte may be in a name, in another certificate, or in a file without a MAC.
+                // But a certificate never gets the key of another one.
                 if let identity = try? IdentityReader.identity(pkcs12: damaged, password: "geheim") {
                     let leaf = try #require(identity.certificates.first, "\(index)")
                     #expect(IdentityReader.matches(certificate: leaf, key: identity.privateKey), "\(index)")
@@ -92,7 +92,9 @@ import Testing
         }
     }
 
-    /// Encrypted with the password "geheim"; made with `openssl pkcs8 -topk8 -v2 aes-128-cbc -v2prf hmacWithSHA1 -iter 3000000`.
+    /// A key encrypted with the password "geheim".
+    ///
+    /// It was made with `openssl pkcs8 -topk8 -v2 aes-128-cbc -v2prf hmacWithSHA1 -iter 3000000`.
     private static let slowKey =
         Data(
             base64Encoded: """

@@ -9,7 +9,7 @@
 
 /// Certificates and their keys in the forms of PEM that OpenSSL 3.0 writes.
 enum PEMSamples {
-    /// "Client ec", P-256, 2020 to 2120.
+    /// The certificate "Client ec" with a P-256 key, valid from 2020 to 2120.
     static let certificate = """
         -----BEGIN CERTIFICATE-----
         MIIBqjCCAVCgAwIBAgIUZ7BhAf7DkSdxM2bAliE3qNH+dYQwCgYIKoZIzj0EAwIw
@@ -23,7 +23,7 @@ enum PEMSamples {
         AfAp+HI+Yq19vsECIQCOsDpqq0YseyUY92ZKcdTI6uKhgiaKFCEudWIUaeCwSQ==
         -----END CERTIFICATE-----
         """
-    /// "Client Authority", its issuer.
+    /// The certificate of "Client Authority", which issued ``certificate``.
     static let issuer = """
         -----BEGIN CERTIFICATE-----
         MIIBfTCCASKgAwIBAgIUPlY+pAJxmx7jB1KlNUVInlnDJWIwCgYIKoZIzj0EAwIw
@@ -37,7 +37,7 @@ enum PEMSamples {
         BQ==
         -----END CERTIFICATE-----
         """
-    /// SEC 1.
+    /// The key of ``certificate`` in the format SEC 1.
     static let sec1 = """
         -----BEGIN EC PRIVATE KEY-----
         MHcCAQEEIJazmgq4xn2kwFAEgwh/MsWe2UXlGTxNaIPrgyN4+ej3oAoGCCqGSM49
@@ -45,7 +45,7 @@ enum PEMSamples {
         NBmQcKUMrpNBfI42KrCYVm8duBNLd3zg3A==
         -----END EC PRIVATE KEY-----
         """
-    /// PKCS #8.
+    /// The key of ``certificate`` in the format PKCS #8.
     static let pkcs8 = """
         -----BEGIN PRIVATE KEY-----
         MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQglrOaCrjGfaTAUASD
@@ -53,7 +53,7 @@ enum PEMSamples {
         oss8o6Ubs6iydxreW59IjKk0GZBwpQyuk0F8jjYqsJhWbx24E0t3fODc
         -----END PRIVATE KEY-----
         """
-    /// PBES2: AES-256-CBC, HMAC with SHA-256; password "geheim".
+    /// The key encrypted with PBES2: AES-256-CBC, HMAC with SHA-256; the password is "geheim".
     static let aes256 = """
         -----BEGIN ENCRYPTED PRIVATE KEY-----
         MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAiwWcwKJSarjwICCAAw
@@ -63,7 +63,7 @@ enum PEMSamples {
         gY+Bq5q3fdKVVKQV/AENJ83d0mHQDJOBg2s2NnKF0mQwIcwHMiCYFHmGAmPVecM=
         -----END ENCRYPTED PRIVATE KEY-----
         """
-    /// PBES2: AES-128-CBC, HMAC with SHA-1.
+    /// The key encrypted with PBES2: AES-128-CBC, HMAC with SHA-1.
     static let aes128 = """
         -----BEGIN ENCRYPTED PRIVATE KEY-----
         MIHeMEkGCSqGSIb3DQEFDTA8MBsGCSqGSIb3DQEFDDAOBAjr9EgUwLOSiQICCAAw
@@ -73,7 +73,7 @@ enum PEMSamples {
         GNcaZTsSnqJp5A3galrz00+aG8/gnYXhVavVM5UwZbd3
         -----END ENCRYPTED PRIVATE KEY-----
         """
-    /// PBES2: triple DES.
+    /// The key encrypted with PBES2: triple DES.
     static let tripleDES = """
         -----BEGIN ENCRYPTED PRIVATE KEY-----
         MIHjME4GCSqGSIb3DQEFDTBBMCkGCSqGSIb3DQEFDDAcBAiqojfQigbfvAICCAAw
@@ -83,7 +83,7 @@ enum PEMSamples {
         s3cXcKxpNVLZBkxKOVcHJhdunljyXiaRMOgeJ4hQab8lwfW8+Fk=
         -----END ENCRYPTED PRIVATE KEY-----
         """
-    /// Triple DES with PKCS #12's derivation.
+    /// The key encrypted with triple DES and the key derivation of PKCS #12.
     static let pkcs12Style = """
         -----BEGIN ENCRYPTED PRIVATE KEY-----
         MIGxMBwGCiqGSIb3DQEMAQMwDgQIYoHLk07X3hACAggABIGQ2TuPF/BAiDT2a1/H
@@ -92,7 +92,7 @@ enum PEMSamples {
         TxdiTQGxmU7beIfnDZUZB9zFABYfI3XXjJhypy7b/8cdanX0
         -----END ENCRYPTED PRIVATE KEY-----
         """
-    /// A key derivation that is not supported.
+    /// The key encrypted with a key derivation that is not supported.
     static let scrypt = """
         -----BEGIN ENCRYPTED PRIVATE KEY-----
         MIHkME8GCSqGSIb3DQEFDTBCMCEGCSsGAQQB2kcECzAUBAj+VCGzvYiIPQICQAAC
@@ -102,7 +102,7 @@ enum PEMSamples {
         8wCNRiaAaqikqrwTbKcNYDyGErfXiqM8yq2j9pigx1IyHQf0fPgy
         -----END ENCRYPTED PRIVATE KEY-----
         """
-    /// OpenSSL's own format: AES-256-CBC.
+    /// The key encrypted with AES-256-CBC in OpenSSL's traditional format.
     static let traditionalAES = """
         -----BEGIN EC PRIVATE KEY-----
         Proc-Type: 4,ENCRYPTED
@@ -113,7 +113,7 @@ enum PEMSamples {
         am8zHpyOaQGtUcJFz/qb0mZDT6ktYblS5LlcUfOjfTI=
         -----END EC PRIVATE KEY-----
         """
-    /// OpenSSL's own format: triple DES.
+    /// The key encrypted with triple DES in OpenSSL's traditional format.
     static let traditionalTripleDES = """
         -----BEGIN EC PRIVATE KEY-----
         Proc-Type: 4,ENCRYPTED
@@ -124,7 +124,7 @@ enum PEMSamples {
         jyURlKff8r8/YTt9VvIPO3uJM2H+wNwE1EQWV3W1eOw=
         -----END EC PRIVATE KEY-----
         """
-    /// secp256k1.
+    /// A key on the curve secp256k1, which is not supported.
     static let otherCurve = """
         -----BEGIN EC PRIVATE KEY-----
         MHQCAQEEIIu1JuU1Kn+Ug6Q7WXIiVHbRo18Q79hC52cJgzvYsVEQoAcGBSuBBAAK
@@ -132,7 +132,7 @@ enum PEMSamples {
         jHxzUHxMFnK2ABzh/3d1iBR7+Pv3CQ==
         -----END EC PRIVATE KEY-----
         """
-    /// "Client rsa", 2048 bits.
+    /// The certificate "Client rsa" with a key of 2048 bits.
     static let rsaCertificate = """
         -----BEGIN CERTIFICATE-----
         MIICdjCCAhygAwIBAgIUa1RYU5tGxCxW9MqejWtjNsOFm4owCgYIKoZIzj0EAwIw
@@ -151,7 +151,7 @@ enum PEMSamples {
         +b2v0vXhZ15OoQ==
         -----END CERTIFICATE-----
         """
-    /// PKCS #1.
+    /// The RSA key in the format PKCS #1.
     static let rsaPKCS1 = """
         -----BEGIN RSA PRIVATE KEY-----
         MIIEowIBAAKCAQEApCwQXwR8lXXJ++DjrEIPD14TYWetgyvWDHtWZTBZP+2hZhV1
@@ -181,7 +181,7 @@ enum PEMSamples {
         cuMVx76pFwCl4qjYmYHUhrtkvo9EDdJdoUdKFQSlmR1mZAk0RyX2
         -----END RSA PRIVATE KEY-----
         """
-    /// PKCS #8.
+    /// The RSA key in the format PKCS #8.
     static let rsaPKCS8 = """
         -----BEGIN PRIVATE KEY-----
         MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQCkLBBfBHyVdcn7
@@ -212,7 +212,7 @@ enum PEMSamples {
         0l2hR0oVBKWZHWZkCTRHJfY=
         -----END PRIVATE KEY-----
         """
-    /// OpenSSL's own format: AES-128-CBC, password "geheim".
+    /// The RSA key encrypted with AES-128-CBC in OpenSSL's traditional format; the password is "geheim".
     static let rsaTraditional = """
         -----BEGIN RSA PRIVATE KEY-----
         Proc-Type: 4,ENCRYPTED

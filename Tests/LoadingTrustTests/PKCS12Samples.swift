@@ -9,9 +9,9 @@
 
 import Foundation
 
-/// A client's identity (P-256, "Client ec", 2020 to 2120) in PKCS #12 files of OpenSSL 3.0, made with `openssl pkcs12 -export`.
+/// A client's identity (P-256, "Client ec", 2020 to 2120) in PKCS #12 files, which `openssl pkcs12 -export` of OpenSSL 3.0 wrote.
 enum PKCS12Samples {
-    /// AES-256-CBC, HMAC with SHA-256; password "geheim".
+    /// Encrypted with AES-256-CBC, with an HMAC of SHA-256; the password is "geheim".
     static let modern = bytes(
         """
         MIIF7AIBAzCCBaIGCSqGSIb3DQEHAaCCBZMEggWPMIIFizCCBEIGCSqGSIb3DQEHBqCCBDMwggQvAgEAMIIEKAYJKoZIhvcNAQcBMFcGCSqGSIb3DQEF
@@ -34,7 +34,7 @@ enum PKCS12Samples {
         oVNPjsGMy1Rq3BeZbjwhe6GUbWt4ZAwrz3WeBAgXkMp9BWZUkAICCAA=
         """
     )
-    /// RC2-40 for the certificates, triple DES for the key.
+    /// Encrypted with RC2-40 (certificates) and triple DES (key).
     static let legacy = bytes(
         """
         MIIFWgIBAzCCBSAGCSqGSIb3DQEHAaCCBREEggUNMIIFCTCCA/8GCSqGSIb3DQEHBqCCA/AwggPsAgEAMIID5QYJKoZIhvcNAQcBMBwGCiqGSIb3DQEM
@@ -55,7 +55,7 @@ enum PKCS12Samples {
         lgO0P1cStmBh5itGZ/NoM9orMDEwITAJBgUrDgMCGgUABBRDy/iTCMM3bFs3L3tfHxRC2/ptvwQImThc474CpbgCAggA
         """
     )
-    /// RC2-128 for the certificates, two-key triple DES for the key.
+    /// Encrypted with RC2-128 (certificates) and two-key triple DES (key).
     static let mixedLegacy = bytes(
         """
         MIIFWgIBAzCCBSAGCSqGSIb3DQEHAaCCBREEggUNMIIFCTCCA/8GCSqGSIb3DQEHBqCCA/AwggPsAgEAMIID5QYJKoZIhvcNAQcBMBwGCiqGSIb3DQEM
@@ -76,7 +76,7 @@ enum PKCS12Samples {
         lgO0P1cStmBh5itGZ/NoM9orMDEwITAJBgUrDgMCGgUABBTgSHuoxrqBUNwmHBwSR9M0DOYQUgQIOoc5Y4KhqL8CAggA
         """
     )
-    /// AES-128 and AES-192, with a SHA-512 MAC.
+    /// Encrypted with AES-128 and AES-192, with a SHA-512 MAC.
     static let sha512 = bytes(
         """
         MIIGDAIBAzCCBaIGCSqGSIb3DQEHAaCCBZMEggWPMIIFizCCBEIGCSqGSIb3DQEHBqCCBDMwggQvAgEAMIIEKAYJKoZIhvcNAQcBMFcGCSqGSIb3DQEF
@@ -99,7 +99,7 @@ enum PKCS12Samples {
         p7pVaC1K9TLV0u9UV9OYMoxiWuAETAKG9NrGU//gSqXyHrK/PNjpNz8NcLT97jQ6BWGXtAfk8eLj8MsECBkobAg5fyyAAgIIAA==
         """
     )
-    /// Password "pässwörter 🔑".
+    /// A file with the password "pässwörter 🔑".
     static let accented = bytes(
         """
         MIIF7AIBAzCCBaIGCSqGSIb3DQEHAaCCBZMEggWPMIIFizCCBEIGCSqGSIb3DQEHBqCCBDMwggQvAgEAMIIEKAYJKoZIhvcNAQcBMFcGCSqGSIb3DQEF
@@ -122,7 +122,7 @@ enum PKCS12Samples {
         nurR1QxKYygX7dC2mwurxqXprx/CzSsu90jVBAg818+VV5Cj5AICCAA=
         """
     )
-    /// Password "pässwörter", which PKCS #12 encodes as UTF-16.
+    /// A file with the password "pässwörter", which PKCS #12 encodes as UTF-16.
     static let accentedLegacy = bytes(
         """
         MIIFWgIBAzCCBSAGCSqGSIb3DQEHAaCCBREEggUNMIIFCTCCA/8GCSqGSIb3DQEHBqCCA/AwggPsAgEAMIID5QYJKoZIhvcNAQcBMBwGCiqGSIb3DQEM
@@ -143,7 +143,7 @@ enum PKCS12Samples {
         lgO0P1cStmBh5itGZ/NoM9orMDEwITAJBgUrDgMCGgUABBToCb+95pqZCvawPxqupmEjnMvswgQIPT8mEFLDDIACAggA
         """
     )
-    /// Password "".
+    /// A file whose password is the empty string.
     static let unprotected = bytes(
         """
         MIIFWgIBAzCCBSAGCSqGSIb3DQEHAaCCBREEggUNMIIFCTCCA/8GCSqGSIb3DQEHBqCCA/AwggPsAgEAMIID5QYJKoZIhvcNAQcBMBwGCiqGSIb3DQEM
@@ -177,7 +177,7 @@ enum PKCS12Samples {
         QgAEdBWhJCkSOTUIk9KP2m7yFgjNjyxd8z27kPpMbErI1vj6qzFqzS4TqG/z2kLcTM2Y4clooqe0x8bUZ4IRlbV3iKNCMEAwDwYDVR0TAQH/BAUwAwEB
         /zAOBgNVHQ8BAf8EBAMCAgQwHQYDVR0OBBYEFEMYi3CgJaDCQmVXQxevgWCIMeFFMAoGCCqGSM49BAMCA0kAMEYCIQC8pwDDpDaAhvB6StMrUxIWvECy
         """
-    /// Without a MAC: a wrong password is only found by decryption.
+    /// A file without a MAC, so that only decryption detects a wrong password.
     static let unsealed = bytes(
         """
         MIIFLgIBAzCCBScGCSqGSIb3DQEHAaCCBRgEggUUMIIFEDCCA8cGCSqGSIb3DQEHAaCCA7gEggO0MIIDsDCCAf4GCyqGSIb3DQEMCgEDoIIBxjCCAcIG
@@ -189,7 +189,7 @@ enum PKCS12Samples {
         FTEWBBRRS5YDtD9XErZgYeYrRmfzaDPaKw==
         """
     )
-    /// With a MAC, but not encrypted.
+    /// A file that has a MAC, but is not encrypted.
     static let clear = bytes(
         """
         MIIFBwIBAzCCBL0GCSqGSIb3DQEHAaCCBK4EggSqMIIEpjCCA8cGCSqGSIb3DQEHAaCCA7gEggO0MIIDsDCCAf4GCyqGSIb3DQEMCgEDoIIBxjCCAcIG
@@ -200,7 +200,7 @@ enum PKCS12Samples {
         Z/NoM9orMEEwMTANBglghkgBZQMEAgEFAAQghwUM2l0YH82101CAg+p05Ee0wHo6mtDE9Js2TegmAXoECGbiVtJUz4LIAgIIAA==
         """
     )
-    /// Only a certificate.
+    /// A file that contains only a certificate.
     static let withoutKey = bytes(
         """
         MIICxwIBAzCCAn0GCSqGSIb3DQEHAaCCAm4EggJqMIICZjCCAmIGCSqGSIb3DQEHBqCCAlMwggJPAgEAMIICSAYJKoZIhvcNAQcBMFcGCSqGSIb3DQEF
@@ -214,7 +214,7 @@ enum PKCS12Samples {
         N/x3vEYECOW3NG7r+Zu6AgIIAA==
         """
     )
-    /// Only a key.
+    /// A file that contains only a key.
     static let withoutCertificate = bytes(
         """
         MIIBfgIBAzCCATQGCSqGSIb3DQEHAaCCASUEggEhMIIBHTCCARkGCSqGSIb3DQEHAaCCAQoEggEGMIIBAjCB/wYLKoZIhvcNAQwKAQKgge8wgewwVwYJ

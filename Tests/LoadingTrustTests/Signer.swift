@@ -21,7 +21,7 @@ struct Signer {
     var data: Data { Data(der) }
     var keyPEM: String { key.pemRepresentation }
 
-    /// Creates a certificate signed by `parent`, or self-signed, with its own key or that of another one, and with additional
+    /// Creates a certificate signed by `parent`, or self-signed, with a new key or that of `twin`, and with additional
     /// extensions.
     init(
         _ commonName: String, under parent: Signer? = nil, keyOf twin: Signer? = nil,

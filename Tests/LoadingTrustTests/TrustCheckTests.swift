@@ -121,7 +121,7 @@ import X509
         for chain in [[leaf.der, intermediate.der, weak], [leaf.der, weak, intermediate.der, weak]] {
             #expect(await TrustCheck.failure(of: chain, host: "a.example", roots: [root.data]) == nil)
         }
-        // Without a path to a root, it may be the missing one. The first certificate is never ignored.
+        // Without a path to a root, the unsupported certificate may be the missing one. The first certificate is never ignored.
         let missing = await TrustCheck.failure(of: [leaf.der, weak], host: "a.example", roots: [root.data])
         #expect(missing?.reason == .weakKey)
         let first = await TrustCheck.failure(of: [weak, leaf.der, intermediate.der], host: "a.example", roots: [root.data])
@@ -194,7 +194,7 @@ private struct LocalAuthority {
     }
 }
 
-/// For localhost, RSA-1024, self-signed, 2020 to 2120; made with `openssl req` and `openssl ca -selfsign`.
+/// A self-signed RSA-1024 certificate for localhost, valid from 2020 to 2120; made with `openssl req` and `openssl ca -selfsign`.
 private let weakCertificate = """
     MIIB2zCCAUSgAwIBAgIBATANBgkqhkiG9w0BAQsFADAPMQ0wCwYDVQQDDAR3ZWFrMCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAx
     MDAwMDAwWjAPMQ0wCwYDVQQDDAR3ZWFrMIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDQU1vHUrGoiApXSVt322gYAEFiQft3

@@ -19,7 +19,7 @@ import Testing
     }
 }
 
-/// In a separate network namespace.
+/// Runs in a separate network namespace.
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("LostMessageTests")), .timeLimit(.minutes(1))) struct LostMessageTests {
     private func ip(_ batch: [String]) async throws {
         let folder = try TemporaryDirectory()
@@ -28,7 +28,7 @@ import Testing
             ServerProcess.Command(["/usr/bin/env", "ip", "-batch", folder.path + "/batch"], output: .nothing))
     }
 
-    /// The monitor's thread is blocked while more messages are sent than its socket buffers.
+    /// While the monitor's thread is blocked, more messages are sent than fit into its socket buffer.
     @Test func `the path is correct after messages were lost`() async throws {
         try await ip([
             "link set lo up", "link add cable0 type veth peer name cable1", "link set cable0 up", "link set cable1 up",

@@ -41,7 +41,7 @@ import Glibc
     }
 }
 
-/// On a thread that enables it, the clock advances by forty more seconds with each reading, as if the thread had been suspended.
+/// On a thread that enables this, each reading of the clock advances it by 40 s, as if the thread had been suspended.
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("LeapingClock")), .timeLimit(.minutes(1)))
 struct LeapingClock {
     static let source = #"""
@@ -62,7 +62,7 @@ struct LeapingClock {
         """#
 
     @Test func `a query to a name server that never replies ends`() throws {
-        // Receives datagrams that the test never reads.
+        // This socket receives datagrams that the test never reads.
         let server = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
         defer { close(server) }
         var address = sockaddr_in()

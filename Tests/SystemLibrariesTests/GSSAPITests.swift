@@ -12,7 +12,7 @@ import LoadingTestKit
 import SystemLibraries
 import Testing
 
-/// The GSSAPI initiator against a real KDC, in separate processes, as the library reads its configuration once.
+/// The GSSAPI initiator against a real KDC, in separate processes, because the library reads its configuration only once.
 @Suite(.timeLimit(.minutes(1))) struct GSSAPITests {
     @Test func `a user without a ticket needs a password`() async throws {
         let realm = try KerberosRealm.start()
@@ -128,7 +128,7 @@ private enum Negotiation {
         let token = try #require(try context(binding: binding).step(nil).get().token)
         #expect(try GSSAPIAcceptor.error(of: token, binding: binding) == "0")
         let again = try #require(try context(binding: binding).step(nil).get().token)
-        // GSS_S_BAD_BINDINGS
+        // The error 4 is GSS_S_BAD_BINDINGS.
         #expect(try GSSAPIAcceptor.error(of: again, binding: other) == "4")
     }
 
@@ -166,7 +166,7 @@ private enum Negotiation {
         }
     }
 
-    @Test func `concurrent steps of one handshake fail except one`() async {
+    @Test func `of concurrent steps of one handshake all but one fail`() async {
         let context = context()
         let count = await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<8 { group.addTask { (try? context.step(nil).get()) != nil } }
@@ -177,7 +177,7 @@ private enum Negotiation {
 }
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("WithoutKDCTests"))) struct WithoutKDCTests {
-    @Test func `a service ticket cannot be obtained`() {
+    @Test func `a service ticket cannot be obtained if the KDC is unreachable`() {
         #expect(reason(context().step(nil)) == .kdcIsUnreachable)
         #expect(reason(context("HTTP@localhost", ("ada", "lovelace")).step(nil)) == .kdcIsUnreachable)
     }

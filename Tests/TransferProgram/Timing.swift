@@ -37,7 +37,8 @@ enum Timing {
         URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
     }
 
-    /// Orders tasks that begin at once, or tomorrow if there is no URL; each worker waits until its task is durable.
+    /// Orders tasks that begin at once, or tomorrow if there is no URL; each worker waits until its task is durable, then orders
+    /// the next.
     private static func order(_ count: Int, by workers: Int, at place: URL?) async {
         let session = session(.background(withIdentifier: "measure"))
         let tomorrow = place == nil ? Date(timeIntervalSinceNow: 86_400) : nil

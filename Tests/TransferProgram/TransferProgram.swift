@@ -13,7 +13,8 @@ import URLLoading
 
 /// A program for `Scripts/crash-test` that has downloads and uploads in a background session, and is killed repeatedly.
 ///
-/// It writes its orders and delegate calls, line by line, to a journal that outlives it. It exits once all transfers have ended.
+/// The program writes its orders and delegate calls, line by line, to a journal that outlives the program. The program exits once
+/// all transfers have ended.
 @main
 enum TransferProgram {
     static func main() async throws {
@@ -50,14 +51,14 @@ enum TransferProgram {
             }
             task.taskDescription = name
             task.resume()
-            // Durable from here on: it must never have to be ordered again.
+            // From here on, the order is durable, and the program must never have to repeat it.
             journal.write("accepted \(name)")
         }
         journal.write("ordered")
         var rest = Set(names.filter { !journal.knows("end \($0)") })
         var ends = delegate.ends.makeAsyncIterator()
         while !rest.isEmpty, let name = await ends.next() { rest.remove(name) }
-        // A task that is not listed was told, and the daemon knows that.
+        // If a task is no longer listed, the program was told of its end, and the daemon knows that.
         while await !session.allTasks.isEmpty {}
         journal.write("done")
     }

@@ -60,7 +60,7 @@ import Testing
         let whole = ResponseCache(memoryCapacity: 1 << 20, diskCapacity: 0, directory: nil)
         var parts: [ResponseCache] = []
         for _ in 0..<100 {
-            // Released parts do not count.
+            // Parts that were released do not count.
             for _ in 0..<10 { _ = whole.makePart() }
             let part = whole.makePart()
             part.put(Sample.body(100))

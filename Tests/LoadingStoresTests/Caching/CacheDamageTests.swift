@@ -116,7 +116,7 @@ import Testing
         let file = place.file(Sample.key)
         var bytes = try place.bytes(file)
         bytes[1 << 20] ^= 1
-        // In place, to keep the inode.
+        // The file is overwritten in place, so that its inode remains the same.
         try #require(FileHandle(forWritingAtPath: place.path + "/" + file)).write(contentsOf: Data(bytes))
         #expect(cache.get() == nil)
         place.settle()
@@ -134,7 +134,7 @@ import Testing
         place.settle()
         let hit = try #require(cache.get())
         bytes[1 << 20] ^= 1
-        // In place, to keep the inode.
+        // The file is overwritten in place, so that its inode remains the same.
         try #require(FileHandle(forWritingAtPath: place.path + "/" + file)).write(contentsOf: Data(bytes))
         var got: [UInt8] = []
         #expect(throws: CacheBodyFile.Damaged.self) {
@@ -158,7 +158,7 @@ import Testing
         var bytes = try place.bytes(file)
         let hit = try #require(cache.get())
         bytes[1 << 20] ^= 1
-        // In place, to keep the inode.
+        // The file is overwritten in place, so that its inode remains the same.
         try #require(FileHandle(forWritingAtPath: place.path + "/" + file)).write(contentsOf: Data(bytes))
         cache.put(large)
         place.settle()

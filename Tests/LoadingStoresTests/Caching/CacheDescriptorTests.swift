@@ -12,7 +12,7 @@ import LoadingTestKit
 import SystemThreads
 import Testing
 
-/// Large bodies without a spare file descriptor; in a separate process, as the budget counts all open files.
+/// Large bodies without a spare file descriptor, in a separate process, because the budget counts all open files.
 @Suite(.timeLimit(.minutes(1))) struct CacheDescriptorTests {
     @Test func `without a descriptor to spare large bodies are neither stored nor read`() async throws {
         try await SeparateProcess.run("NoSpareDescriptorScene", environment: [:])
@@ -21,7 +21,7 @@ import Testing
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("NoSpareDescriptorScene")), .timeLimit(.minutes(1)))
 struct NoSpareDescriptorScene {
-    /// Takes all descriptors that optional users may have.
+    /// Takes all file descriptors that the budget gives to uses that can do without one.
     private func exhaustDescriptors() -> [FileReservation] {
         var reservations: [FileReservation] = []
         while let reservation = FileBudget.shared.take(.half) { reservations.append(reservation) }

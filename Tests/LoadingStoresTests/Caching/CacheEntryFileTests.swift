@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    /// A sparse file can have such a length.
+    /// A sparse file can have a length that makes such a total possible.
     @Test func `a file whose parts have a total length that overflows is refused`() throws {
         var preamble = try file(CacheEntryFile.Head(key: "k", response: Sample.response(), userInfo: nil), []).prefix(48)
         preamble.replaceSubrange(16..<24, with: withUnsafeBytes(of: Int64.max.littleEndian) { Array($0) })

@@ -41,7 +41,7 @@ struct CacheRaceTests {
         #expect(place.files == [])
     }
 
-    @Test func `a large body is not verified completely for a load that has left`() throws {
+    @Test func `a large body is not verified completely for a load that no longer waits`() throws {
         let place = try CachePlace()
         place.cache(disk: 1 << 30).put(Sample.body(3 << 20))
         place.settle()
@@ -51,7 +51,7 @@ struct CacheRaceTests {
         let lookUp = try waitingLookUp(cache)
         let answer = lookUp { _ in }
         let isMakingProgress = Mutex(false)
-        // Between the first and the second step.
+        // The lookup is canceled between the first and the second step of the verification.
         place.queue.run(on: .answers) {
             isMakingProgress.withLock { $0 = answer.isMakingProgress }
             answer.cancel()

@@ -28,7 +28,7 @@ import Testing
         #expect(changes.isEmpty && !changes.mayAffect(one))
     }
 
-    @Test func `a removal of all entries is pending until it runs, and final until another change follows`() {
+    @Test func `a removal of all entries is pending until it runs, and is the last change until another one follows`() {
         var changes = PendingChanges()
         #expect(begin(&changes, nil, removesAll: true))
         #expect(changes.includesRemoval && changes.endsInRemoval)
@@ -50,7 +50,7 @@ import Testing
         #expect(begin(&changes, other) && !begin(&changes, other))
     }
 
-    @Test func `a partly made change is unfinished`() {
+    @Test func `a change that was made only in part is unfinished`() {
         var changes = PendingChanges()
         changes.proceed()
         changes.proceed()

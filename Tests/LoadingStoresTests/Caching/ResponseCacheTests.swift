@@ -179,7 +179,7 @@ import Testing
         place.settle()
         try FileManager.default.removeItem(atPath: place.path + "/" + place.file(Sample.key))
         #expect(try cache.body(Sample.key, [("X", "2")]) == [2])
-        // Also before a scan, when nothing is known of the directory.
+        // A new cache finds a variant even before it has scanned the directory.
         #expect(try place.cache().body(Sample.key, [("X", "1")]) == [1])
     }
 
@@ -200,7 +200,7 @@ import Testing
                 #expect(hit.userInfo == [5])
                 #expect(hit.storedAt == Sample.start + 10)
                 #expect(try hit.bytes() == body)
-                // `old` is no longer the stored response.
+                // This update is ignored, because `old` is no longer the stored response.
                 cache.update(old, replacing: old)
                 #expect(cache.get()?.response == new)
                 var other = new
@@ -291,7 +291,8 @@ import Testing
         place.settle()
         #expect(try cache.body() == body)
         for round in 1...2 {
-            // A hit without waiting for the disk: only the head was read. The noted use does not matter.
+            // The hit does not wait for the disk, because only the head was read. Recording the use of the entry does not change
+            // that.
             guard case .hit(let hit) = cache.lookUp(key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start + 9) else {
                 throw CacheBodyFile.Damaged()
             }

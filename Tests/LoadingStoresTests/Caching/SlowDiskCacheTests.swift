@@ -14,10 +14,10 @@ import LoadingStores
 import Synchronization
 import Testing
 
-/// Operations that wait for a disk, and those that do not; a gate represents a disk, or another process, that does not respond.
+/// Operations that wait for a disk, and operations that do not; a gate simulates a disk or another process that does not respond.
 @Suite(.timeLimit(.minutes(2)))
 struct SlowDiskCacheTests {
-    /// Looks up as an event loop does.
+    /// Looks up an entry as an event loop does, without waiting for the disk.
     private func ask(_ cache: ResponseCache, _ key: String, now: Double = Sample.start) -> ResponseCache.Lookup {
         cache.lookUp(key: key, requestHeaders: HeaderBlock(), now: now, touchingDisk: false)
     }
@@ -76,7 +76,7 @@ struct SlowDiskCacheTests {
         let flushed = DispatchSemaphore(value: 0)
         cache.flush { flushed.signal() }
         flushed.wait()
-        // Nor does it block listing the cookies.
+        // The process does not block listing the cookies either.
         #expect(cookies.names() == ["a"])
     }
 
@@ -100,7 +100,7 @@ struct SlowDiskCacheTests {
         #expect(ended.withLock { $0 } == [0, 1, 2])
     }
 
-    @Test func `after a caller has waited in vain, the lane gets no work until it has caught up`() throws {
+    @Test func `a lane that a caller waited for in vain gets new work only after it has caught up`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         let large = [UInt8](repeating: 1, count: 300_000)
@@ -134,7 +134,7 @@ struct SlowDiskCacheTests {
         place.settle()
         let key = "http://e/theirs"
         #expect(!find(ours, key, now: Sample.start))
-        // Another process may have stored it before the first check of the folder.
+        // Before the first check of the folder, another process may have stored the entry.
         let gate = Gate(place.queue, .answers)
         #expect(isMiss(ask(ours, key, now: Sample.start + 0.1)))
         gate.open()
@@ -157,7 +157,7 @@ struct SlowDiskCacheTests {
         cache.remove(key: Sample.key)
         #expect(!find(cache, Sample.key, now: Sample.start))
         place.settle()
-        // Only this process has changed the folder.
+        // The lookup needs no disk, because only this process has changed the folder.
         #expect(!find(cache, Sample.key, now: Sample.start + 1))
         let gate = Gate(place.queue, .answers)
         defer { gate.open() }
@@ -221,7 +221,7 @@ struct SlowDiskCacheTests {
         // Memory is available again.
         cache.put(body)
         #expect(try cache.body() == body)
-        // The app waits for what it stores itself.
+        // The app waits until there is memory for a response that it stores itself.
         let large = Sample.body(40 << 20)
         let writer = try #require(cache.writer(for: Sample.response("http://e/large"), isLimited: false))
         writer.append(large)

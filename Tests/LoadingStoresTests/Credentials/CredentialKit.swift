@@ -25,7 +25,7 @@ func password(
 }
 
 extension CredentialStore {
-    /// A store like that of another process.
+    /// Creates a store that shares nothing but its file with other stores, like a store in another process.
     convenience init(apart path: String, usesKeyring: Bool = false, fault: FileStep.Fault? = nil) {
         self.init(
             permanent: SealedCredentialFile(path: path, usesKeyring: usesKeyring, fault: fault), queue: DiskQueue()
@@ -63,13 +63,13 @@ final class ScriptedPlace: PermanentCredentials {
     }
 
     var kept: [StoredCredential] { state.withLock { $0.book.kept } }
-    /// The number of changes applied to it.
+    /// The number of changes that were applied to this place.
     var changeCount: Int { state.withLock { $0.changeCount } }
     var loads: Int { state.withLock { $0.loads } }
 
     func fail(_ failure: StoreFailure?) { state.withLock { $0.failure = failure } }
 
-    /// Makes a change like another process.
+    /// Makes a change, as another process would.
     func change(_ change: CredentialChange) {
         state.withLock { state in
             state.book.apply(change)

@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `records truncated within a record are refused`() throws {
+    @Test func `a list of records that ends within a record is refused`() throws {
         let kept = [
             StoredCredential(space: space(), user: "u", password: "p"),
             StoredCredential(space: space(realm: nil), user: "v", password: "q", isSynchronizable: true, isDefault: true),

@@ -110,7 +110,7 @@ import Testing
         let credential = password("u", "p", .synchronizable)
         store.set(credential, for: space())
         store.remove(credential, for: space())
-        // Nor does a credential with the same user remove it.
+        // Removing a credential with the same user and another persistence does not remove this one either.
         store.remove(password("u", "p", .permanent), for: space())
         await store.flush()
         #expect(store.lookup(space()) == credential)
@@ -175,7 +175,7 @@ import Testing
 @Suite struct CredentialStorePlaceTests {
     private let kept = StoredCredential(space: space(), user: "u", password: "p", isDefault: true)
 
-    @Test func `credentials are loaded when they are first needed, and once`() async {
+    @Test func `credentials are loaded when they are first needed, and only once`() async {
         let place = ScriptedPlace([kept])
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         #expect(store.lookup(space()) == nil)

@@ -23,7 +23,7 @@ import Musl
 @Suite struct SealedCredentialFileCrashTests {
     private let files = ["credentials", "credentials.key", "credentials.lock"]
 
-    /// Fails at the `count`-th step of any kind.
+    /// Fails at the `count`-th step of a write, whatever kind of step it is.
     private final class FailingStep: Sendable {
         private let left: Mutex<Int>
         private let failure: StoreFailure
@@ -95,7 +95,7 @@ import Musl
             await store.flush()
             #expect(await store.users() == ["a"])
             store.set(password("b"), for: space())
-            // After a failed load, the next attempt is delayed.
+            // If loading failed, the store delays its next attempt.
             guard store.flushAndWait() else {
                 #expect(count <= 2)
                 continue
@@ -156,7 +156,7 @@ import Musl
         #expect(await first.users() == ["a"])
         #expect(first.defaultCredential(for: space()) == password("a"))
         #expect(tally.count == 1)
-        // A change of its own does not hide the other's.
+        // A change that the first store makes does not hide the change of the second one.
         second.set(password("b"), for: space())
         await second.flush()
         first.set(password("c"), for: space())

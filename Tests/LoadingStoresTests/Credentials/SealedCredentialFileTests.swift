@@ -27,7 +27,7 @@ import Testing
         String(decoding: bytes, as: UTF8.self).contains(text)
     }
 
-    @Test func `all properties of a credential survive the file`() async throws {
+    @Test func `a credential read from the file has all its properties`() async throws {
         let folder = try Folder()
         let first = CredentialStore(apart: folder.path("credentials"))
         let spaces = [
@@ -76,7 +76,7 @@ import Testing
         #expect(try folder.names == files)
         for name in try folder.names { #expect(try folder.mode(of: name) == 0o600, "\(name)") }
         for text in ["Aladdin", "open sesame", "a.example", "HTTPBasic"] { #expect(!contains(text, in: bytes)) }
-        // Writing the same again also produces different bytes.
+        // Writing the same content again produces different bytes, too.
         let store = CredentialStore(apart: folder.path("credentials"))
         store.set(password("x"), for: space())
         await store.flush()
@@ -124,7 +124,7 @@ import Testing
         try folder.write([7, 7, 7], to: "credentials")
         #expect(await store.users() == ["a"])
         #expect(await CredentialStore(apart: folder.path("credentials")).users() == ["a"])
-        // Also if the damage is found while writing.
+        // The same holds if the store finds the damage while it writes.
         try folder.write([8, 8, 8], to: "credentials")
         store.set(password("b"), for: space())
         await store.flush()
@@ -258,7 +258,7 @@ import Testing
     }
 
     @Test(.enabled(if: KernelKeyring.isAvailable))
-    func `files from a backup with another key than the keyring's can be read`() async throws {
+    func `files from a backup can be read if their key differs from the key in the keyring`() async throws {
         let folder = try Folder()
         let keyring = KernelKeyring(path: folder.path("credentials"))
         defer { keyring.remove() }

@@ -12,13 +12,14 @@ import LoadingStores
 import Synchronization
 import Testing
 
-/// Simulates the Secret Service: items are found by some of their attributes, and replaced by all of them.
+/// Simulates the Secret Service: a search names some attributes of the items; a new item replaces items that have all its
+/// attributes.
 private final class ScriptedItems: SecretItems {
     private struct State {
         var items: [SecretItem] = []
         var labels: [String] = []
         var isAvailable = true
-        /// The number of further changes before the service disappears.
+        /// The number of changes that still succeed before the service disappears.
         var changesLeft = Int.max
     }
 
@@ -39,7 +40,7 @@ private final class ScriptedItems: SecretItems {
         try count()
         state.withLock { state in
             state.items.removeAll { Self.matches($0, item.attributes) }
-            // libsecret adds it in the same way.
+            // libsecret also adds the attribute `xdg:schema`.
             var item = item
             item.attributes["xdg:schema"] = SecretServiceCredentials.schema
             state.items.append(item)
@@ -131,7 +132,7 @@ private final class ScriptedItems: SecretItems {
         }
     }
 
-    @Test func `the password is in the secret only`() throws {
+    @Test func `only the secret contains the password`() throws {
         try place().apply([.store(kept("Aladdin", "open sesame", isDefault: true))], knowing: [])
         let item = try #require(items.all.first)
         #expect(item.secret == "open sesame")
@@ -150,7 +151,7 @@ private final class ScriptedItems: SecretItems {
         #expect(try book("q").kept.map(\.user) == ["v"])
     }
 
-    @Test func `a service that disappears meanwhile loses no password`() throws {
+    @Test func `a service that disappears during a change loses no password`() throws {
         for count in 0..<6 {
             let items = ScriptedItems()
             let place = SecretServiceCredentials(items, program: "p")

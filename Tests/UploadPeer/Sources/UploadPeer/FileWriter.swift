@@ -14,7 +14,7 @@ import NIOHTTPTypes
 
 /// Writes the content of a PUT or POST to a file named by the last component of its path, and responds with 201 at the end.
 ///
-/// It does not know about resumption: the handler before it joins the parts of an upload into one request.
+/// The writer does not know about resumption: the handler before it joins the parts of an upload into one request.
 final class FileWriter: ChannelInboundHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundOut = HTTPResponsePart
