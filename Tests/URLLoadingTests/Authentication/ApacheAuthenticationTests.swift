@@ -50,7 +50,7 @@ struct ApacheAuthenticationTests {
         }
     }
 
-    @Test func `a wrong password is challenged again, and no credential delivers the 401`() async throws {
+    @Test func `a wrong password is challenged again, and without a credential the 401 is delivered`() async throws {
         for place in ["basic", "digest"] {
             let interview = Interview { _, number in (.useCredential, number < 2 ? .wrong() : number == 2 ? .ada() : nil) }
             try await withApache(interview) { (apache, session) async throws in

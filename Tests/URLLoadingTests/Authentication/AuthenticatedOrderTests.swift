@@ -75,7 +75,7 @@ struct AuthenticatedOrderTests {
         }
     }
 
-    @Test func `an answered 401 is not delivered as a response, an unanswered one is`() async throws {
+    @Test func `an answered 401 is not delivered as a response, but an unanswered 401 is`() async throws {
         for (credential, letters, status) in [(.ada(), "cARDME", 200), (nil, "cARDME", 401)] as [(URLCredential?, String, Int)] {
             let recorder = RecordingDelegate(credential)
             try await withScenario(delegate: recorder, reply: BasicScript()()) { (server, session) async throws in
@@ -115,7 +115,7 @@ struct AuthenticatedOrderTests {
         }
     }
 
-    /// Cancels challenges and forwards all other calls to the listener.
+    /// Cancels challenges and forwards all other calls to the recorder.
     private final class TaskCanceller: NSObject, URLSessionDataDelegate, Sendable {
         private let recorder: RecordingDelegate
 

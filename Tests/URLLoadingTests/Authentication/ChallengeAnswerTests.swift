@@ -23,7 +23,7 @@ struct ChallengeAnswerTests {
         try await withScenario(delegate: TaskInterviewer(interview), configure: configure, reply: reply, test: test)
     }
 
-    @Test func `a credential is sent with the same request`() async throws {
+    @Test func `the same request is sent again with the credential`() async throws {
         let interview = Interview(.ada())
         try await withInterview(interview) { (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url("/a?b=c"), headers: ["X-Mine": "1"]))
@@ -47,7 +47,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `answering without a credential does not use the stored one`() async throws {
+    @Test func `an answer without a credential does not use the stored credential`() async throws {
         let storage = URLCredentialStorage()
         let interview = Interview(.useCredential)
         try await withInterview(interview, configure: { $0.urlCredentialStorage = storage }) { (server, session) async throws in
@@ -159,7 +159,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `cancelling a task while its delegate has a challenge ends it once, and a later answer is ignored`() async throws {
+    @Test func `cancelling a task during its challenge ends the task once, and a later answer is ignored`() async throws {
         let pending = Delivered<Interview.Reply>()
         let interview = Interview(whenever: { _, _, reply in pending(reply) })
         try await withInterview(interview) { (server, session) async throws in

@@ -17,7 +17,7 @@ import URLLoading
 struct ChallengeOfferTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var lines: [String]
-        /// In the order in which they are presented when each is rejected.
+        /// The methods of the challenges that the app receives, in order, if it rejects all of them.
         var asked: [String]
         var realms: [String?]
         var testDescription: String { lines.joined(separator: " | ") }
@@ -53,7 +53,7 @@ struct ChallengeOfferTests {
         Row(lines: ["Basic charset=\"UTF-8\"", "NTLM"], asked: ["NTLM", "HTTPBasic"], realms: [nil, "127.0.0.1"]),
         Row(lines: ["Basic realm=\"\""], asked: ["HTTPBasic"], realms: [""]),
     ])
-    func `the strongest challenge comes first, and the next one follows when it is rejected`(row: Row) async throws {
+    func `the strongest challenge comes first, and the next one follows a rejection`(row: Row) async throws {
         let interview = Interview(.rejectProtectionSpace)
         try await withScenario(delegate: Interviewer(interview), reply: { _ in .unauthorized(lines: row.lines) }) {
             (server, session) async throws in

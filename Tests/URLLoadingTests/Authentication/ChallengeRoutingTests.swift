@@ -18,9 +18,11 @@ struct ChallengeRoutingTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var challenge: String
         var method: String
-        /// The method that is called if the delegate has both methods, only the session's, or only the task's.
+        /// The method that is called if the delegate has both methods.
         var both: String
+        /// The method that is called if the delegate has only the session's method.
         var session: String?
+        /// The method that is called if the delegate has only the task's method.
         var task: String?
         var testDescription: String { method }
     }
@@ -63,7 +65,7 @@ struct ChallengeRoutingTests {
     }
 
     @Test(arguments: rows)
-    func `the task's own delegate is called before the session delegate's method of the same kind`(row: Row) async throws {
+    func `a task delegate takes precedence over the session delegate for a method of the same kind`(row: Row) async throws {
         let own: (Interview) -> any URLSessionTaskDelegate = { TaskInterviewer($0, name: "own") }
         let besideTask = try await asked({ TaskInterviewer($0) }, by: row.challenge, own: own)
         #expect(besideTask.map(\.by) == ["own"])
@@ -109,7 +111,7 @@ struct ChallengeRoutingTests {
         #expect(try await isComplete.value)
     }
 
-    @Test func `the protection space of a TLS connection says https`() async throws {
+    @Test func `the protection space of a TLS connection has the protocol https`() async throws {
         let certificates = try TestCertificates.shared.get()
         let interview = Interview(.ada())
         try await withScenario(

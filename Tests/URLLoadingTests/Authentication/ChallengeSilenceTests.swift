@@ -12,10 +12,9 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Challenges that the app never answers: the resource timeout still applies, and nothing stays open. (The request timeout is about
-/// the server, and is paused meanwhile.)
+/// Challenges that the app never answers: the resource timeout still applies, and no connection outlives the session.
 ///
-/// Real timers: only the outcome is checked.
+/// The request timeout is paused while a challenge waits for the app. The tests use real timers, so they check only the outcome.
 @Suite(.timeLimit(.minutes(1)))
 struct ChallengeSilenceTests {
     static let challenges = ["Basic realm=\"tower\"", "Digest realm=\"tower\", nonce=\"abc\", qop=\"auth\"", "NTLM"]
@@ -33,7 +32,7 @@ struct ChallengeSilenceTests {
     /// The source of the challenge.
     enum Origin: CaseIterable, Sendable { case server, proxy, tunnel }
 
-    /// What a scene exposes of its server or proxy.
+    /// The parts of a server or proxy that the tests use.
     private struct Scene {
         var url: URL
         var session: URLSession
@@ -94,7 +93,7 @@ struct ChallengeSilenceTests {
                     #expect(error?.failingURL == scene.url)
                     // A connection whose 401 or 407 was read completely is reusable, and stays open.
                     if origin == .tunnel { try await scene.waitForAllClosed() }
-                    // Too late to have an effect.
+                    // This answer is too late to have an effect.
                     let count = scene.requestCount()
                     pending.all.first?(.useCredential, .ada())
                     #expect(count <= 1 && scene.requestCount() == count, "\(challenge)")
@@ -123,7 +122,7 @@ struct ChallengeSilenceTests {
         }
     }
 
-    @Test func `another task is asked once the task with the unanswered challenge is cancelled`() async throws {
+    @Test func `the app is asked for another task after the task with the unanswered challenge is cancelled`() async throws {
         let interview = Interview(whenever: { challenge, number, reply in
             if number > 0 { reply(.useCredential, .ada()) }
         })

@@ -53,7 +53,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `a permanent credential is stored when the server accepts it, any other is not stored`() async throws {
+    @Test func `only a permanent or synchronizable credential is stored when the server accepts it`() async throws {
         for (persistence, count) in [
             (URLCredential.Persistence.none, 0), (.forSession, 0), (.permanent, 1), (.synchronizable, 1),
         ] {
@@ -88,7 +88,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `only the accepted credential is stored after a wrong one`() async throws {
+    @Test func `after a wrong credential, only the accepted credential is stored`() async throws {
         let storage = URLCredentialStorage()
         let interview = Interview { _, number in (.useCredential, number == 0 ? .wrong(.permanent) : .ada(.permanent)) }
         try await withScenario(
@@ -121,7 +121,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `a permanent credential lasts for the session without a storage`() async throws {
+    @Test func `without a storage, a permanent credential lasts as long as the session`() async throws {
         let interview = Interview(.ada(.permanent))
         try await withScenario(
             delegate: TaskInterviewer(interview), configure: { $0.urlCredentialStorage = nil }, reply: BasicScript()()
@@ -131,7 +131,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `an app's own storage is asked by task, for the default credential and then for all`() async throws {
+    @Test func `a storage subclass is asked with the task, for the default credential and then for all`() async throws {
         for (storage, gets) in [
             (RecordingStorage(defaultOne: .ada()), ["default tower /x"]),
             (RecordingStorage(known: ["ada": .ada()]), ["default tower /x", "get tower /x"]),
@@ -159,7 +159,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `a credential for the session is not stored in an app's own storage`() async throws {
+    @Test func `a credential with session persistence is not stored in a storage subclass`() async throws {
         let storage = RecordingStorage()
         try await withScenario(
             delegate: TaskInterviewer(Interview(.ada())), configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()

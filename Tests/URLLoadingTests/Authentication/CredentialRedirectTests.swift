@@ -17,7 +17,7 @@ import URLLoading
 struct CredentialRedirectTests {
     private static let ada = basic("ada", "lovelace")
 
-    /// Runs a test with a second server beside the scenario's.
+    /// Runs a test with a second server, in addition to the scenario's server.
     private func withTwo(
         delegate: (any URLSessionDelegate)? = nil, first: @escaping @Sendable (RecordedRequest, Int) -> ScriptedReply,
         second: @escaping @Sendable (RecordedRequest) -> ScriptedReply,
@@ -44,7 +44,7 @@ struct CredentialRedirectTests {
         }
     }
 
-    @Test func `the other origin is challenged separately, without a proposed credential of the first`() async throws {
+    @Test func `the other origin is challenged separately, without a proposed credential of the first origin`() async throws {
         let interview = Interview { challenge, _ in
             challenge.previousFailureCount == 0 && challenge.proposedCredential == nil
                 ? (.useCredential, .ada()) : (.cancelAuthenticationChallenge, nil)

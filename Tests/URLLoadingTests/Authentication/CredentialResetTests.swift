@@ -13,7 +13,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `reset` empties the session's credential storage, for every persistence and for subclasses.
+/// `reset` removes credentials of every persistence from the session's credential storage, even if an app subclasses the storage.
 @Suite(.timeLimit(.minutes(1)))
 struct CredentialResetTests {
     /// Stores credentials without calling `super`.
@@ -113,7 +113,7 @@ struct CredentialResetTests {
         for storage in [URLCredentialStorage(), OverridingStorage(), InheritingStorage()] {
             try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
                 (server, session) async throws in
-                // Accepted credentials are stored asynchronously; a reset still takes effect after that.
+                // The session stores an accepted credential asynchronously; the reset must remove the credential nevertheless.
                 for _ in 0..<20 {
                     storage.set(.ada(.permanent), for: .of(server))
                     #expect(try await session.text(server.url()) == "in")

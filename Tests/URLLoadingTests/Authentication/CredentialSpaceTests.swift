@@ -12,11 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A credential is only used for the scheme and the realm that it was given for; a challenge for another one does not receive it,
-/// even if it was inserted between the client and the server.
+/// A credential is only used for the scheme and the realm that it was given for.
+///
+/// A challenge for another scheme or realm does not receive the credential, even if an attacker between the client and the server
+/// inserted that challenge.
 @Suite(.timeLimit(.minutes(1)))
 struct CredentialSpaceTests {
-    /// How the session obtains a credential through a scheme that does not reveal the password.
+    /// A credential that the session knows, for a scheme that does not reveal the password, and the script of the server.
     private struct Known: Sendable {
         var name: String
         var method: String
@@ -38,7 +40,7 @@ struct CredentialSpaceTests {
     ]
     private static let bob = basic("bob", "x")
 
-    /// A server that accepts the known credential, except below `/mallory/`, where it accepts bob by Basic.
+    /// Runs a test with a server that accepts the known credential, except below `/mallory/`, where it accepts bob with Basic.
     private func withMallory(
         _ known: Known, _ delegate: (any URLSessionDelegate)?,
         test: (ScriptedServer, URLSession, URLCredentialStorage) async throws -> Void
@@ -80,7 +82,7 @@ struct CredentialSpaceTests {
         }
     }
 
-    @Test func `the stored credential of the other space is proposed and sent`() async throws {
+    @Test func `the credential stored for the space of the other scheme is proposed and sent`() async throws {
         for known in Self.known {
             for isSilent in [true, false] {
                 let interview = Interview(.performDefaultHandling)

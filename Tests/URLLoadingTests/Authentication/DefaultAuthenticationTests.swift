@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What answers a challenge without a delegate: the URL's user info, then the credential storage.
+/// How a challenge is answered without a delegate: by the URL's user info, then by the credential storage.
 @Suite(.timeLimit(.minutes(1)))
 struct DefaultAuthenticationTests {
     static let delegates: [(String, @Sendable () -> (any URLSessionDelegate)?)] = [
@@ -63,7 +63,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `the storage's default credential answers, or its only one`() async throws {
+    @Test func `the default credential of the storage answers, or its only credential`() async throws {
         for isDefault in [true, false] {
             for (name, delegate) in Self.delegates {
                 let storage = URLCredentialStorage()
@@ -83,7 +83,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `the first credential is tried among several`() async throws {
+    @Test func `of several stored credentials, the first one is tried`() async throws {
         let storage = URLCredentialStorage()
         try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
             (server, session) async throws in
@@ -93,7 +93,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `no credential is tried among several without a default`() async throws {
+    @Test func `of several stored credentials without a default, no credential is tried`() async throws {
         let storage = URLCredentialStorage()
         try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
             (server, session) async throws in
@@ -130,7 +130,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `a session without a storage looks nothing up`() async throws {
+    @Test func `a session without a storage looks up no credential`() async throws {
         try await withScenario(configure: { $0.urlCredentialStorage = nil }, reply: BasicScript()()) {
             (server, session) async throws in
             #expect(session.configuration.urlCredentialStorage == nil)
@@ -148,7 +148,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `the storage answers once if the URL's user info is refused`() async throws {
+    @Test func `the storage answers exactly once if the user info of the URL is refused`() async throws {
         let old = basic("ada", "byron")
         for (name, delegate) in Self.delegates {
             for isRight in [true, false] {

@@ -80,7 +80,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a user name is hashed on request`() async throws {
+    @Test func `the user name is hashed if the challenge requests it`() async throws {
         for algorithm in [nil, "SHA-256"] as [String?] {
             let rules = rules {
                 $0.hashesUser = true
@@ -117,7 +117,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a stale nonce sends the body again`() async throws {
+    @Test func `the body is sent again after a stale nonce`() async throws {
         try await withGate(
             rules {
                 $0.usesPerNonce = 1
@@ -141,7 +141,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a correct Authentication-Info is accepted, a wrong one fails the load`() async throws {
+    @Test func `a correct Authentication-Info is accepted, and a wrong one fails the load`() async throws {
         try await withGate(rules { $0.proof = .right }) { (server, session, gate) async throws in
             for _ in 0..<3 { #expect(try await session.text(server.url()) == "in") }
         }
@@ -164,7 +164,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `the protection space is the whole server, or the paths of domain`() async throws {
+    @Test func `the protection space is the whole server, or the paths in the domain parameter`() async throws {
         for (domain, expected) in [(nil, true), ("/a /b", false), ("http://other.example/", false)] as [(String?, Bool)] {
             let gate = DigestGate(rules { $0.domain = domain })
             try await withScenario(
@@ -201,7 +201,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `an answer that a 304 confirms is remembered`() async throws {
+    @Test func `a credential is remembered if the response that accepts it is a 304`() async throws {
         let ask = Interview(.ada())
         try await withScenario(
             delegate: TaskInterviewer(ask),
@@ -219,7 +219,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a redirect gets its own Digest response`() async throws {
+    @Test func `a redirected request gets its own Digest response`() async throws {
         try await withGate(rules { _ in }, reply: { $0.path == "/1" ? .redirect(302, to: "/2?x") : .ok("in") }) {
             (server, session, gate) async throws in
             #expect(try await session.text(server.url("/1")) == "in")

@@ -23,14 +23,14 @@ final class DigestGate: Sendable {
         var password = "Circle of Life"
         /// Nil omits the parameter, which means MD5.
         var algorithm: String?
-        /// Nil selects RFC 2069.
+        /// Nil omits the parameter, as in RFC 2069.
         var qop: String? = "auth"
         var opaque: String? = "5ccc069c403ebaf9f0171e9517f40e41"
         var domain: String?
         var hashesUser = false
-        /// A nonce that was used this often is stale.
+        /// The number of uses after which a nonce is stale.
         var usesPerNonce = Int.max
-        /// Each accepted response names the next nonce.
+        /// Whether the reply to each accepted response names the next nonce (`nextnonce`).
         var namesNext = false
         var proof = Proof.none
         var isProxy = false
@@ -141,7 +141,7 @@ final class DigestGate: Sendable {
         return parts.isEmpty ? nil : parts.joined(separator: ", ")
     }
 
-    /// RFC 7616, section 3.4.1; with an empty method the server's `rspauth` (section 3.5).
+    /// The client's `response` (RFC 7616, section 3.4.1), or with an empty method the server's `rspauth` (section 3.5).
     private func response(_ fields: [String: String], _ request: RecordedRequest, method: String) -> String {
         var first = hash("\(rules.user):\(rules.realm):\(rules.password)")
         let nonce = fields["nonce"] ?? ""

@@ -20,7 +20,7 @@ final class Interview: Sendable {
     struct Question: Sendable, Equatable {
         /// The method that was called: "session", "task", or "own" for the task's own delegate.
         var by: String
-        /// Without `NSURLAuthenticationMethod`.
+        /// The authentication method, without the prefix `NSURLAuthenticationMethod`.
         var method: String
         var realm: String?
         var host: String
@@ -29,7 +29,7 @@ final class Interview: Sendable {
         var kind: String?
         var isProxy: Bool
         var failures: Int
-        /// As `user:password`.
+        /// The proposed credential, as `user:password`.
         var proposed: String?
         var status: Int?
     }
@@ -37,7 +37,7 @@ final class Interview: Sendable {
     private let asked = Watched<[Question]>([])
     private let respond: @Sendable (URLAuthenticationChallenge, Int, @escaping Reply) -> Void
 
-    /// Answers at once, by the challenge and the number of those before it.
+    /// Answers at once; the closure receives the challenge and the number of earlier challenges.
     init(_ answer: @escaping @Sendable (URLAuthenticationChallenge, Int) -> Answer) {
         respond = { challenge, number, reply in
             let answer = answer(challenge, number)
@@ -55,7 +55,7 @@ final class Interview: Sendable {
         self.init { _, _ in (.useCredential, URLCredential(user: user, password: password, persistence: persistence)) }
     }
 
-    /// Always answers the same, without a credential.
+    /// Always answers with the same disposition, without a credential.
     convenience init(_ disposition: URLSession.AuthChallengeDisposition) { self.init { _, _ in (disposition, nil) } }
 
     var questions: [Question] { asked.read { $0 } }
@@ -67,7 +67,7 @@ final class Interview: Sendable {
 
     func ask(_ challenge: URLAuthenticationChallenge, by: String, reply: @escaping Reply) {
         let space = challenge.protectionSpace
-        // Every TLS handshake asks for trust, which other tests cover.
+        // Every TLS handshake also asks for server trust; other tests cover that question.
         guard space.authenticationMethod != NSURLAuthenticationMethodServerTrust else {
             return reply(.performDefaultHandling, nil)
         }

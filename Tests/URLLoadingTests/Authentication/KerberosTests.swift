@@ -11,11 +11,11 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Negotiate with Kerberos, through the tool: the Kerberos library reads its environment once per process, so each row needs its
-/// own.
+/// Negotiate with Kerberos, through the tool `urlsession`, because each row needs a process of its own: the Kerberos library reads
+/// its environment once per process.
 @Suite(.timeLimit(.minutes(1)))
 struct KerberosTests {
-    /// The tool is built beside the tests.
+    /// The path of the tool, which is built beside the tests.
     private func tool() throws -> String {
         let folder = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
         let tool = folder.appendingPathComponent("urlsession").path
@@ -23,7 +23,7 @@ struct KerberosTests {
         return tool
     }
 
-    /// A realm with a ticket of Ada's, and a directory for the tool's files.
+    /// A Kerberos realm with a ticket for the user `ada`, and a directory for the tool's files.
     private struct Scene {
         let tool: String
         let certificates: TestCertificates
@@ -68,7 +68,7 @@ struct KerberosTests {
         }
     }
 
-    @Test func `a ticket authenticates without asking, a password does too, and nothing else does`() async throws {
+    @Test func `a ticket or the right password authenticates, but a wrong password or no credential does not`() async throws {
         try await withApache { scene, apache in
             let (user, strangers) = (scene.user, scene.realm.environment)
             for access in [ApacheServer.Access.clear, .secure] {
@@ -108,9 +108,9 @@ struct KerberosTests {
         }
     }
 
-    /// The statuses of all requests so far.
+    /// The statuses of all requests in a log.
     private static func statuses(_ log: String) -> [String] {
-        // Each is listed twice, once in the common format, which has quotes.
+        // The log lists each request twice; the entry in the common log format contains quotes and is skipped.
         log.split(separator: "\n").filter { !$0.contains("\"") }.compactMap { line in
             line.split(separator: " ").first { $0 == "200" || $0 == "401" }.map { String($0) }
         }
@@ -129,7 +129,7 @@ struct KerberosTests {
                 let text = get(words, "/negotiate/page.txt")
                 #expect(text.contains("HTTP/1.1 \(status)"), "\(words): \(text)")
             }
-            // With Basic offered as well, the named user is authenticated, not the owner of the ticket.
+            // The named user's wrong password is sent with Basic; the ticket is not sent with Negotiate.
             let text = get(["--basic", "-u", "ada:byron"], "/negotiate-or-basic/page.txt")
             #expect(text.contains("HTTP/1.1 401"), "\(text)")
         }
@@ -148,7 +148,7 @@ struct KerberosTests {
                     let refused = scene.run(["get", "-i"] + fixed, scene.realm.environment)
                     #expect(refused.contains(identity == nil ? "HTTP/1.1 407" : "ended with status 67"), "\(refused)")
                     #expect(!refused.contains("passed"), "\(refused)")
-                    // With preemptive tokens and repeated tunnels.
+                    // These requests use preemptive tokens and repeated tunnels.
                     let many = scene.run(["get", "--repeat", "6", "--parallel-max", "2"] + fixed, scene.ticket)
                     #expect(many.contains("6 ok, 0 failed"), "\(many)")
                 }

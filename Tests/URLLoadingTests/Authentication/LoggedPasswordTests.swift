@@ -30,7 +30,7 @@ struct LoggedPasswordTests {
         for text in texts { #expect(!text.contains(Self.password), "\(text)", sourceLocation: sourceLocation) }
     }
 
-    /// Loads with a password in the URL, and returns the error of the task.
+    /// Loads a URL, calls `onTask` when the task has ended, and returns the recorded delegate calls.
     private func record(
         _ url: URL, configure: (URLSessionConfiguration) -> Void = { _ in }, onTask: (URLSessionTask) -> Void = { _ in }
     ) async throws -> EventRecorder.Record {
@@ -60,7 +60,7 @@ struct LoggedPasswordTests {
         #expect(error.userInfo["NSErrorFailingURLStringKey"] as? String == failing.absoluteString)
     }
 
-    @Test func `the error and metrics of a refused connection do not contain it`() async throws {
+    @Test func `the error and metrics of a refused connection do not contain the password`() async throws {
         let port = try RefusingPort()
         let url = try #require(URL(string: "http://ada:\(Self.password)@127.0.0.1:\(port.number)/a?b=c"))
         let record = try await record(url)
@@ -71,7 +71,7 @@ struct LoggedPasswordTests {
         expectNoSecret([metrics.description, String(reflecting: metrics)])
     }
 
-    @Test func `other errors do not contain it`() async throws {
+    @Test func `other errors do not contain the password`() async throws {
         let replies: [(String, ScriptedReply, URLError.Code)] = [
             ("/close", [.close], .networkConnectionLost), ("/head", [.write("nonsense\r\n\r\n"), .close], .badServerResponse),
             ("/endless", .redirect(302, to: "/endless"), .httpTooManyRedirects), ("/stall", [.stall], .timedOut),
@@ -83,7 +83,7 @@ struct LoggedPasswordTests {
                 let url = server.url(path, user: "ada:\(Self.password)")
                 let record = try await record(url, configure: { if path == "/stall" { $0.timeoutIntervalForRequest = 0.3 } })
                 #expect((record.error as? URLError)?.code == code, "\(path)")
-                // A redirect removes user and password.
+                // A redirect removes user and password from the URL.
                 if path != "/endless" { try expectNoSecret(of: record.error, at: url) }
                 expectNoSecret(texts(try #require(record.error)))
                 expectNoSecret([try #require(record.metrics).description])
@@ -91,7 +91,7 @@ struct LoggedPasswordTests {
         }
     }
 
-    @Test func `errors about unsupported URLs do not contain it`() async throws {
+    @Test func `errors about unsupported URLs do not contain the password`() async throws {
         for text in ["foo://ada:\(Self.password)@a.example/", "http://ada:\(Self.password)@/"] {
             guard let url = URL(string: text) else { continue }
             let record = try await record(url)
@@ -100,7 +100,7 @@ struct LoggedPasswordTests {
         }
     }
 
-    @Test func `a successful load does not contain it`() async throws {
+    @Test func `the task of a successful load does not contain the password`() async throws {
         try await withScriptedServer(reply: BasicScript()()) { (server) async throws in
             let url = server.url("/x", user: "ada:\(Self.password)")
             let record = try await record(
@@ -119,7 +119,7 @@ struct LoggedPasswordTests {
         }
     }
 
-    @Test func `descriptions of values with a URL do not contain it`() throws {
+    @Test func `descriptions of values with a URL do not contain the password`() throws {
         let url = try #require(URL(string: "https://ada:\(Self.password)@a.example/x?y#z"))
         let request = URLRequest(url: url)
         #expect(request.description == "https://ada@a.example/x?y#z")

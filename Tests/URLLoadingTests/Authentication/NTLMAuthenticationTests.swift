@@ -170,7 +170,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `a server that authenticates each request gets its answers without asking the app`() async throws {
+    @Test func `a server that authenticates each request is answered without asking the app`() async throws {
         let script = NTLMScript(authenticatesEachRequest: true)
         try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
             for number in 0..<20 { #expect(try await session.text(server.url("/in/\(number)")) == "in as ada") }
@@ -180,7 +180,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `losing the last message is not a refusal`() async throws {
+    @Test func `the loss of the last NTLM message does not count as a refusal`() async throws {
         let script = NTLMScript(losses: 1)
         try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
             #expect(try await session.text(server.url("/in/1")) == "in as ada")

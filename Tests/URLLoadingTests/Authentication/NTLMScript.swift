@@ -23,7 +23,7 @@ final class NTLMScript: Sendable {
 
     struct Leg: Sendable, Equatable {
         var connection: Int
-        /// 1 for the first message, 3 for the last, 0 for a request without one.
+        /// 1 for the first message, 3 for the last, 0 for a request without a message.
         var message: Int
     }
 
@@ -31,9 +31,9 @@ final class NTLMScript: Sendable {
     private let stages = Watched<[Int: Stage]>([:])
     private let record = Watched<[Leg]>([])
     let breaksBetweenLegs: Bool
-    /// Demands authentication for each request.
+    /// Whether each request must authenticate, and not only each connection.
     let authenticatesEachRequest: Bool
-    /// How many last messages are lost, with their connections.
+    /// The number of final NTLM messages to which the server still replies by closing the connection.
     private let losses: Watched<Int>
     let isProxy: Bool
 
@@ -101,7 +101,7 @@ final class NTLMScript: Sendable {
         isProxy ? .proxyUnauthorized(challenge) : .unauthorized(challenge)
     }
 
-    /// MS-NLMP, section 2.2.1.3: UserNameFields at 36.
+    /// The user name in the last message, whose `UserNameFields` are at offset 36 (MS-NLMP, section 2.2.1.3).
     static func user(of message: [UInt8]) -> String {
         guard message.count >= 44 else { return "" }
         let length = Int(message[36]) | Int(message[37]) << 8
@@ -113,7 +113,7 @@ final class NTLMScript: Sendable {
         return String(decoding: units, as: UTF16.self)
     }
 
-    /// MS-NLMP, section 2.2.1.2, with a domain, a server and its time.
+    /// The server's message (MS-NLMP, section 2.2.1.2), with a domain, a server name and the server's time.
     private static let challenge: [UInt8] = {
         func pair(_ id: UInt8, _ value: [UInt8]) -> [UInt8] { [id, 0, UInt8(value.count), 0] + value }
         func utf16(_ text: String) -> [UInt8] { text.utf8.flatMap { [$0, 0] } }

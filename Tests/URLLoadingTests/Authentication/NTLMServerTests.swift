@@ -49,7 +49,7 @@ struct NTLMServerTests {
         }
     }
 
-    @Test func `a wrong password is challenged again, and no credential delivers the 401`() async throws {
+    @Test func `a wrong password is challenged again, and without a credential the 401 is delivered`() async throws {
         let interview = Interview { _, number in
             (
                 .useCredential,
@@ -69,7 +69,7 @@ struct NTLMServerTests {
         }
     }
 
-    @Test func `a POST arrives, and unprotected pages do not share the connection`() async throws {
+    @Test func `a POST arrives, and unprotected pages do not use the authenticated connection`() async throws {
         let interview = Interview(user: "\(NTLMServer.domain)\\ada", password: "lovelace")
         let body = Data(ScriptedFile.pattern(100_000))
         let hash = TestCertificates.sha256(body).map { String(format: "%02x", $0) }.joined()

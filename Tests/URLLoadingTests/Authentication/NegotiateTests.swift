@@ -12,7 +12,8 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Negotiate with Kerberos, in processes of their own: the Kerberos library reads its environment once per process.
+/// Negotiate with Kerberos; each suite runs in a process of its own, because the Kerberos library reads its environment once per
+/// process.
 @Suite(.timeLimit(.minutes(1)))
 struct NegotiateTests {
     private func withApache(
@@ -43,7 +44,7 @@ struct NegotiateTests {
     }
 }
 
-/// A protected page of the Apache that the parent process runs.
+/// A protected page of the Apache server that the parent process runs.
 private enum NegotiatePlace {
     static let variable = "URL_LOADING_NEGOTIATE_URL"
     static let path = "/negotiate/page.txt"
@@ -53,7 +54,9 @@ private enum NegotiatePlace {
         try #require(ProcessInfo.processInfo.environment[variable].flatMap { URL(string: $0) })
     }
 
-    /// Apache's response to an `Authorization` value, obtained by curl: like a proxy that forwards it without having Apache's key.
+    /// Forwards an `Authorization` value to Apache, like a proxy that lacks Apache's key, and returns Apache's response.
+    ///
+    /// If `isWrong` is true, the token in the returned challenge is damaged.
     static func answer(to authorization: String, isWrong: Bool) throws -> (status: Int, challenge: String, text: String) {
         let directory = try TemporaryDirectory()
         let page = directory.file("page")
@@ -128,7 +131,7 @@ struct LoadsWithTicketTests {
         }
     }
 
-    /// Performs a load that fails because of a wrong token, or returns the text.
+    /// Expects that a load returns `text`, or that it fails if the server's token is wrong.
     private func load(_ url: URL, by session: URLSession, isWrong: Bool, text: String) async throws {
         guard isWrong else {
             #expect(try await session.text(url) == text)
@@ -211,7 +214,7 @@ struct LoadsWithPasswordsTests {
             let (user, password) = users[number % 2]
             return (.useCredential, URLCredential(user: user, password: password, persistence: .none))
         }
-        // The last transaction of a validated page does not report its connection.
+        // There is no cache, because the last transaction of a revalidated page does not report a connection.
         try await withSession(delegate: Interviewer(interview)) {
             $0.urlCache = nil
         } test: { (session) async throws in

@@ -45,7 +45,7 @@ struct NginxAuthenticationTests {
         }
     }
 
-    @Test func `a wrong password is challenged again, and no credential delivers the 401`() async throws {
+    @Test func `a wrong password is challenged again, and without a credential the 401 is delivered`() async throws {
         let interview = Interview { _, number in (.useCredential, number < 2 ? .wrong() : .ada()) }
         try await withNginx(interview) { (nginx, session) async throws in
             #expect(try await session.text(nginx.url("/basic/page.txt")) == "page of basic")

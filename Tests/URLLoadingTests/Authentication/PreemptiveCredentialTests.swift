@@ -49,7 +49,7 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `another realm of the same server asks the app again`() async throws {
+    @Test func `the app is asked again for another realm of the same server`() async throws {
         let interview = Interview { challenge, _ in
             challenge.protectionSpace.realm == "tower"
                 ? (.useCredential, .ada()) : (.useCredential, URLCredential(user: "bob", password: "x", persistence: .forSession))
@@ -70,7 +70,7 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `another port, another host name and https each ask the app again`() async throws {
+    @Test func `the app is asked again for another port, another host name and https`() async throws {
         let certificates = try TestCertificates.shared.get()
         let interview = Interview(.ada())
         let secure = try await ScriptedServer.start(identity: certificates.valid, reply: BasicScript()())
@@ -111,7 +111,7 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `a changed password asks the app again, and the old one is proposed`() async throws {
+    @Test func `after a password change the app is asked again, and the old credential is proposed`() async throws {
         let password = Watched("lovelace")
         let interview = Interview { _, number in
             (.useCredential, number == 0 ? .ada() : URLCredential(user: "ada", password: "king", persistence: .forSession))
@@ -156,7 +156,7 @@ struct PreemptiveCredentialTests {
             let request = URLRequest(server.url(), headers: ["Authorization": "Bearer mine"])
             let text = try await session.text(request).text
             #expect(server.requests[2].values(of: "Authorization") == ["Bearer mine"])
-            // It is replaced once refused; there are never two field lines.
+            // The request's own field is replaced when the server refuses it; no request has two field lines.
             #expect(text == "in")
             #expect(server.requests.map { $0.values(of: "Authorization").count } == [0, 1, 1, 1])
         }

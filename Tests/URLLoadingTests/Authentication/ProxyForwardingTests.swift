@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// http through a proxy, and the proxy's own challenges (407).
+/// Requests for `http` URLs through a proxy, and the proxy's own challenges (407).
 @Suite(.timeLimit(.minutes(1)))
 struct ProxyForwardingTests {
     private static let ada = basic("ada", "lovelace")
@@ -157,7 +157,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `cancelling a proxy's challenge has its own error code`() async throws {
+    @Test func `cancelling a challenge of the proxy fails the load with a separate error code`() async throws {
         try await withProxy(
             delegate: TaskInterviewer(Interview(.cancelAuthenticationChallenge)),
             reply: { _ in .proxyUnauthorized("Basic realm=\"gate\"") }
@@ -166,7 +166,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `user name and password of the proxy dictionary answer once`() async throws {
+    @Test func `the user name and password of the proxy dictionary answer the challenge of the proxy once`() async throws {
         for (password, text) in [("lovelace", "passed"), ("wrong", "who passes?")] {
             try await withProxy(
                 ["kCFProxyUsernameKey": "ada", "kCFProxyPasswordKey": password],
@@ -178,7 +178,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `the stored credential of the proxy's space answers, and of no other space`() async throws {
+    @Test func `a stored credential answers the challenge of the proxy only if it is stored for the proxy`() async throws {
         for isProxy in [true, false] {
             let storage = URLCredentialStorage()
             try await withProxy(
@@ -255,7 +255,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `the proxy's credential does not reach an exception that the proxy redirects to`() async throws {
+    @Test func `the proxy credential does not reach an excepted host to which the proxy redirects`() async throws {
         try await withScriptedServer(reply: { _ in .ok("direct") }) { (server) async throws in
             let target = server.url("/direct").absoluteString
             try await withProxy(
@@ -286,7 +286,7 @@ struct ProxyForwardingTests {
             let whole = "http://origin.invalid/a"
             #expect(proxy.requests.map(\.target) == [whole, whole, "/a", whole, "/a"])
             #expect(proxy.requests.map(\.proxyAuthorization) == [nil, Self.ada, nil, Self.ada, nil])
-            // Each kind keeps its own connection.
+            // Proxied and direct requests each keep their own connection.
             #expect(proxy.requests.map(\.connection) == [0, 0, 1, 0, 1])
         }
     }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// https through a proxy (CONNECT), and the proxy's own challenges.
+/// Requests for `https` URLs through a proxy (CONNECT), and the proxy's own challenges.
 @Suite(.timeLimit(.minutes(1)))
 struct ProxyTunnelTests {
     private static let ada = basic("ada", "lovelace")
@@ -109,7 +109,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `user name and password of the proxy dictionary answer`() async throws {
+    @Test func `the user name and password of the proxy dictionary answer the challenge of the proxy`() async throws {
         try await withTunnel(["kCFProxyUsernameKey": "ada", "kCFProxyPasswordKey": "lovelace"], proxy: Self.gate) {
             (server, proxy, session) async throws in
             #expect(try await session.text(server.url()) == "secret")
@@ -117,7 +117,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `the stored credential answers`() async throws {
+    @Test func `the stored credential answers the challenge of the proxy`() async throws {
         let storage = URLCredentialStorage()
         try await withTunnel(configure: { $0.urlCredentialStorage = storage }, proxy: Self.gate) {
             (server, proxy, session) async throws in
@@ -140,7 +140,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `cancelling a proxy's challenge has its own error code`() async throws {
+    @Test func `cancelling a challenge of the proxy fails the load with a separate error code`() async throws {
         try await withTunnel(delegate: TaskInterviewer(Interview(.cancelAuthenticationChallenge)), proxy: Self.gate) {
             (server, proxy, session) async throws in
             await expectFailure(.userCancelledAuthentication) { try await session.data(from: server.url()) }
@@ -163,7 +163,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `a proxy that closes after its 407 is dialled again, with the credential`() async throws {
+    @Test func `the proxy is dialled again, with the credential, if it closes the connection after its 407`() async throws {
         for text in [
             Self.refusal,
             "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=\"gate\"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
@@ -183,7 +183,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `a proxy that closes after the credential is dialled again, but not endlessly`() async throws {
+    @Test func `the proxy is dialled again, but not endlessly, if it closes the connection after the credential`() async throws {
         for isForEver in [false, true] {
             let interview = Interview(.ada())
             try await withTunnel(
@@ -300,7 +300,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `a 407 through the tunnel is the origin's, and does not receive the proxy's credential`() async throws {
+    @Test func `a 407 through the tunnel is from the origin, and is not answered with the proxy credential`() async throws {
         let interview = Interview(.ada())
         try await withTunnel(
             delegate: TaskInterviewer(interview), proxy: Self.gate, reply: { _ in .proxyUnauthorized("Basic realm=\"gate\"") }
@@ -354,7 +354,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `cancelling a task while its delegate has the proxy's challenge ends it once`() async throws {
+    @Test func `cancelling a task while its delegate has the challenge of the proxy ends the task once`() async throws {
         let pending = Delivered<Interview.Reply>()
         try await withTunnel(delegate: TaskInterviewer(Interview(whenever: { _, _, reply in pending(reply) })), proxy: Self.gate)
         {
@@ -371,7 +371,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `cancelling the task that was asked asks the next queued one, which gets the tunnel`() async throws {
+    @Test func `after the asked task is cancelled, the next queued task is asked and gets the tunnel`() async throws {
         let pending = Delivered<Interview.Reply>()
         let interview = Interview(whenever: { _, number, reply in
             if number == 0 { pending(reply) } else { reply(.useCredential, .ada()) }
@@ -389,7 +389,7 @@ struct ProxyTunnelTests {
             }
             second.priority = URLSessionTask.highPriority
             second.resume()
-            // Orders are processed in sequence: once this load is done, the second one is queued.
+            // The session processes orders in sequence, so the second task is queued when this load has ended.
             _ = try await session.data(from: try #require(URL(string: "data:,x")))
             first.cancel()
             #expect(try await ends.value == .cancelled)

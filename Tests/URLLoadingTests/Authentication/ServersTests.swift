@@ -11,10 +11,11 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Checks the servers of the authentication tests with curl: if these tests fail, the others fail for a reason outside our client.
+/// Checks the servers of the authentication tests with curl: if these tests fail, the other tests fail for a reason outside the
+/// client.
 @Suite(.timeLimit(.minutes(1)))
 struct ServersTests {
-    /// Runs curl, and returns the page, the last status, `X-User` and the number of connections.
+    /// Runs curl, and returns the status, the page, and the values of `X-User` and `X-Client`.
     private struct Curl {
         var environment: [String: String] = [:]
         let certificates: TestCertificates
@@ -137,7 +138,7 @@ struct ServersTests {
         }
     }
 
-    @Test func `squid challenges with every scheme for itself, or not at all`() throws {
+    @Test func `squid demands authentication with each configured scheme, or not at all`() throws {
         var curl = try Curl()
         let apache = try ApacheServer.start(curl.certificates)
         defer { apache.stop() }

@@ -30,7 +30,7 @@ struct SessionAuthorizationTests {
 
     // MARK: Where it is sent
 
-    @Test func `every kind of task sends it, in default and ephemeral sessions`() async throws {
+    @Test func `every kind of task sends the session-wide Authorization, in default and ephemeral sessions`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Data("body".utf8), to: "body")
         try await withScriptedServer(reply: { _ in .ok("in") }) { (server) async throws in
@@ -54,7 +54,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `each task sends it to its first origin`() async throws {
+    @Test func `each task sends the session-wide Authorization to the first origin of the task`() async throws {
         try await withScriptedServer(reply: { _ in .ok("other") }) { (other) async throws in
             try await withScenario(configure: Self.logIn, reply: { _ in .ok("one") }) { (server, session) async throws in
                 for _ in 0..<2 {
@@ -66,7 +66,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `it is sent over HTTP/2, once per request`() async throws {
+    @Test func `over HTTP version 2, the session-wide Authorization is sent once per request`() async throws {
         try await withHTTP2Scenario(configure: Self.logIn, reply: { .ok($0.header("authorization") ?? "nobody") }) {
             (server, session) async throws in
             for path in ["/1", "/1", "/2"] { #expect(try await session.text(server.url(path)) == Self.mine) }
@@ -74,7 +74,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a retry over a new connection sends it again`() async throws {
+    @Test func `a retry over a new connection sends the session-wide Authorization again`() async throws {
         try await withScenario(
             configure: Self.logIn, reply: { $0.order == 1 ? [.close] : .ok("\($0.order)") }
         ) { (server, session) async throws in
@@ -83,7 +83,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a background revalidation of a stale response sends it`() async throws {
+    @Test func `a background revalidation of a stale response sends the session-wide Authorization`() async throws {
         let lenient = [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100")]
         try await withCachedScenario(configure: Self.logIn, reply: { .ok("\($0.order)", lenient) }) {
             (server, session, _) async throws in
@@ -137,7 +137,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a resumed download sends it to its first origin, and the resume data does not contain it`() async throws {
+    @Test func `a resumed download sends the session-wide field to its first origin, and resume data omits it`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(600_000))
         let recorder = EventRecorder()
         try await withScriptedServer(
@@ -174,7 +174,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a credential replaces it, also when sent preemptively`() async throws {
+    @Test func `a credential replaces the session-wide Authorization, also when sent preemptively`() async throws {
         let interview = Interview(.ada())
         try await withScenario(
             delegate: TaskInterviewer(interview), configure: Self.logIn,
@@ -186,7 +186,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a refused Authorization of the request is replaced by a credential, as without the session's`() async throws {
+    @Test func `a refused Authorization of the request is replaced by a credential, not by the session-wide one`() async throws {
         let interview = Interview(.ada())
         try await withScenario(delegate: TaskInterviewer(interview), configure: Self.logIn, reply: BasicScript()()) {
             (server, session) async throws in
@@ -203,7 +203,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a connection authenticated by NTLM does not carry it`() async throws {
+    @Test func `a connection authenticated by NTLM does not carry the session-wide Authorization`() async throws {
         let script = NTLMScript()
         try await withScenario(
             delegate: Interviewer(Interview(.ada())), configure: Self.logIn, reply: script.script()
@@ -217,7 +217,7 @@ struct SessionAuthorizationTests {
 
     // MARK: Where it is not visible
 
-    @Test func `tasks, errors and metrics do not contain it`() async throws {
+    @Test func `tasks, errors and metrics do not contain the session-wide Authorization`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, configure: Self.logIn,
@@ -241,7 +241,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a URLProtocol class receives the request as tasks show it`() async throws {
+    @Test func `a URLProtocol class receives neither Authorization nor Cookie of the session`() async throws {
         try await withSession({
             $0.protocolClasses = [EchoedFields.self]
             Self.logIn($0)
@@ -251,7 +251,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `CONNECT does not contain it`() async throws {
+    @Test func `CONNECT does not contain the session-wide Authorization`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("in") }) { (server) async throws in
             try await withTunnelProxy({ [port = server.port] _ in .tunnel(to: port) }) { (proxy) async throws in

@@ -47,7 +47,7 @@ struct SharedSpaceTests {
         }
     }
 
-    @Test func `with Digest nonces of few uses all tasks succeed, and the app is asked once`() async throws {
+    @Test func `with Digest nonces that soon become stale, all tasks succeed, and the app is asked once`() async throws {
         var rules = DigestGate.Rules()
         rules.usesPerNonce = 5
         let gate = DigestGate(rules)

@@ -67,7 +67,7 @@ struct SquidAuthenticationTests {
             #expect(
                 interview.questions.allSatisfy { $0.isProxy && $0.port == squid.port && $0.status == 407 && $0.failures == 0 })
             #expect(interview.questions.allSatisfy { $0.by == (scheme == .ntlm ? "session" : "task") })
-            // One space for http and one for https.
+            // There is one protection space for http and one for https.
             #expect(interview.questions.count <= 2)
         }
     }

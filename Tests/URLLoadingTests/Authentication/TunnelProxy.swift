@@ -11,7 +11,7 @@ import Foundation
 import Glibc
 import LoadingTestKit
 
-/// A proxy that makes tunnels (CONNECT), with a thread for each connection, so that it shares no code with what it tests.
+/// A proxy that opens tunnels (CONNECT), with a blocking thread for each connection; it shares no code with the client under test.
 final class TunnelProxy: Sendable {
     /// One CONNECT, or any other request that arrived instead.
     struct Demand: Sendable {
@@ -32,7 +32,7 @@ final class TunnelProxy: Sendable {
 
         var authorization: String? { values(of: "Proxy-Authorization").first }
 
-        /// The reply of a ``ScriptedServer`` script to it; a 200 makes the tunnel.
+        /// The reply of a ``ScriptedServer`` script to this request; a 200 opens the tunnel.
         func answer(by script: (RecordedRequest) -> ScriptedReply, to port: Int) -> Answer {
             var request = RecordedRequest()
             request.connection = connection
@@ -48,7 +48,7 @@ final class TunnelProxy: Sendable {
     }
 
     enum Answer: Sendable {
-        /// 200, followed by `extra`, and then a connection to a port of 127.0.0.1.
+        /// Replies 200, followed by `extra`, and then connects the client to a port of 127.0.0.1.
         case tunnel(to: Int, extra: String = "", fields: String = "")
         case say(String, closes: Bool = false)
     }

@@ -89,7 +89,7 @@ import URLLoading
         #expect(storage.credentials(for: space) == nil)
     }
 
-    @Test func `spaces without a protocol, of proxies, and with any method are returned equal`() {
+    @Test func `spaces without a protocol, spaces of proxies, and spaces with any method are returned unchanged`() {
         let spaces = [
             URLProtectionSpace(host: "h", port: 1, protocol: nil, realm: nil, authenticationMethod: nil),
             URLProtectionSpace(proxyHost: "h", port: 0, type: nil, realm: "r", authenticationMethod: nil),
@@ -113,7 +113,7 @@ import URLLoading
     }
 
     @Test(arguments: [URLCredential.Persistence.forSession, .permanent])
-    func `the first credential of a space is its default until another is set or it is removed`(
+    func `the first credential of a space is its default until another default is set or the first one is removed`(
         persistence: URLCredential.Persistence
     ) {
         let (first, second, third) = (
@@ -131,7 +131,7 @@ import URLLoading
         #expect(storage.defaultCredential(for: space) == third)
     }
 
-    @Test func `a change posts a notification, a call without effect does not`() {
+    @Test func `a change posts a notification, but a call without effect does not`() {
         #expect(count { storage.set(credential("u"), for: space) } == 1)
         #expect(count { storage.set(credential("u"), for: space) } == 0)
         #expect(count { storage.setDefaultCredential(credential("u"), for: space) } == 0)
@@ -162,7 +162,7 @@ import URLLoading
 
     private func task() -> URLSessionTask { URLSessionDataTask() }
 
-    @Test func `the methods with a task do the same as those without`() async throws {
+    @Test func `the methods with a task do the same as those without a task`() async throws {
         let task = task()
         storage.set(credential("u"), for: space, task: task)
         #expect(await storage.credentials(for: space, task: task) == ["u": credential("u")])
@@ -194,7 +194,7 @@ import URLLoading
         }
     }
 
-    @Test func `the methods with a task call a subclass's methods without one`() async throws {
+    @Test func `in a subclass, the methods with a task call the methods without a task`() async throws {
         let (vault, task) = (Vault(), task())
         #expect(await vault.credentials(for: space, task: task)?.keys.first == "own")
         #expect(await vault.defaultCredential(for: space, task: task)?.user == "own")

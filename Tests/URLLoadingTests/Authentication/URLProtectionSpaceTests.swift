@@ -39,7 +39,7 @@ import URLLoading
         #expect(space.authenticationMethod == method)
     }
 
-    @Test func `a space describes itself as Foundation's does`() {
+    @Test func `the description of a space has the format of Foundation`() {
         let server = URLProtectionSpace(
             host: "apple.com", port: 80, protocol: "http", realm: nil, authenticationMethod: nil
         )

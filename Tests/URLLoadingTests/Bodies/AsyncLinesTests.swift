@@ -40,11 +40,11 @@ import URLLoading
         #expect(try await collect(bytes([0x61, 0xFF, 0x62, 0x0A, 0x80]).lines) == ["a\u{FFFD}b", "\u{FFFD}"])
     }
 
-    @Test func `a lone A8 or 85 byte is not a line break`() async throws {
+    @Test func `an A8 or 85 byte within another character is not a line break`() async throws {
         #expect(try await collect(bytes(Array("è¨…Ï\u{5A8}".utf8)).lines) == ["è¨…Ï\u{5A8}"])
     }
 
-    /// `String(decoding:as:)` repairs by the same rule, so it is the oracle.
+    /// `String(decoding:as:)` replaces invalid bytes by the same rule, so the test compares with its result.
     @Test func `scalars and characters equal those of String for any bytes`() async throws {
         var seed: UInt64 = 1
         let alphabet: [UInt8] = [

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 private let chunk = [UInt8](repeating: 0x61, count: 65_536)
-/// The maximum that sockets and windows in between may buffer; far less than the bodies here.
+/// The maximum number of bytes that the sockets and windows can buffer, which is far less than the bodies here.
 private let windows = 32 << 20
 
 /// A consumer that does not accept data stops the server: suspended tasks, slow delegates, unread bytes.
@@ -71,7 +71,7 @@ struct BackPressureTests {
         }
     }
 
-    @Test func `no data is delivered before the delegate answers the response`() async throws {
+    @Test func `no data is delivered before the delegate allows the response`() async throws {
         let isAllowed = Watched(false)
         var answers = EventRecorder.Answers()
         answers.response = { _, response in

@@ -59,7 +59,7 @@ struct HostileCompressionTests {
         ) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
             session.downloadTask(with: server.url()).resume()
-            // The body does not end.
+            // The compressed body has no end, so the load fails.
             #expect(try await counter.completed.value == .cannotDecodeContentData)
             #expect(counter.written.read { $0 } >= 4 * 65_536 * Int64(GzipBytes.bombRatio) * 9 / 10)
             #expect(try ProcessProbe.residentBytes() - before < 128 << 20)
@@ -76,7 +76,7 @@ struct HostileCompressionTests {
         }
     }
 
-    /// 63 MiB of zeros each, in 2 KiB of zstd: no single load exceeds its own limit.
+    /// Each bomb is 63 MiB of zeros in 2 KiB of zstd, so no single load exceeds its own limit.
     @Test func `bombs for completion handlers share the budget for bodies beyond the ratio`() async throws {
         let blocks = (0..<504).map { ZstandardBytes.repeated(0, isLast: $0 == 503) }
         let bomb = ZstandardBytes.frame(windowExponent: 7, blocks)
@@ -110,7 +110,7 @@ struct HostileCompressionTests {
             #expect(outcomes.contains(.dataLengthExceedsMaximum), "\(outcomes)")
             #expect(outcomes.allSatisfy { $0 == nil || $0 == .dataLengthExceedsMaximum }, "\(outcomes)")
             #expect(try ProcessProbe.residentBytes() - before < 256 << 20)
-            // The failed loads returned their share.
+            // The failed loads have returned their share of the budget.
             #expect(try await session.data(from: server.url()).0.count == 504 << 17)
         }
     }

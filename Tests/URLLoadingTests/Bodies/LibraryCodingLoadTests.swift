@@ -101,7 +101,7 @@ struct LibraryCodingLoadTests {
     }
 
     @Test(arguments: ["br", "zstd", "br, zstd", "zstd, gzip"])
-    func `a coding without a body is ignored`(field: String) async throws {
+    func `a Content-Encoding without a body is ignored`(field: String) async throws {
         try await withScenario(
             reply: { request in
                 switch request.path {
@@ -184,7 +184,7 @@ struct LibraryCodingLoadTests {
         }
     }
 
-    /// Larger than the size that is allowed for any expansion ratio.
+    /// Bodies that exceed the size up to which any expansion ratio is allowed.
     private static let bombs = [
         ("br", BrotliBytes.bomb),
         ("zstd", ZstandardBytes.frame(windowExponent: 13, (0..<2_000).map { _ in ZstandardBytes.repeated(0) })),
@@ -200,7 +200,7 @@ struct LibraryCodingLoadTests {
     }
 }
 
-/// Simulates a machine without the libraries; requires root.
+/// Simulates a machine without the libraries for brotli and zstd; requires root.
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct AbsentCodingTests {
     private func run(_ suite: String, without libraries: String) async throws {
         let script = """
@@ -239,7 +239,7 @@ struct LibraryCodingLoadTests {
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("OneLibraryCodingTests")), .timeLimit(.minutes(1)))
 struct OneLibraryCodingTests {
-    @Test func `zstd is available, brotli is not`() async throws {
+    @Test func `zstd is available, but brotli is not`() async throws {
         let frame = ZstandardBytes.frame(windowExponent: 0, [ZstandardBytes.raw(Array("decoded".utf8), isLast: true)])
         try await withScenario(reply: { .ok(frame, [("Content-Encoding", String($0.path.dropFirst()))]) }) {
             (server, session) async throws in

@@ -37,7 +37,7 @@ private final class CollectingDelegate: NSObject, URLSessionDataDelegate, Sendab
     }
 }
 
-/// Data delivered in pieces belongs to the delegate.
+/// Pieces of data do not change after they were delivered to the delegate.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamedDataTests {
     private static let body = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }

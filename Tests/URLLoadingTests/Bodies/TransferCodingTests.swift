@@ -74,7 +74,7 @@ struct TransferCodingTests {
         }
     }
 
-    @Test func `an unknown content coding is not decoded below a transfer coding`() async throws {
+    @Test func `a body with an unknown content coding is delivered after only its transfer coding is decoded`() async throws {
         let reply = Row(
             testDescription: "", fields: [("Content-Encoding", "compress"), ("Transfer-Encoding", "gzip")], body: Self.gzip
         ).reply
@@ -83,7 +83,7 @@ struct TransferCodingTests {
         }
     }
 
-    @Test func `a truncated compressed body fails the load, even if the connection delimits it`() async throws {
+    @Test func `a truncated compressed body fails the load, even if the end of the connection delimits the body`() async throws {
         let reply = Row(testDescription: "", fields: [("Transfer-Encoding", "gzip")], body: Array(Self.gzip.dropLast(9))).reply
         try await withScenario(reply: { _ in reply }) { (server, session) async throws in
             await expectFailure(.cannotDecodeContentData) { try await session.data(from: server.url()) }

@@ -44,7 +44,7 @@ struct CacheConformanceTests {
         }
     }
 
-    @Test func `a response without a Date is served with one`() async throws {
+    @Test func `a stored response without a Date is served with a Date`() async throws {
         // RFC 9110, section 6.6.1.
         try await withCachedScenario(reply: { _ in .ok("x", Fields.fresh) }) { (server, session, _) async throws in
             #expect(try await session.text(URLRequest(server.url())).response.value(forHTTPHeaderField: "Date") == nil)
@@ -128,7 +128,7 @@ struct CacheConformanceTests {
         }
     }
 
-    @Test func `a request may set stale-if-error itself`() async throws {
+    @Test func `a request can set stale-if-error itself`() async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? .ok("old", [("Cache-Control", "max-age=0")]) : .status(500, body: "error") }
         ) { (server, session, _) async throws in
@@ -148,7 +148,7 @@ struct CacheConformanceTests {
     }
 
     @Test(arguments: ["", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\nContent-"])
-    func `a stale response replaces a broken connection, new or reused`(begun: String) async throws {
+    func `a stale response is served if a new or reused connection breaks`(begun: String) async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? .ok("old", Self.staleIfError) : [.write(begun), .close] }
         ) { (server, session, _) async throws in
@@ -167,7 +167,7 @@ struct CacheConformanceTests {
         }
     }
 
-    @Test func `a load that requires validation receives the error`() async throws {
+    @Test func `a load that requires validation receives the error of the server`() async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? .ok("old", Self.staleIfError + [("ETag", "\"v\"")]) : .status(503, body: "error") }
         ) { (server, session, _) async throws in
@@ -192,7 +192,7 @@ struct CacheConformanceTests {
     }
 
     @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "FOO"])
-    func `a method not known to be safe invalidates, unless it fails`(method: String) async throws {
+    func `a method not known to be safe invalidates stored responses, unless the request fails`(method: String) async throws {
         // Section 4.4: "including methods whose safety is unknown"; "a non-error status code".
         try await withCachedScenario(
             reply: { request in
@@ -218,7 +218,7 @@ struct CacheConformanceTests {
     }
 
     @Test(arguments: ["OPTIONS", "TRACE", "PROPFIND"])
-    func `a safe method does not invalidate`(method: String) async throws {
+    func `a safe method does not invalidate stored responses`(method: String) async throws {
         try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "0")
             _ = try await session.text(URLRequest(server.url(), method: method))
@@ -228,7 +228,7 @@ struct CacheConformanceTests {
 
     // MARK: HEAD (section 4.3.5)
 
-    @Test func `HEAD refreshes a stale response, and keeps fields that it does not contain`() async throws {
+    @Test func `HEAD refreshes a stale response, and fields that are missing in the HEAD response are kept`() async throws {
         try await withCachedScenario(
             reply: { request in
                 if request.method == "HEAD" { return .raw(ScriptedReply.head(200, Fields.fresh + [("X-A", "2")])) }
@@ -255,7 +255,7 @@ struct CacheConformanceTests {
             try await withSession(on: scene.reopened()) { (next) async throws in
                 let head = URLRequest(server.url(), method: "HEAD").with(.reloadIgnoringLocalCacheData)
                 #expect(try await next.text(head).response.statusCode == 200)
-                // The entry may have to be looked up on disk first.
+                // The update by HEAD may first have to look up the entry on disk.
                 await next.flush()
                 #expect(try await next.text(server.url()) == "2")
             }

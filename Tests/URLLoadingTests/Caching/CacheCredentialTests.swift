@@ -12,7 +12,8 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A response obtained with a credential, or with a cookie that it varies by, is not served to a load that would send another one.
+/// A response obtained with a credential, or with a cookie that the response varies by, is not served to a load that would send
+/// a different credential or cookie.
 @Suite(.timeLimit(.minutes(2)))
 struct CacheCredentialTests {
     private static func basic(_ user: String, _ password: String = "pw") -> String {
@@ -32,7 +33,7 @@ struct CacheCredentialTests {
             let rows: [(String?, String)] = [
                 ("Bearer ali", "0 Bearer ali"), ("Bearer bob", "1 Bearer bob"), ("Bearer ali", "0 Bearer ali"),
                 ("Bearer bob", "1 Bearer bob"), ("Bearer eve", "2 Bearer eve"),
-                // A response obtained without a credential serves all loads, and replaces the others.
+                // A response obtained without a credential serves all loads, and replaces the other stored responses.
                 (nil, "3 -"), ("Bearer ali", "3 -"),
             ]
             for (value, text) in rows {
@@ -59,7 +60,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `lookups by the app follow the same rule`() async throws {
+    @Test func `lookups by the app find only responses of their own credential`() async throws {
         try await withCachedScenario(reply: { _ in .ok("x", Fields.fresh) }) { (server, session, scene) async throws in
             _ = try await session.text(Self.mine(server.url(), "Bearer ali"))
             #expect(scene.cache.cachedResponse(for: Self.mine(server.url(), "Bearer ali")) != nil)
@@ -90,7 +91,7 @@ struct CacheCredentialTests {
                 #expect(try await later.text(Self.mine(server.url(), secret)).text == "x")
                 #expect(server.requests.count == 1)
             }
-            // Without the key the cache cannot tell whose response it is.
+            // Without the key the cache cannot tell which credential obtained the response.
             try FileManager.default.removeItem(atPath: root.path + "/key")
             try await withSession(on: scene.reopened()) { (later) async throws in
                 #expect(try await later.text(Self.mine(server.url(), secret)).text == "x")
@@ -128,7 +129,7 @@ struct CacheCredentialTests {
                     guard let bytes = try? Data(contentsOf: root.appendingPathComponent(file)) else { continue }
                     #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(file)")
                 }
-                // The field is not part of the selecting header fields.
+                // `Proxy-Authorization` is not one of the stored selecting header fields.
                 request.setValue(nil, forHTTPHeaderField: "Proxy-Authorization")
                 #expect(try await session.text(request).text == "0")
                 #expect(server.requests.first?.header("Proxy-Authorization") == "Basic \(secret)")
@@ -138,7 +139,9 @@ struct CacheCredentialTests {
 
     // MARK: Updates
 
-    /// What updates a stored response that serves all loads: the request that obtains it, and a later one with ali's credential.
+    /// Two requests: the first stores a response that serves all loads, and the later one, with ali's credential, updates the response.
+    ///
+    /// `first` is the credential of the first request.
     struct Update: Sendable, CustomStringConvertible {
         var description: String
         var first: String?
@@ -178,7 +181,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `parts of which one was obtained with a credential are joined for that credential only`() async throws {
+    @Test func `if a part was obtained with a credential, the parts are joined only for that credential`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             let fields = [("Cache-Control", "max-age=600"), ("ETag", "\"v\"")]
             let text = Array((request.header("Authorization") == nil ? "everybody!" : "everyonly!").utf8)
@@ -300,7 +303,7 @@ struct CacheCredentialTests {
 
     @Test(arguments: ["GET", "HEAD"])
     func `a response that varies by Cookie is stored under the cookie that was sent`(method: String) async throws {
-        // The first response sets the cookie; a HEAD and a 304 that set it must not store the response under it either.
+        // A response that sets a cookie must not be stored under that cookie; this also applies to a HEAD and to a 304.
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             let fields = [("Vary", "Cookie"), ("Cache-Control", "max-age=600"), ("ETag", "\"v\""), ("Set-Cookie", "id=ali")]
             let text = request.header("Cookie") ?? "anonymous"
@@ -336,7 +339,7 @@ struct CacheCredentialTests {
     // MARK: The app's own cache
 
     @Test(arguments: [false, true])
-    func `an app's own cache is also checked against the sent fields`(overridesStorage: Bool) async throws {
+    func `a response of a cache subclass is also checked against the sent fields`(overridesStorage: Bool) async throws {
         let cache: URLCache = overridesStorage ? RequestCache() : PassingCache(memoryCapacity: 1 << 20, diskCapacity: 0)
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             let fields = [("Vary", "Cookie"), ("Cache-Control", "max-age=600"), ("Set-Cookie", "id=ali")]
@@ -348,7 +351,7 @@ struct CacheCredentialTests {
             let ali = Self.mine(server.url("/c"), "Bearer ali")
             #expect(try await session.text(ali).text == "id=ali Bearer ali")
             #expect(try await session.text(server.url("/c")) == "id=ali -")
-            // Without the credential and the cookie.
+            // This session sends neither the credential nor the cookie.
             try await withSession(on: cache) { (anonymous) async throws in
                 #expect(try await anonymous.text(server.url("/a")) == "- -")
             }
@@ -371,7 +374,7 @@ struct CacheCredentialTests {
             var shown = ""
             dump(entry, to: &shown)
             #expect(!shown.contains("secret=ali") && !"\(entry)".contains("secret=ali"))
-            // Twice, as by an app that moves its archives.
+            // The entry is archived twice, as by an app that moves its archives.
             let archived = try Self.archived(Self.archived(entry))
             #expect(archived == entry)
             cache.kept.withLock { $0[url] = archived }

@@ -12,8 +12,9 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Which stored responses a session reuses without asking the server (RFC 9111, sections 3 to 5), as a black-box test suite for
-/// caches checks it: the same URL is loaded twice, and the server counts the requests.
+/// Which stored responses a session reuses without asking the server (RFC 9111, sections 3 to 5).
+///
+/// The tests treat the cache as a black box: they load the same URL twice, and the server counts the requests.
 @Suite(.timeLimit(.minutes(1)))
 struct CacheFreshnessTests {
     struct Row: Sendable, CustomStringConvertible {
@@ -52,7 +53,7 @@ struct CacheFreshnessTests {
         }
     }
 
-    @Test func `by Cache-Control`() async throws {
+    @Test func `reuse depends on Cache-Control`() async throws {
         try await check([
             Row(false), Row(true, "max-age=600"), Row(true, "MaX-aGe=600"), Row(false, "max-age=0"),
             // Section 1.2.2: "MUST consider the value to be 2147483648".
@@ -68,7 +69,7 @@ struct CacheFreshnessTests {
             Row(false, "max-age=6e2"), Row(false, "max-age=a600"), Row(false, "max-age=600a"), Row(false, "max-age =600"),
             Row(false, "max-age= 600"), Row(false, "max-age=600, max-age=0"), Row(false, "max-age=0, max-age=600"),
             Row(true, "max-age=600, max-age=600"), Row(false, ("Cache-Control", "max-age=600"), ("Cache-Control", "max-age=0")),
-            // For shared caches only.
+            // These fields apply only to shared caches.
             Row(false, "s-maxage=600"), Row(false, "s-maxage=600, max-age=0"), Row(true, "max-age=600, s-maxage=0"),
             Row(false, ("Cache-Control", "s-maxage=600"), ("Cache-Control", "max-age=0")), Row(true, "private, max-age=600"),
             Row(true, "private=\"x-a\", max-age=600"), Row(true, "max-age=600, proxy-revalidate"),
@@ -82,14 +83,14 @@ struct CacheFreshnessTests {
             Row(true, "must-revalidate, max-age=600"),
             // Section 5.2.2.3: "SHOULD ignore the no-store directive".
             Row(true, "no-store, must-understand, max-age=600"), Row(true, "immutable, max-age=600"), Row(false, "immutable"),
-            // Section 5.4: only for requests.
+            // Section 5.4: Pragma has a meaning only in requests.
             Row(true, ("Cache-Control", "max-age=600"), ("Pragma", "no-cache")),
             Row(true, ("Cache-Control", "max-age=600"), ("Set-Cookie", "a=b")),
             Row(true, ("Cache-Control", "max-age=600"), ("Content-Disposition", "attachment; filename=x")),
         ])
     }
 
-    @Test func `by Expires and Date`() async throws {
+    @Test func `reuse depends on Expires and Date`() async throws {
         let now = httpDate(0)
         func expires(_ isUsed: Bool, _ value: String, date: String? = nil) -> Row {
             Row(isUsed, ("Expires", value), ("Date", date ?? now))
@@ -104,7 +105,7 @@ struct CacheFreshnessTests {
             Row(true, ("Cache-Control", "max-age=600"), ("Expires", httpDate(-7200)), ("Date", now)),
             Row(true, ("Cache-Control", "max-age=600"), ("Expires", "0"), ("Date", now)),
             Row(false, ("Cache-Control", "max-age=0"), ("Expires", httpDate(600)), ("Date", now)),
-            // The three date formats, in any case (section 4.2).
+            // The three date formats; upper and lower case are equivalent (section 4.2).
             expires(true, "Thu, 18 Aug 2050 02:01:18 GMT"), expires(true, "Thursday, 18-Aug-50 02:01:18 GMT"),
             expires(true, "Thu Aug 18 02:01:18 2050"), expires(true, "Thu Aug  8 02:01:18 2050"),
             expires(true, "THU, 18 Aug 2050 02:01:18 GMT"), expires(true, "Thu, 18 AUG 2050 02:01:18 GMT"),
@@ -121,7 +122,7 @@ struct CacheFreshnessTests {
         ])
     }
 
-    @Test func `by Age`() async throws {
+    @Test func `reuse depends on Age`() async throws {
         func age(_ isUsed: Bool, _ values: String..., lifetime: Int = 3600) -> Row {
             var row = Row(isUsed, ("Cache-Control", "max-age=\(lifetime)"), ("Date", httpDate(0)))
             row.fields += values.map { ("Age", $0) }
@@ -141,12 +142,12 @@ struct CacheFreshnessTests {
         ])
     }
 
-    @Test func `by Last-Modified, and the status`() async throws {
+    @Test func `reuse depends on Last-Modified and the status`() async throws {
         let changed = ("Last-Modified", httpDate(-86_400))
         try await check([
             Row(true, changed, ("Date", httpDate(0))), Row(true, changed, status: 203), Row(true, changed, status: 204),
-            // "Status codes that are defined as heuristically cacheable" (RFC 9110, section 15.1), and those marked so (section
-            // 5.2.2.9).
+            // "Status codes that are defined as heuristically cacheable" (RFC 9110, section 15.1), and other status codes with
+            // `public` (RFC 9111, section 5.2.2.9).
             Row(false, changed, status: 201), Row(false, changed, status: 202), Row(false, changed, status: 299),
             Row(true, changed, ("Cache-Control", "public"), status: 201),
             Row(false, changed, ("Expires", "0")), Row(false, changed, ("Cache-Control", "no-cache")),
@@ -154,18 +155,18 @@ struct CacheFreshnessTests {
             Row(false, ("ETag", "\"v\"")),
             Row(true, changed, status: 404), Row(true, changed, status: 501), Row(false, changed, status: 500),
             Row(true, ("ETag", "\"v\""), status: 410), Row(false, ("ETag", "\"v\""), status: 404),
-            // Any final status with explicit freshness.
+            // Responses with explicit freshness, for several final status codes.
             Row(true, ("Cache-Control", "max-age=600"), status: 203), Row(true, ("Cache-Control", "max-age=600"), status: 204),
             Row(true, ("Cache-Control", "max-age=600"), status: 299), Row(false, ("Expires", httpDate(-600)), status: 299),
             Row(true, ("Cache-Control", "max-age=600"), status: 400), Row(true, ("Cache-Control", "max-age=600"), status: 404),
             Row(true, ("Cache-Control", "max-age=600"), status: 410), Row(true, ("Cache-Control", "max-age=600"), status: 503),
             Row(true, ("Cache-Control", "max-age=600"), status: 302), Row(false, ("Cache-Control", "max-age=600"), status: 416),
-            // Section 5.2.2.3: not if the status is unknown.
+            // Section 5.2.2.3: must-understand prevents storing if the status is unknown.
             Row(false, ("Cache-Control", "max-age=600, no-store, must-understand"), status: 299),
         ])
     }
 
-    @Test func `Vary with a star among its members`() async throws {
+    @Test func `a response whose Vary contains a star is not reused`() async throws {
         let fresh = ("Cache-Control", "max-age=600")
         try await check(
             [
@@ -177,7 +178,7 @@ struct CacheFreshnessTests {
             ], ["Bar": "1"])
     }
 
-    @Test func `differences that Vary ignores and respects`() async throws {
+    @Test func `only insignificant differences between fields named by Vary are ignored`() async throws {
         struct Pair { var name: String, first: String?, second: String?, isSame: Bool }
         let pairs = [
             Pair(name: "Foo", first: "1", second: "1", isSame: true), Pair(name: "Foo", first: "1", second: "2", isSame: false),

@@ -52,7 +52,7 @@ struct CacheHitTests {
         }
     }
 
-    @Test func `a hit may be cancelled by its response's disposition`() async throws {
+    @Test func `the response disposition of a delegate can cancel a hit`() async throws {
         let isHit = Watched(false)
         var answers = EventRecorder.Answers()
         answers.response = { _, _ in isHit.read { $0 } ? .cancel : .allow }
@@ -73,7 +73,7 @@ struct CacheHitTests {
     }
 
     @Test(arguments: [5, 3 << 20])
-    func `a hit may become a download`(size: Int) async throws {
+    func `a hit can become a download`(size: Int) async throws {
         let content = ScriptedFile.pattern(size)
         var answers = EventRecorder.Answers()
         answers.response = { task, _ in
@@ -92,7 +92,7 @@ struct CacheHitTests {
         }
     }
 
-    @Test func `a large hit may be cancelled midway`() async throws {
+    @Test func `a large hit can be cancelled midway`() async throws {
         let content = ScriptedFile.pattern(4 << 20)
         var answers = EventRecorder.Answers()
         answers.data = { task, _ in
@@ -112,7 +112,7 @@ struct CacheHitTests {
         }
     }
 
-    @Test func `a suspended hit waits`() async throws {
+    @Test func `a hit is delivered after its task was suspended and resumed`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(delegate: recorder, reply: { _ in .ok("hello", Fields.fresh) }) {
             (server, session, _) async throws in

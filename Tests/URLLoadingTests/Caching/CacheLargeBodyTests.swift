@@ -16,7 +16,8 @@ import URLLoading
 /// ends early.
 @Suite(.timeLimit(.minutes(5)))
 struct CacheLargeBodyTests {
-    /// A capacity whose twentieth is larger than any body here.
+    /// A capacity of more than twenty times the size of each body here: a cache stores no body larger than a twentieth of its
+    /// capacity.
     private static let largeCapacity = 20 << 30
 
     /// Counts the received bytes without keeping them.
@@ -31,7 +32,7 @@ struct CacheLargeBodyTests {
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { end(error) }
     }
 
-    /// Loads, and returns the number of received bytes.
+    /// Loads a URL, and returns the number of received bytes.
     private func load(_ url: URL, _ session: URLSession) async throws -> Int {
         let counter = Counter()
         let task = session.dataTask(with: url)

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Which responses are stored, and that a stored one is served instead of asking the server (RFC 9111, sections 3 and 4).
+/// Which responses are stored, and when a stored response is served without asking the server (RFC 9111, sections 3 and 4).
 @Suite(.timeLimit(.minutes(1)))
 struct CacheLoadTests {
     // MARK: A fresh response is served
@@ -87,7 +87,7 @@ struct CacheLoadTests {
 
     // MARK: The key
 
-    @Test func `path and query are part of the key, the fragment is not`() async throws {
+    @Test func `path and query are part of the key, but the fragment is not`() async throws {
         try await withCachedScenario(
             reply: { .ok($0.target, Fields.fresh) }
         ) { (server, session, _) async throws in
@@ -131,7 +131,7 @@ struct CacheLoadTests {
     }
 
     @Test(arguments: ["Accept-Encoding", "User-Agent", "Accept, Accept-Encoding", "X-Absent"])
-    func `fields that the session adds match again`(vary: String) async throws {
+    func `header fields that the session adds match in later requests if Vary names them`(vary: String) async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", Fields.fresh + [("Vary", vary)]) }
         ) { (server, session, _) async throws in
@@ -279,7 +279,7 @@ struct CacheLoadTests {
 
     // MARK: Redirects
 
-    @Test func `a redirect without freshness is requested again, its fresh target is not`() async throws {
+    @Test func `a redirect without freshness is requested again, but its fresh target is not`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder,

@@ -17,7 +17,7 @@ import URLLoading
 /// How a load uses a lookup that had to read the disk.
 @Suite(.timeLimit(.minutes(1)))
 struct CacheLookUpTests {
-    @Test func `a response that is not stored removes nothing after a lookup without a result`() async throws {
+    @Test func `a response that is not stored removes nothing if the lookup found nothing`() async throws {
         try await withCachedScenario(
             reply: { $0.path == "/kept" ? .ok("kept", Fields.fresh) : .ok("new", [("Cache-Control", "no-store")]) }
         ) { (server, session, scene) async throws in
@@ -30,7 +30,7 @@ struct CacheLookUpTests {
                 let changes = BlockedLane(.changes)
                 defer { changes.release() }
                 #expect(try await session.text(server.url("/other")) == "new")
-                // A lookup waits for changes to its URL, until the load times out if nothing else ends the wait.
+                // A lookup waits for pending changes to its URL, so a removal would make this load time out.
                 let request = URLRequest(url: server.url("/other"), cachePolicy: .returnCacheDataDontLoad)
                 let error = await #expect(throws: URLError.self) { try await session.text(request) }
                 #expect(error?.code == .resourceUnavailable)

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Cached responses after the end of the program: each run is a process of its own, with a home directory of the test.
+/// Cached responses after the end of the program: each run is a process of its own, with the test's home directory.
 @Suite(.timeLimit(.minutes(3)))
 struct CachePersistenceTests {
     private let home: TemporaryDirectory
@@ -36,7 +36,7 @@ struct CachePersistenceTests {
         }
     }
 
-    @Test func `the next run is served what the last one stored`() async throws {
+    @Test func `the next run is served the responses that the previous run stored`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             for _ in 0..<2 {
                 await #expect(processExitsWith: .success) {
@@ -141,7 +141,7 @@ struct CachePersistenceTests {
                             TestHome.settle(in: home)
                             let session = URLSession(configuration: .default)
                             for index in 1...40 {
-                                // Some URLs are of one run only, some of all three.
+                                // Some URLs are loaded by only one run, the others by all three.
                                 let path = index % 2 == 0 ? "all-\(index)" : "n\(number)-\(index)"
                                 #expect(try await session.text(url.appendingPathComponent(path)) == "/" + path)
                             }
@@ -168,7 +168,7 @@ struct CachePersistenceTests {
 
     // MARK: Directories
 
-    @Test func `a cache without a directory uses the program's, with either initializer`() async throws {
+    @Test func `a cache without a directory uses the directory of the program, with either initializer`() async throws {
         await #expect(processExitsWith: .success) { [home = home.path as String] () async throws in
             TestHome.settle(in: home)
             let request = try CacheScene.request("http://a/")
@@ -180,7 +180,7 @@ struct CachePersistenceTests {
         }
     }
 
-    @Test func `a relative path is below the program's directory, and a separate cache`() async throws {
+    @Test func `a cache with a relative path is below the directory of the program, and is a separate cache`() async throws {
         await #expect(processExitsWith: .success) { [home = home.path as String] () async throws in
             TestHome.settle(in: home)
             let request = try CacheScene.request("http://a/")

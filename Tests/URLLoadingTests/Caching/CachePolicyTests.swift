@@ -85,12 +85,12 @@ struct CachePolicyTests {
     }
 
     @Test(arguments: Row.all)
-    func `the policy of a request decides`(row: Row) async throws {
+    func `the cache policy of a request decides what is served`(row: Row) async throws {
         try await expect(row.outcome, kept: row.kept, request: row.policy, session: nil)
     }
 
     @Test(arguments: Row.all)
-    func `the policy of a session decides for requests without their own`(row: Row) async throws {
+    func `the cache policy of a session decides for requests without a policy of their own`(row: Row) async throws {
         try await expect(row.outcome, kept: row.kept, request: nil, session: row.policy)
     }
 
@@ -152,7 +152,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test func `a load that must not use the network only reports its error to the delegate`() async throws {
+    @Test func `a load that must not use the network reports an error and no response to the delegate`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(delegate: recorder, reply: { _ in .ok("x") }) { (server, session, _) async throws in
             let task = session.dataTask(with: URLRequest(server.url()).with(.returnCacheDataDontLoad))
@@ -266,7 +266,7 @@ struct CachePolicyTests {
             // "… or respond with a 504 (Gateway Timeout) status code" (RFC 9111, section 5.2.1.7).
             let (text, response) = try await session.text(request)
             #expect(text.isEmpty && response.statusCode == 504 && response.url == server.url())
-            // The app's cache policy is separate, and fails as Apple documents.
+            // The app's cache policy is checked separately, and its error is the one that Apple documents.
             await expectFailure(.resourceUnavailable) {
                 try await session.data(for: request.with(.returnCacheDataDontLoad))
             }
@@ -275,7 +275,7 @@ struct CachePolicyTests {
     }
 
     @Test(arguments: ["\"v\"", "W/\"v\"", "\"other\", \"v\"", "*"])
-    func `an If-None-Match set by the app that matches gets a 304`(tags: String) async throws {
+    func `a matching If-None-Match that the app set gets a 304`(tags: String) async throws {
         try await withCachedScenario(
             reply: { request in
                 let fields = Fields.fresh + [("ETag", "\"v\"")]
@@ -287,13 +287,13 @@ struct CachePolicyTests {
                 let request = URLRequest(server.url(), headers: ["If-None-Match": tags])
                 let (text, response) = try await session.text(request)
                 #expect(response.statusCode == 304 && text.isEmpty)
-                // The second round has the body stored.
+                // In the second round the body is already stored.
                 #expect(try await session.text(server.url()) == "body")
             }
         }
     }
 
-    @Test func `an If-None-Match set by the app that does not match gets the body`() async throws {
+    @Test func `a non-matching If-None-Match that the app set gets the body`() async throws {
         try await withCachedScenario(
             reply: { _ in .ok("body", Fields.fresh + [("ETag", "\"v\"")]) }
         ) { (server, session, _) async throws in

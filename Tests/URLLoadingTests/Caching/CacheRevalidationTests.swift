@@ -61,7 +61,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `a 304 without freshness leaves the response to be validated again`() async throws {
+    @Test func `after a 304 without freshness, the response is validated again`() async throws {
         try await withCachedScenario(
             reply: { request in
                 request.order == 0
@@ -75,7 +75,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    /// nginx does this when it compresses.
+    /// nginx sends a weak tag with a compressed response, and a strong tag in the 304.
     @Test func `a 304 with a strong tag confirms a response with a weak tag each time`() async throws {
         try await withCachedScenario(
             reply: { request in

@@ -24,7 +24,7 @@ struct CacheScene {
         cache = URLCache(memoryCapacity: memory, diskCapacity: disk, directory: directory.url)
     }
 
-    /// Another cache on the same directory, as in the next run of the program: its memory is empty.
+    /// Another cache on the same directory, with an empty memory tier, as in the next run of the program.
     func reopened() -> URLCache {
         URLCache(memoryCapacity: Self.largeCapacity, diskCapacity: Self.largeCapacity, directory: directory.url)
     }

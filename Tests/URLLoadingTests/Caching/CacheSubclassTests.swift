@@ -23,7 +23,7 @@ struct CacheSubclassTests {
     }
 
     @Test(arguments: LoadForm.allCases)
-    func `a subclass that overrides the methods with requests is filled and used`(form: LoadForm) async throws {
+    func `a subclass that overrides the methods for requests is filled and used`(form: LoadForm) async throws {
         let cache = RequestCache()
         let recorder = EventRecorder()
         try await withCachedScenario(
@@ -42,7 +42,7 @@ struct CacheSubclassTests {
     }
 
     @Test(arguments: LoadForm.allCases)
-    func `a subclass that overrides the methods with tasks is filled and used`(form: LoadForm) async throws {
+    func `a subclass that overrides the methods for tasks is filled and used`(form: LoadForm) async throws {
         let cache = TaskKeepingCache()
         let recorder = EventRecorder()
         try await withCachedScenario(
@@ -149,7 +149,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `an unsafe request removes the response from a subclass once`() async throws {
+    @Test func `an unsafe request asks a subclass only once to remove the response`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(cache: cache, reply: { _ in .ok("x") }) { (server, session, _) async throws in
             _ = try await session.data(for: URLRequest(server.url("/a"), method: "POST"))
@@ -203,7 +203,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a delegate may veto storing in a subclass`() async throws {
+    @Test func `a delegate can veto storing in a subclass`() async throws {
         let cache = RequestCache()
         let delegate = RefusingDelegate()
         try await withCachedScenario(cache: cache, delegate: delegate, reply: { _ in .ok("x", Fields.fresh) }) {
@@ -276,7 +276,7 @@ struct CacheSubclassTests {
             }, reply: reply, test: test)
     }
 
-    @Test func `a lookup that a subclass redirects to another URL ignores the fields sent to the first`() async throws {
+    @Test func `a lookup that a subclass makes for another URL ignores the fields sent to the first URL`() async throws {
         let cache = OtherURLCache()
         try await withCookie(cache, reply: { _ in .ok("server") }) { (server, session) async throws in
             let other = server.url("/other")
@@ -302,7 +302,7 @@ struct CacheSubclassTests {
     }
 }
 
-/// Stores responses itself, through the methods with requests.
+/// Stores responses itself, through the methods for requests.
 final class RequestCache: URLCache, @unchecked Sendable {
     let kept = Mutex<[URL: CachedURLResponse]>([:])
     let calls = Mutex<[String]>([])
@@ -332,7 +332,7 @@ final class RequestCache: URLCache, @unchecked Sendable {
     }
 }
 
-/// Stores responses itself, through the methods with tasks.
+/// Stores responses itself, through the methods for tasks.
 private final class TaskKeepingCache: URLCache, @unchecked Sendable {
     let kept = Mutex<[URL: CachedURLResponse]>([:])
 
@@ -371,7 +371,7 @@ private final class WatchingCache: URLCache, @unchecked Sendable {
     }
 }
 
-/// Looks up another URL for all requests if one is set.
+/// Looks up `other` instead of the URL of each request, if `other` is set.
 private final class OtherURLCache: URLCache, @unchecked Sendable {
     let other = Mutex<URL?>(nil)
     let found = Mutex<[String]>([])

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A response that arrived over a connection which another load would not have accepted is not served to that load.
+/// A stored response is not served to a load that would not have accepted the connection over which the response arrived.
 @Suite(.timeLimit(.minutes(2)))
 struct CacheTrustTests {
     private let certificates: TestCertificates
@@ -85,7 +85,7 @@ struct CacheTrustTests {
         }
     }
 
-    /// Neither the disk of the shared cache nor its key was read before.
+    /// The cache has read neither its directory nor its key when the test begins.
     @Test func `a session with its own roots stores a response for each credential`() async throws {
         try await withServer(certificates.valid) { (server, scene) async throws in
             try await withSession(scene, roots: [certificates.root]) { (session) async throws in
@@ -117,7 +117,7 @@ struct CacheTrustTests {
         }
     }
 
-    @Test func `removing responses from the cache also removes a session's private ones`() async throws {
+    @Test func `removing responses from the cache also removes the private responses of a session`() async throws {
         try await withServer(certificates.selfSigned) { (server, scene) async throws in
             try await withSession(scene, SessionJudge(.trusting)) { (session) async throws in
                 let removals: [() -> Void] = [
@@ -144,7 +144,7 @@ struct CacheTrustTests {
         }
     }
 
-    @Test func `a stale response does not replace a failure of trust`() async throws {
+    @Test func `a stale response is not served if trust evaluation fails`() async throws {
         let fields = [("Cache-Control", "max-age=0, stale-if-error=600"), ("ETag", "\"v\""), ("Connection", "close")]
         try await withServer(certificates.valid, later: [certificates.selfSigned], fields) { (server, scene) async throws in
             try await withSession(scene, roots: [certificates.root]) { (session) async throws in
@@ -203,7 +203,7 @@ struct CacheTrustTests {
                 ? .ok("turned", fields)
                 : .raw(ScriptedReply.head(304, [("Cache-Control", "max-age=600"), ("Connection", "close")]))
         }
-        // The first connection reaches the server, all later ones another that the roots also trust.
+        // The first connection presents one certificate; all later connections present another one that the roots also trust.
         func changed() async throws -> ScriptedServer {
             try await ScriptedServer.start(identity: certificates.valid, laterIdentities: [certificates.nameConstraintSatisfied])
             {
@@ -242,7 +242,7 @@ struct CacheTrustTests {
     }
 }
 
-/// Runs in a process whose system trusts the test's root.
+/// Tests that run in a process in which the system's roots include the test's root.
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("SharedTrustProbe")), .serialized, .timeLimit(.minutes(1)))
 struct SharedTrustProbe {
     private func url(_ name: String) throws -> URL {
@@ -269,12 +269,12 @@ struct SharedTrustProbe {
         ["NSPinnedDomains": ["localhost": ["NSPinnedLeafIdentities": [["SPKI-SHA256-BASE64": pin]]]]]
     }
 
-    @Test func `it is served to sessions that would accept it, not to those that pin another key or require newer TLS`()
+    @Test func `a response is served to sessions that would accept it, not to those that pin another key or require newer TLS`()
         async throws
     {
         let scene = try CacheScene()
         let url = try url("PROBED_VALID")
-        // A root of the same name from another run.
+        // A root with the same name as the trusted root, but from another run.
         let otherRoot = try TestCertificates.shared.get().root
         let first = try await text(url, scene)
         #expect(try await text(url, scene) == first)
@@ -292,7 +292,7 @@ struct SharedTrustProbe {
         #expect(try await text(url, scene) == first)
     }
 
-    @Test func `a response is stored for all sessions if the system's roots trust the server like the delegate`() async throws {
+    @Test func `a response is stored for all sessions if both the system roots and the delegate trust the server`() async throws {
         let scene = try CacheScene()
         let url = try url("PROBED_VALID")
         let first = try await text(url, scene, SessionJudge(.trusting))
@@ -300,7 +300,7 @@ struct SharedTrustProbe {
         #expect(scene.cache.entries().count == 1)
     }
 
-    @Test func `an untrusted server does not refresh a response of a trusted one`() async throws {
+    @Test func `an untrusted server does not refresh a response of a trusted server`() async throws {
         let scene = try CacheScene()
         let url = try url("PROBED_TURNED")
         #expect(try await text(url, scene) == "turned")
@@ -354,7 +354,7 @@ struct SharedTrustProbe {
         await expectFailure(.serverCertificateUntrusted) { try await text(Self.wrongPin) }
     }
 
-    @Test func `a response stored for all sessions replaces the session's private one`() async throws {
+    @Test func `a response stored for all sessions replaces the private response of the session`() async throws {
         let scene = try CacheScene()
         let url = try url("PROBED_TRUSTED")
         try await withSession(delegate: SessionJudge(.trusting)) {

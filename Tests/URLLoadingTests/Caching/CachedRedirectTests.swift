@@ -43,7 +43,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test(arguments: LoadForm.allCases) func `every form of load follows it`(form: LoadForm) async throws {
+    @Test(arguments: LoadForm.allCases) func `every form of load follows a stored redirect`(form: LoadForm) async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder, reply: { $0.path == "/a" ? .redirect(301, to: "/b") : .ok("end", Fields.fresh) }
@@ -150,7 +150,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `an error is served while it is fresh, and is requested without a condition afterwards`() async throws {
+    @Test func `a stored error is served while it is fresh, and later requests have no condition`() async throws {
         let stale = Fields.stale + [("Last-Modified", httpDate(-9))]
         try await withCachedScenario(reply: { _ in .status(404, stale, body: "none") }) { (server, session, _) async throws in
             let request = URLRequest(server.url())
@@ -164,7 +164,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `a range of a stored error is the error`() async throws {
+    @Test func `a range request for a stored error receives the whole error`() async throws {
         try await withCachedScenario(reply: { _ in .status(404, Fields.fresh, body: "nothing here") }) {
             (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "nothing here")

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Runs a test with a scripted server, a cache in its own directory, and a session that uses it.
+/// Runs a test with a scripted server, a cache in its own directory, and a session that uses the cache.
 func withCachedScenario(
     memory: Int = CacheScene.largeCapacity,
     disk: Int = CacheScene.largeCapacity,
@@ -88,7 +88,7 @@ enum Fields {
     typealias List = [(String, String)]
 
     static let fresh: List = [("Cache-Control", "max-age=600")]
-    /// Stale, with a validator.
+    /// The fields of a stale response with a validator.
     static let stale: List = [("Cache-Control", "max-age=60"), ("Age", "100"), ("ETag", "\"v\"")]
 }
 

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 @Suite struct CachedURLResponseTests {
-    /// Not a property list type.
+    /// A type that a property list cannot contain.
     private final class Thing {}
 
     private func plain(
@@ -33,7 +33,7 @@ import URLLoading
         #expect(!entry.isEqual(NSObject()) && !entry.isEqual(nil))
     }
 
-    @Test func `entries are equal if response, body and policy are`() throws {
+    @Test func `entries are equal if response, body and policy are equal`() throws {
         let data = Data("data".utf8)
         let entry = CachedURLResponse(response: try plain(), data: data, userInfo: ["a": 1], storagePolicy: .allowed)
         let same = CachedURLResponse(response: try plain(), data: data, userInfo: ["a": 2], storagePolicy: .allowed)
@@ -89,7 +89,7 @@ import URLLoading
     ]
 
     @Test(arguments: plainResponses)
-    func `a non-HTTP response is returned as one`(type: String?, length: Int, encoding: String?) throws {
+    func `a non-HTTP response is returned as a non-HTTP response`(type: String?, length: Int, encoding: String?) throws {
         let scene = try CacheScene()
         let request = try CacheScene.request("app://a/x")
         let entry = CachedURLResponse(response: try plain("app://a/x", type, length, encoding), data: Data("data".utf8))

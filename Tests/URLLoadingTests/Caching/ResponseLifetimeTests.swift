@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// How the header fields of a response determine its lifetime (RFC 9111, sections 4.2, 5.2 and 5.3), and how it is requested
-/// afterwards.
+/// How the header fields of a response determine its lifetime (RFC 9111, sections 4.2, 5.2 and 5.3), and whether the next request
+/// has a condition.
 @Suite(.timeLimit(.minutes(1)))
 struct ResponseLifetimeTests {
     enum Second: Sendable { case hit, conditional, plain }
 
-    /// Values such as `now -600` are seconds relative to the start of the test, which may be long after the rows were created.
+    /// Values such as `now -600` are seconds relative to the start of the test, which can be long after the rows were created.
     struct Row: Sendable, CustomStringConvertible {
         var fields: [(String, String)]
         var second: Second
@@ -58,7 +58,7 @@ struct ResponseLifetimeTests {
         // Section 5.2.2.10: s-maxage is for shared caches.
         Row(.hit, ("Cache-Control", "s-maxage=0, max-age=600"), tag),
         Row(.conditional, ("Cache-Control", "s-maxage=600, max-age=0"), tag),
-        // Section 4.2.1: max-age precedes Expires; invalid values are stale.
+        // Section 4.2.1: max-age takes precedence over Expires; a response with an invalid value is stale.
         Row(.conditional, ("Cache-Control", "max-age=x"), tag),
         Row(.hit, ("Cache-Control", "max-age=600"), ("Expires", "now -600")),
         Row(.conditional, ("Cache-Control", "max-age=0"), ("Expires", "now 600"), tag),

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `URLCache.shared`, which may be replaced: each test runs in its own process, since the cache is per process.
+/// `URLCache.shared`, which an app can replace; each test runs in its own process, because the shared cache belongs to the process.
 @Suite(.timeLimit(.minutes(2)))
 struct SharedCacheTests {
     private let home: TemporaryDirectory
@@ -62,7 +62,7 @@ struct SharedCacheTests {
         #expect((FileManager.default.subpaths(atPath: home.path + "/cache") ?? []).isEmpty)
     }
 
-    @Test func `the shared cache may be a subclass`() async throws {
+    @Test func `the shared cache can be an instance of a subclass`() async throws {
         final class RefusingCache: URLCache, @unchecked Sendable {
             override func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {}
             override func cachedResponse(for request: URLRequest) -> CachedURLResponse? { nil }

@@ -154,7 +154,7 @@ struct StaleResponseTests {
                 delegate: SessionJudge(judge), configure: { $0.tlsTrustRoots = [certificates.root] },
                 reply: { $0.order == 0 ? .ok("old", Self.lenient) : .redirect(302, to: elsewhere) }
             ) { (server, session, _) async throws in
-                // The third request shows that the second load has ended.
+                // The third request shows that the first background revalidation has ended.
                 while server.requests.count < 3 {
                     #expect(try await session.text(server.url()) == "old")
                     await Task.yield()
@@ -169,7 +169,7 @@ struct StaleResponseTests {
         "max-age=60, stale-while-revalidate=10", "max-age=60, stale-while-revalidate=600, must-revalidate",
         "no-cache, stale-while-revalidate=600",
     ])
-    func `a response that must not be stale waits for the server`(field: String) async throws {
+    func `a load waits for the server if the stored response must not be served stale`(field: String) async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", [("Cache-Control", field), ("Age", "100"), ("ETag", "\"v\"")]) }
         ) { (server, session, _) async throws in
@@ -197,7 +197,7 @@ struct StaleResponseTests {
     }
 
     @Test(arguments: [false, true])
-    func `a response with stale-if-error replaces a refused connection`(isForgiving: Bool) async throws {
+    func `a response with stale-if-error is served if the connection is refused`(isForgiving: Bool) async throws {
         let fields = isForgiving ? Self.staleIfError : Fields.stale
         try await withCachedScenario(reply: { _ in .ok("old", fields).then(.close) }) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "old")

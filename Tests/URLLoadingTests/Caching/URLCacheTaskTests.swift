@@ -32,7 +32,7 @@ private final class CustomCache: URLCache, @unchecked Sendable {
     }
 }
 
-/// Records the calls with tasks, and returns its own entry.
+/// Records the calls for tasks, and returns its own entry.
 private final class TaskCache: URLCache, @unchecked Sendable {
     let calls = Mutex<[String]>([])
     let answer: CachedURLResponse
@@ -89,7 +89,7 @@ private final class TaskCache: URLCache, @unchecked Sendable {
         #expect(await scene.reopened().cachedResponse(for: task) == entry)
     }
 
-    @Test func `the methods with tasks call a subclass's methods with requests`() async throws {
+    @Test func `the methods for tasks call the methods for requests of a subclass`() async throws {
         let cache = CustomCache(memoryCapacity: 0, diskCapacity: 0)
         let task = try task("http://a/")
         let entry = try CacheScene.entry("http://a/")
@@ -116,7 +116,7 @@ private final class TaskCache: URLCache, @unchecked Sendable {
         #expect(await cache.cachedResponse(for: task) == entry)
     }
 
-    @Test func `a subclass may override the methods with tasks`() async throws {
+    @Test func `a subclass can override the methods for tasks`() async throws {
         let cache = TaskCache(answer: try CacheScene.entry("http://a/", first: 1))
         let task = try task("http://a/")
         cache.storeCachedResponse(try CacheScene.entry("http://a/", first: 2), for: task)

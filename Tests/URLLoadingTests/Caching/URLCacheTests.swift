@@ -37,7 +37,7 @@ import URLLoading
         let entry = try CacheScene.entry("https://swift.org/", first: 7, fields: ["Content-Type": "text/html", "ETag": "\"a\""])
         scene.cache.storeCachedResponse(entry, for: try request("https://swift.org"))
         let found = try #require(scene.cache.cachedResponse(for: try request("https://swift.org/")))
-        // Without the disk it is in memory only, regardless of its policy.
+        // Without disk capacity the response is only in memory, but its policy remains `.allowed`.
         #expect(found.response.isEqual(entry.response) && found.data == entry.data && found.userInfo == nil)
         #expect(found.storagePolicy == .allowed)
         #expect((found.response as? HTTPURLResponse)?.value(forHTTPHeaderField: "etag") == "\"a\"")
@@ -56,7 +56,7 @@ import URLLoading
         #expect((scene.reopened().cachedResponse(for: request) != nil) == onDisk)
     }
 
-    @Test func `an entry for memory only replaces one on disk`() throws {
+    @Test func `an entry for memory only replaces the entry on disk`() throws {
         let scene = try stored()
         try scene.store(Self.urls[0], policy: .allowedInMemoryOnly)
         #expect(try scene.has(Self.urls[0]))
@@ -126,7 +126,7 @@ import URLLoading
         #expect(try !scene.has("http://a/"))
     }
 
-    @Test func `an entry too large for the disk may be stored in memory`() throws {
+    @Test func `an entry too large for the disk is stored in memory`() throws {
         let scene = try CacheScene(disk: 4_000)
         scene.cache.storeCachedResponse(try CacheScene.entry("http://a/", size: 5_000), for: try request("http://a/"))
         #expect(scene.cache.cachedResponse(for: try request("http://a/"))?.storagePolicy == .allowedInMemoryOnly)
@@ -163,7 +163,7 @@ import URLLoading
     }
 
     @Test(arguments: [0, 200 << 20])
-    func `removing since a date removes newer entries`(memory: Int) throws {
+    func `removing responses since a date removes newer entries`(memory: Int) throws {
         let scene = try CacheScene(memory: memory)
         let start = Date()
         try scene.store(Self.urls[0])

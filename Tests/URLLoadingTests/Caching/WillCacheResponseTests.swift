@@ -45,7 +45,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `a veto stores nothing`() async throws {
+    @Test func `after a veto, nothing is stored`() async throws {
         let delegate = CachingDelegate { _ in nil }
         try await withCachedScenario(
             delegate: delegate, reply: { .ok("\($0.order)", Fields.fresh) }
@@ -95,7 +95,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `the delegate may change the stored header fields`() async throws {
+    @Test func `the delegate can change the stored header fields`() async throws {
         let delegate = CachingDelegate { proposed in
             guard let response = proposed.response as? HTTPURLResponse, let url = response.url,
                 let changed = HTTPURLResponse(
@@ -136,7 +136,7 @@ struct WillCacheResponseTests {
     }
 
     @Test(arguments: [URLCache.StoragePolicy.allowed, .allowedInMemoryOnly])
-    func `the delegate's decision is kept by a revalidation`(policy: URLCache.StoragePolicy) async throws {
+    func `a revalidation keeps the decision of the delegate`(policy: URLCache.StoragePolicy) async throws {
         let delegate = CachingDelegate { proposed in
             CachedURLResponse(
                 response: proposed.response, data: proposed.data, userInfo: ["mark": "mine"], storagePolicy: policy)
@@ -172,7 +172,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `the async form is called`() async throws {
+    @Test func `the async form of willCacheResponse is called`() async throws {
         let delegate = AsyncCachingDelegate()
         try await withCachedScenario(delegate: delegate, reply: { .ok("\($0.order)", Fields.fresh) }) {
             (server, session, scene) async throws in
@@ -258,7 +258,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `a task's own delegate is asked before the session's`() async throws {
+    @Test func `a task delegate is asked instead of the session delegate`() async throws {
         let delegate = CachingDelegate()
         let own = CachingDelegate { _ in nil }
         try await withCachedScenario(delegate: delegate, reply: { _ in .ok("x", Fields.fresh) }) {
@@ -283,7 +283,7 @@ struct WillCacheResponseTests {
     }
 }
 
-/// Records a task's calls, and answers what is to be stored.
+/// Records a task's calls, and answers with the response to store.
 private final class CachingDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
     struct State: Sendable {
         var letters = ""
@@ -291,7 +291,7 @@ private final class CachingDelegate: NSObject, URLSessionDataDelegate, URLSessio
         var proposed: [CachedURLResponse] = []
         var isFailed = false
         var isComplete = false
-        /// The letters, with repeated data calls as one.
+        /// The letters, with consecutive data calls as one letter.
         var shape: String {
             letters.reduce(into: "") { text, letter in if letter != "D" || text.last != "D" { text.append(letter) } }
         }

@@ -23,7 +23,7 @@ struct AlternativeServiceTests {
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// Runs a test with a server that sends the decoded path as its `Alt-Svc` field, and a session whose engine it can inspect.
+    /// Runs a test with a server that sends the decoded path as its `Alt-Svc` field, and a session whose engine the test can inspect.
     private func with(
         _ identity: TestCertificates.Identity? = nil, isSecure: Bool = true, status: Int = 200, network: TestMonitor? = nil,
         test: (URLSession, _ load: (String) async throws -> [Int]) async throws -> Void
@@ -53,7 +53,7 @@ struct AlternativeServiceTests {
         }
     }
 
-    @Test func `a session remembers an origin's alternatives until it receives others or is reset`() async throws {
+    @Test func `a session remembers the alternatives of an origin until it receives new ones or is reset`() async throws {
         try await with { (session, load) async throws in
             #expect(try await load("") == [])
             #expect(try await load("h3=\":1\"; ma=1000, h2=\":2\"") == [1, 2])

@@ -106,27 +106,27 @@ struct ClosedConnectionTests {
             start(URLRequest(server.url("/1")))
             try await server.reached("answer")
             start(requests(server.url("/2"))[0])
-            // Orders are processed in sequence: once this load is done, the POST is queued.
+            // The session processes orders in sequence, so the POST is queued when this load has ended.
             _ = try await session.data(from: try #require(URL(string: "data:,x")))
             try await BlockedLoops.during {
                 server.open("answer")
                 try await server.waitForClose(0)
             }
             try await texts.count(reaches: 2)
-            // A reset may discard the first response.
+            // A reset can discard the first response.
             if case .reset = row.end { #expect(texts.all.last == "body") } else { #expect(texts.all == ["first", "body"]) }
             #expect(server.requests.map(\.connection) == [0, 1])
         }
     }
 
-    /// A closed connection is replaced once, not repeatedly by a server that closes every connection.
+    /// A closed connection is replaced only once, even if the server closes every connection.
     @Test(arguments: [SocketEffect.close, .reset].indices)
-    func `a POST to a server that closes every connection fails`(row: Int) async throws {
+    func `a POST fails if the server closes every connection`(row: Int) async throws {
         let effect = [SocketEffect.close, .reset][row]
         try await withScenario(greeting: { _ in [effect] }, reply: { _ in [] }) { (server, session) async throws in
             let request = URLRequest(server.url(), method: "POST", body: Data("x".utf8))
             let error = await expectFailure(.networkConnectionLost, .cannotConnectToHost) { try await session.data(for: request) }
-            // A reset may arrive before the client has seen that it is connected.
+            // A reset can arrive before the client notices that the connection is established.
             #expect(error?.code == .networkConnectionLost || row == 1)
             #expect(server.connectionCount <= 2)
         }

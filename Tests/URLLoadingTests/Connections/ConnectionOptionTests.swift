@@ -108,7 +108,7 @@ import URLLoading
 
     // MARK: Addresses
 
-    @Test func `given addresses replace the lookup, in any case, and the most specific entry applies`() async throws {
+    @Test func `given addresses replace the lookup, letter case is ignored, and the most specific entry applies`() async throws {
         try await echo { (server) async throws in
             try await with(server) {
                 $0.addresses[.init(host: "Somewhere.Example")] = ["127.0.0.1"]
@@ -140,7 +140,7 @@ import URLLoading
             } test: { (session) async throws in
                 #expect(try await session.text(url("https://localhost/")) == "localhost")
                 await expectFailure(.serverCertificateUntrusted) { try await session.text(url("https://other.example/")) }
-                // The last entry applies.
+                // The last substitution applies.
                 await expectFailure(.cannotConnectToHost) { try await session.text(server.url("/", host: "localhost")) }
             }
         }
@@ -175,7 +175,7 @@ import URLLoading
 
     // MARK: Local address and interface
 
-    @Test func `connections use the local address and the interface`() async throws {
+    @Test func `connections use the configured local address and interface`() async throws {
         try await echo { (server) async throws in
             for (address, interface) in [("127.0.0.5", nil), (nil, "lo"), ("127.0.0.5", "lo")] {
                 let metrics = TransactionKeeper()
@@ -216,7 +216,7 @@ import URLLoading
         }
     }
 
-    @Test func `a local address of one family does not connect to the other`() async throws {
+    @Test func `a local address of one family is not used to connect to the other family`() async throws {
         try await echo { (server) async throws in
             try await with(server) {
                 $0.localAddress = "::1"

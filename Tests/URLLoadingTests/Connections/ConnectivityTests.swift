@@ -20,7 +20,7 @@ struct ConnectivityTests {
 
     // MARK: Waiting
 
-    @Test func `a task waits for a network, reports it once, and continues`() async throws {
+    @Test func `a task waits for a network, reports its wait once, and continues`() async throws {
         let network = TestNetwork(nil)
         let waiting = WaitingRecorder()
         try await withScenario(
@@ -33,9 +33,9 @@ struct ConnectivityTests {
             let task = session.dataTask(with: server.url())
             task.resume()
             try await waiting.waitingTasks.count(reaches: 1)
-            // There is still no usable network: the task continues to wait, and does not report it again.
+            // There is still no usable network: the task continues to wait, and does not report its wait again.
             network.change(to: NetworkPath(interfaces: [Self.ethernet], isSatisfied: false))
-            // A task that starts after the first one's next attempt reports its wait after it.
+            // This task starts after the first task's next attempt; a second report of the first task would precede its report.
             let next = session.dataTask(with: server.url())
             next.resume()
             try await waiting.waitingTasks.count(reaches: 2)
@@ -50,7 +50,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `without a network a task that does not wait fails at once`() async throws {
+    @Test func `a task that does not wait for connectivity fails at once without a network`() async throws {
         try await withScenario(configure: { $0.networkPathMonitor = TestNetwork(nil) }, reply: { _ in .ok("here") }) {
             (server, session) async throws in
             let url = server.url()
@@ -61,7 +61,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `the request timeout is paused while a task waits, the resource timeout is not`() async throws {
+    @Test func `the request timeout is paused while a task waits, but the resource timeout is not`() async throws {
         let network = TestNetwork(nil)
         try await withScenario(
             configure: {
@@ -197,7 +197,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `a task that excludes the current network waits for another`() async throws {
+    @Test func `a task that excludes the current network waits for another network`() async throws {
         let network = TestNetwork(Self.mobile)
         let waiting = WaitingRecorder()
         try await withScenario(
@@ -287,7 +287,7 @@ struct ConnectivityTests {
 
     // MARK: Unreliable monitors
 
-    /// Loads that exclude no network start after a moment; the others fail, since it is not known whether they are allowed.
+    /// Loads that exclude no network start after a moment; other loads fail, because the network might be one that they exclude.
     @Test func `a monitor that never reports does not block loads`() async throws {
         try await withScenario(configure: { $0.networkPathMonitor = SilentNetwork() }, reply: { _ in .ok("here") }) {
             (server, session) async throws in

@@ -16,7 +16,7 @@ import URLLoading
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct DNSSECTests {
     @Test func `only signed names are connected to`() async throws { try await SignedZone.run("SignedNameTests") }
 
-    @Test func `a task waits if there is no network`() async throws {
+    @Test func `a task waits if no name server answers`() async throws {
         try await SignedZone.run("UnansweredNameTests", before: "pkill named")
     }
 
@@ -78,7 +78,7 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
     @Test func `a request that requires validation shares neither lookups nor connections with others`() async throws {
         try await withServer { (server) async throws in
             try await withSession { (session) async throws in
-                // The addresses are cached by now, and the connections idle.
+                // These loads leave cached addresses and idle connections.
                 for host in ["bad.signed", "host.unsigned", "good.signed"] {
                     _ = try await session.text(request(server, host, validated: false))
                 }

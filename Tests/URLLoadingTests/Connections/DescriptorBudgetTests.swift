@@ -24,7 +24,7 @@ struct DescriptorBudgetTests {
     private static let server: Result<NginxServer, any Error> = Result {
         let server = try NginxServer.start(try TestCertificates.shared.get().valid)
         try server.put("hello".utf8, at: "/hello.txt")
-        // More than an HTTP/2 server sends before any data is read.
+        // A file that is larger than what an HTTP/2 server sends before the client reads data.
         try server.put(DescriptorScene.content, at: "/large.bin")
         return server
     }
@@ -63,7 +63,7 @@ struct DescriptorBudgetTests {
 
 enum DescriptorScene {
     static let variable = "URL_LOADING_TEST_PORT"
-    /// HTTP/2 without TLS.
+    /// The environment variable with the server's port for HTTP/2 without TLS.
     static let sharedVariable = "URL_LOADING_TEST_SHARED_PORT"
     static let content = ScriptedFile.pattern(80_000)
 
@@ -84,7 +84,7 @@ enum DescriptorScene {
         return held
     }
 
-    /// Downloads a file, and returns what is wrong with it.
+    /// Downloads a file, and returns a description of what is wrong with it, or nil.
     static func download(_ session: URLSession, _ url: URL) async throws -> String? {
         let (file, response) = try await session.download(from: url)
         defer { try? FileManager.default.removeItem(at: file) }
@@ -96,7 +96,7 @@ enum DescriptorScene {
     /// Runs `work` `count` times concurrently while the app keeps opening files, and returns the failures.
     static func failures(_ count: Int, _ work: @escaping @Sendable (Int) async throws -> String?) async -> [String] {
         let isDone = Watched(false)
-        // A set, since many failures are the same.
+        // A set, because many failures are the same.
         let failures = Watched<Set<String>>([])
         let prober = Thread {
             while isDone.read({ !$0 }) {
@@ -125,7 +125,7 @@ enum DescriptorScene {
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("ManyHostsScene")), .timeLimit(.minutes(1)))
 struct ManyHostsScene {
     @Test func `four hundred hosts with two sessions`() async throws {
-        // The timeout would be far too short for queued loads if it counted for them.
+        // The request timeout is shorter than the time in the queue, so the loads succeed only if that time does not count.
         let configure: (URLSessionConfiguration) -> Void = { $0.timeoutIntervalForRequest = 5 }
         try await withSession(configure) { (first) async throws in
             try await withSession(configure) { (second) async throws in
@@ -195,7 +195,7 @@ struct ThousandsOfFilesScene {
 struct NoFileScene {
     @Test func `a download waits for a file descriptor until it times out`() async throws {
         try await withSession({ $0.connectionOptions.httpVersions = .http2PriorKnowledge }) { (session) async throws in
-            // A connection that both downloads can use.
+            // This load opens a connection that both downloads can use.
             let url = try DescriptorScene.url(1, isShared: true)
             #expect(try await session.text(url) == "hello")
             let (patient, late) = (Delivered<String>(), Delivered<String>())
@@ -240,7 +240,7 @@ struct NoDescriptorScene {
                 _ = try await server.request(0)
                 let held = DescriptorScene.takeAllDescriptors()
                 async let text = session.text(DescriptorScene.url(5))
-                // The failure of this load shows that the other one had time to start.
+                // The failure of this load shows that the waiting load had time to start.
                 try await withSession({ $0.timeoutIntervalForResource = 1 }) { (other) async throws in
                     await #expect(throws: URLError.self) { try await other.text(DescriptorScene.url(6)) }
                 }
@@ -255,7 +255,7 @@ struct NoDescriptorScene {
         let held = DescriptorScene.takeAllDescriptors()
         try await withSession { (session) async throws in
             async let text = session.text(DescriptorScene.url(3))
-            // The failure of this load shows that the other one had time to start.
+            // The failure of the second load shows that the first load had time to start.
             let failed = Delivered<Void>()
             var request = URLRequest(url: try DescriptorScene.url(4))
             request.timeoutInterval = 0.3

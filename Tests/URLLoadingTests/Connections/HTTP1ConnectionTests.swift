@@ -87,7 +87,7 @@ struct HTTP1ConnectionTests {
             start("/default1", URLSessionTask.defaultPriority)
             start("/high", URLSessionTask.highPriority)
             start("/default2", URLSessionTask.defaultPriority)
-            // A load from another name of the host has its own connection: once it is done, the earlier loads are queued.
+            // A load from another name of the host uses a separate connection; when it has ended, the earlier loads are queued.
             _ = try await session.data(from: server.url("/barrier", host: "localhost"))
             server.open("go")
             try await results.count(reaches: 5)
@@ -96,7 +96,7 @@ struct HTTP1ConnectionTests {
         }
     }
 
-    @Test func `a cancelled load closes its connection and starts a waiting one`() async throws {
+    @Test func `a cancelled load closes its connection and starts a waiting load`() async throws {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 1 }, reply: { $0.path == "/stall" ? [.stall] : .ok("next") }
         ) { (server, session) async throws in
@@ -139,7 +139,7 @@ struct HTTP1ConnectionTests {
             do {
                 #expect(try await session.text(post).text == "1")
             } catch let error as URLError {
-                // The close may not have been noticed yet.
+                // The client may not have noticed the close yet.
                 #expect(error.code == .networkConnectionLost)
             }
         }
@@ -219,7 +219,7 @@ struct HTTP1ConnectionTests {
     }
 
     @Test func `sessions leak no descriptors`() async throws {
-        // Other tests run concurrently, so only a leak per session shows.
+        // Other tests also open descriptors meanwhile, so this test detects only a leak in each session.
         let before = try ProcessProbe.openDescriptors()
         try await withScriptedServer(reply: { $0.path == "/bad" ? .raw("nonsense\r\n\r\n") : .ok() }) { (server) async throws in
             for _ in 0..<300 {

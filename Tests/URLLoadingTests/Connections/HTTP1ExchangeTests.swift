@@ -72,7 +72,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `a POST with a body gets its length and the content type of a form`() async throws {
+    @Test func `a POST gets the length of its body and the content type of a form`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.data(for: URLRequest(server.url(), method: "POST", body: Data("a=b".utf8)))
             _ = try await session.data(
@@ -182,7 +182,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `an empty body is an empty body`() async throws {
+    @Test func `an empty body causes no data callback`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok("") }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
@@ -240,7 +240,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `an IPv6 address is connected to, and Host has it in brackets`() async throws {
+    @Test func `a URL with an IPv6 address is loaded, and Host contains the address in brackets`() async throws {
         let server = try await ScriptedServer.start(address: "::1", reply: { _ in .ok("six") })
         try await withSession { (session) async throws in
             #expect(try await session.text(server.url()) == "six")

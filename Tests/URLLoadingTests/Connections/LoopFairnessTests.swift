@@ -14,7 +14,7 @@ import URLLoading
 
 /// A response that needs much processing does not delay other loads of the session.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct LoopFairnessTests {
-    /// 128 MiB of zeros in gzip, three times over: Python's `gzip.compress`.
+    /// 128 MiB of zeros, compressed three times with Python's `gzip.compress`.
     private static let bomb = Data(
         base64Encoded: """
             H4sIAAAAAAACA5Pv5mAAASbmt3d0/ZgTRdouvuyfobCgQ4sllnEXZ6YTr5TQBZZGl0UzWxYY5DD1JjFalDHs0GtQ4HAUbDun87j6fGB4fGXx5z
@@ -52,7 +52,7 @@ import URLLoading
         }
     }
 
-    /// The output is tiny, and each kilobyte takes half a millisecond.
+    /// The decoded body is tiny, but each kilobyte of the coded body takes half a millisecond to decode.
     @Test func `other loads finish while a body of headers only is decoded`() async throws {
         let bomb = BrotliBytes.headers(4_000)
         let isOver = Watched(false)
@@ -61,7 +61,7 @@ import URLLoading
                 $0.path == "/bomb" ? ScriptedReply.ok(bomb, [("Content-Encoding", "br")]).then(.reach("bomb")) : .ok($0.path)
             }
         ) { (server, session) async throws in
-            // A first response, so that its connection exists.
+            // This load opens a connection in advance.
             _ = try await session.text(server.url("/small"))
             session.dataTask(with: server.url("/bomb")) { data, _, _ in
                 isOver.change { $0 = true }
@@ -97,7 +97,7 @@ import URLLoading
         let large = Array("400000\r\n".utf8) + [UInt8](repeating: 1, count: 0x400000) + Array("\r\n".utf8)
         let tally = Tally()
         try await withScenario(
-            // Large enough for the flood.
+            // A send buffer that is large enough for the flood.
             sendBuffer: 256 << 10, delegate: tally,
             reply: { request in
                 request.path == "/small"
@@ -105,7 +105,7 @@ import URLLoading
                         .gate("small"), .write(ScriptedReply.head(200, [("Content-Length", "0")])), .reach("small sent"),
                     ]
                     : [
-                        // After the large chunk the socket is read in large blocks.
+                        // After the large chunk, the client reads the socket in large blocks.
                         .write(head), .write(large), .gate("flood"), .write(Self.tinyChunks(20_000) + Array("0\r\n\r\n".utf8)),
                         .reach("flood sent"),
                     ]

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a slow name server delays, and what it does not.
+/// Which loads a slow name server delays, and which it does not delay.
 ///
 /// Each suite runs in its own process, with names that resolve when the test allows it.
 @Suite(.timeLimit(.minutes(3))) struct NameLookupTests {
@@ -104,7 +104,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
                     }
                 }
             }
-            // The loads whose lookup is in progress.
+            // The loads whose lookups are in progress time out.
             try await late.value { $0 >= 32 ? () : nil }
             SlowNames.openGate()
             var answered = 0
@@ -116,7 +116,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("RememberedNameTests")), .timeLimit(.minutes(1))) struct RememberedNameTests {
     private final class Metrics: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
-        // Sendable because it is set on the delegate queue before the load ends, and read after.
+        // Sendable because `all` is set on the delegate queue before the load ends, and read afterwards.
         var all: [URLSessionTaskTransactionMetrics] = []
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
@@ -124,7 +124,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
         }
     }
 
-    @Test func `a name is cached for seconds, until a session is reset or flushed`() async throws {
+    @Test func `the addresses of a name are cached until a session is reset or flushed`() async throws {
         try await withSessions { (server, first, second) async throws in
             let url = server.url("/known", host: "known.test")
             #expect(try await first.text(url) == "/known")

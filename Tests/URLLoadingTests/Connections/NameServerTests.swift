@@ -19,7 +19,7 @@ import URLLoading
         test: (ScriptedServer, ScriptedNameServer, URLSession) async throws -> Void
     ) async throws {
         let names = try await ScriptedNameServer.start(script)
-        // At every loopback address; each load uses a new connection.
+        // The server listens at every loopback address, and each load uses a new connection.
         let server = try await ScriptedServer.start(address: "0.0.0.0") { _ in .ok("there", [("Connection", "close")]) }
         do {
             try await withSession { configuration in
@@ -146,7 +146,7 @@ import URLLoading
 
     @Test(.enabled(if: geteuid() == 0))
     func `an unreachable address delays a connection by at most 300 ms`() async throws {
-        // Two addresses on a link without a peer.
+        // A link with an IPv4 and an IPv6 network in which no other address responds.
         let script = """
             ip link set lo up && ip link add one type veth peer name other && ip addr add 10.9.0.1/24 dev one \
             && ip addr add fd09::1/64 dev one nodad && ip link set one up && ip link set other up && exec "$@"

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// The API against an independent server.
+/// The API with an independent server, nginx.
 @Suite(.timeLimit(.minutes(1)))
 final class NginxTests {
     private let nginx: NginxServer
@@ -154,7 +154,7 @@ final class NginxTests {
             first.resume()
             #expect((try await recorder.completion(of: first).error as? URLError)?.code == .cancelled)
             let resumeData = try #require(try await data.value)
-            // The rest is as slow as the start: the URL is the one in the resume data.
+            // The rest is as slow as the start, because the resume data contains the URL of the slow response.
             let second = session.downloadTask(withResumeData: resumeData)
             second.resume()
             let record = try await recorder.completion(of: second)

@@ -42,7 +42,7 @@ final class LoopbackCapture {
         var isV6: Bool
         var sourcePort: Int
         var destinationPort: Int
-        /// The type of service, or the traffic class.
+        /// The type of service (IPv4), or the traffic class (IPv6).
         var service: UInt8
         var isSYN: Bool
     }
@@ -50,7 +50,7 @@ final class LoopbackCapture {
     private let descriptor: CInt
 
     init?() {
-        // All protocols, in network byte order.
+        // `ETH_P_ALL` (all protocols) in network byte order.
         descriptor = socket(
             AF_PACKET, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), CInt(UInt16(3).bigEndian))
         guard descriptor >= 0 else { return nil }

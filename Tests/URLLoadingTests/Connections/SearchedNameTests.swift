@@ -14,7 +14,7 @@ import URLLoading
 
 /// Names on a machine whose resolver has a search domain in which every name has an IPv6 address (resolv.conf(5)).
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct SearchedNameTests {
-    @Test func `a name with addresses is not searched for`() async throws {
+    @Test func `a name with addresses is not looked up in the search domain`() async throws {
         let folder = try TemporaryDirectory()
         let script = """
             ip link set lo up && cd '\(folder.path)' && printf 'search corp.test\\nnameserver 127.0.0.1\\n' > resolv.conf \
@@ -28,7 +28,7 @@ import URLLoading
 }
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("SearchDomainTests")), .timeLimit(.minutes(1))) struct SearchDomainTests {
-    @Test(arguments: [[], ["127.0.0.1"]]) func `only a name without addresses is searched for`(
+    @Test(arguments: [[], ["127.0.0.1"]]) func `only a name without addresses is looked up in the search domain`(
         _ nameServers: [String]
     ) async throws {
         let names = try await ScriptedNameServer.start(port: 53) { question, _ in
@@ -38,7 +38,7 @@ import URLLoading
             default: .code(3)
             }
         }
-        // At every address of both families.
+        // The server listens at every address of both families.
         let server = try await ScriptedServer.start(address: "::") { _ in .ok("there") }
         try await withSession {
             $0.connectionOptions.nameServers = nameServers

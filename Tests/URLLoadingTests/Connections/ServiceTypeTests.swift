@@ -48,7 +48,7 @@ import URLLoading
     }
 
     @Test(arguments: ["127.0.0.1", "::1"])
-    func `a socket is marked as the request says, or else as the session does`(_ address: String) async throws {
+    func `a socket is marked as the request specifies, or else as the session specifies`(_ address: String) async throws {
         for row in Self.marks {
             try await with(address) { (server) async throws in
                 try await withSession { (session) async throws in
@@ -85,7 +85,7 @@ import URLLoading
                 #expect(own.contains { $0.isSYN } && own.contains { !$0.isSYN })
                 #expect(own.allSatisfy { $0.isV6 == (address == "::1") })
             }
-            // One with AF41, one with EF.
+            // One connection is marked with AF41, the other with EF.
             let services = ports.map { port in Set(packets.filter { $0.sourcePort == port }.map(\.service)) }
             #expect(Set(services) == [[0x88], [0xB8]])
         }
@@ -136,7 +136,7 @@ import URLLoading
                 configuration.timeoutIntervalForRequest = 10
             } test: { (session) async throws in
                 _ = try await session.data(from: server.url(), delegate: metrics)
-                // IPPROTO_MPTCP.
+                // 262 is `IPPROTO_MPTCP`.
                 #expect(
                     OwnSocket.connected(to: server.port).contains { $0.option(SOL_SOCKET, SO_PROTOCOL) == 262 } == isMultipath)
                 #expect(marks(server).contains([46, 6]))
@@ -148,7 +148,7 @@ import URLLoading
 
     @Test(.enabled(if: geteuid() == 0 && hasMultipath))
     func `connections use plain TCP if the kernel has no multipath TCP`() async throws {
-        // In a network namespace in which it is disabled.
+        // The suite runs in a network namespace in which multipath TCP is disabled.
         let script = #"ip link set lo up && echo 0 > /proc/sys/net/mptcp/enabled && exec "$@""#
         try await SeparateProcess.run(
             "NoMultipathTests", environment: [:], wrapper: ["/usr/bin/env", "unshare", "-n", "/bin/sh", "-c", script, "sh"]
@@ -175,7 +175,7 @@ import URLLoading
 
 /// Records the transactions of the load that ended last.
 final class TransactionKeeper: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
-    // Sendable because it is set on the delegate queue before the load ends, and read after.
+    // Sendable because `all` is set on the delegate queue before the load ends, and read afterwards.
     var all: [URLSessionTaskTransactionMetrics] = []
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {

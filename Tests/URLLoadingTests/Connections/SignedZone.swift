@@ -10,7 +10,7 @@
 import Foundation
 import LoadingTestKit
 
-/// Runs a suite in its own network namespace, whose only name server has a signed root, with a folder for that root's key.
+/// Runs a suite in its own network namespace, with a single name server, a signed root zone, and a folder for that root's key.
 ///
 /// The names are `good.signed` (127.0.0.1, ::1), `alias.signed`, `bad.signed`, whose address differs from the signed one, and
 /// `host.unsigned`. Requires root.

@@ -10,8 +10,9 @@
 import Foundation
 import LoadingTestKit
 
-/// A library to preload into a process: it resolves names below `test` to loopback, delays those whose second-to-last label begins
-/// with `slow` until the gate opens, and counts lookups.
+/// A library to preload into a process: it resolves names below `test` to 127.0.0.1, and counts lookups.
+///
+/// The lookup of a name that contains `slow` waits until the gate opens, for at most a minute.
 enum SlowNames {
     /// The environment variables that load the library.
     static func environment(_ library: PreloadedLibrary) -> [String: String] {

@@ -14,7 +14,7 @@ import URLLoading
 
 /// A machine with two networks, of which the system prefers the cellular one.
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct TwoNetworksTests {
-    @Test func `a load that excludes the preferred network uses another`() async throws {
+    @Test func `a load that excludes the preferred network uses another network`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Data(Self.setUp.utf8), to: "setup.sh")
         // In a separate PID namespace the server ends when the program does.

@@ -34,7 +34,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `a cookie replaces the one of the same name, domain and path, and keeps its position`() async throws {
+    @Test func `a cookie replaces the cookie of the same name, domain and path, at the same position`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1", "b=2")
             try await scene.receive("a=3", at: "/")
@@ -76,7 +76,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `cookies that the app stores are sent, cookies that it removes are not`() async throws {
+    @Test func `cookies that the app stores are sent, and cookies that it removes are not`() async throws {
         try await withCookies { (scene) async throws in
             let made = try cookie("own", "1 2")
             try scene.storage.setCookie(made)
@@ -86,7 +86,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `a session without a storage has no cookies, and sends the request's own`() async throws {
+    @Test func `a session without a storage stores no cookies, and sends those of the request`() async throws {
         try await withCookies(configure: { $0.httpCookieStorage = nil }) { (scene) async throws in
             try await scene.receive("id=abc")
             #expect(try await scene.sent() == nil)

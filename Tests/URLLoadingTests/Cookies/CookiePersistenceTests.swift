@@ -12,20 +12,20 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Cookies after the end of the program: each run is a process of its own, with a home directory of the test.
+/// Cookies after the end of the program: each run is a process of its own, with the test's home directory.
 @Suite(.timeLimit(.minutes(3)))
 struct CookiePersistenceTests {
     private let home: TemporaryDirectory
 
     init() throws { home = try TemporaryDirectory() }
 
-    /// Loads with a default session, and returns the cookies that the server received; it replies with them.
+    /// Loads with the given or a default session, and returns the reply, which contains the cookies that the server received.
     @discardableResult
     private static func load(_ url: URL, _ session: URLSession? = nil) async throws -> String {
         try await (session ?? URLSession(configuration: .default)).text(url)
     }
 
-    /// Sets a cookie named by the path.
+    /// Replies with the received cookies, and sets a persistent cookie and a session cookie that are named after the path.
     private static let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
         let name = request.path.dropFirst()
         let fields = [("Set-Cookie", "\(name)=1; Max-Age=8640000"), ("Set-Cookie", "session-\(name)=2")]
@@ -218,7 +218,7 @@ struct CookiePersistenceTests {
         }
     }
 
-    @Test func `a run sees cookies that another one stores meanwhile`() async throws {
+    @Test func `a run sees cookies that another run stores meanwhile`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             request.path == "/wait" ? ScriptedReply([.gate("other")] + ScriptedReply.ok("waited").effects) : Self.reply(request)
         }
@@ -231,7 +231,7 @@ struct CookiePersistenceTests {
                         let session = URLSession(configuration: .default)
                         #expect(try await Self.load(url, session) == "none")
                         #expect(try await Self.load(url.appendingPathComponent("wait"), session) == "waited")
-                        // Soon, not at once: reading the file for each request would be too expensive.
+                        // The cookie arrives soon, but not at once, because reading the file for each request would be too expensive.
                         for _ in 0..<20_000 where try await Self.load(url, session) == "a=1" { return }
                         Issue.record("the other run's cookie did not arrive")
                     }

@@ -76,7 +76,7 @@ struct CookiePolicyTests {
             domain: ".SITE.LocalHost", setBy: "site.localhost", sentTo: ["site.localhost", "www.site.localhost"],
             notTo: ["mysite.localhost"]
         ),
-        // The host itself, although cookies cannot be set for everything below it.
+        // The host itself gets the cookie, although a cookie for all hosts below `localhost` is not allowed.
         DomainRow(domain: "localhost", setBy: "localhost", sentTo: ["localhost"], notTo: ["site.localhost"]),
         DomainRow(domain: "127.0.0.1", setBy: "127.0.0.1", sentTo: ["127.0.0.1"], notTo: ["localhost"]),
         // The last Domain attribute counts.
@@ -117,7 +117,7 @@ struct CookiePolicyTests {
         ("a=1; Expires=nonsense", true), ("a=1; Max-Age=nonsense", true), ("a=1; Max-Age=99999999999999999999999", true),
         ("a=1; Max-Age=-99999999999999999999999", false), ("a=1; Max-Age=60; Max-Age=0", false),
     ])
-    func `an expired cookie removes the existing one and is not sent`(field: String, isKept: Bool) async throws {
+    func `an expired cookie removes the existing cookie and is not sent`(field: String, isKept: Bool) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=0; Max-Age=1000")
             try await scene.receive(field)
@@ -183,7 +183,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `a cookie that does not shadow a secure one may be set over http`() async throws {
+    @Test func `a cookie that does not shadow a secure cookie can be set over http`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Secure; Path=/x/y", overTLS: true)
             try await scene.receive("a=2; Path=/x", "b=3; Path=/x/y")
@@ -245,7 +245,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `the policy always accepts third-party cookies`() async throws {
+    @Test func `with the policy named always, third-party cookies are accepted`() async throws {
         try await withCookies(configure: { $0.httpCookieAcceptPolicy = .always }) { (scene) async throws in
             let change = Self.document(scene.url("/", host: "127.0.0.1", overTLS: true))
             try await scene.receive("a=1; SameSite=None; Secure", overTLS: true, change: change)
@@ -253,7 +253,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `the policy never rejects all cookies, and stored ones are sent`() async throws {
+    @Test func `with the policy named never, all cookies are rejected, but stored cookies are sent`() async throws {
         try await withCookies(configure: { $0.httpCookieAcceptPolicy = .never }) { (scene) async throws in
             try await scene.receive("a=1")
             #expect(try scene.stored.isEmpty)
@@ -303,7 +303,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `a session's own Cookie precedes the stored cookies, and a request's own replaces it`() async throws {
+    @Test func `the Cookie of the session precedes stored cookies, and the Cookie of a request replaces it`() async throws {
         try await withCookies(configure: { $0.httpAdditionalHeaders = ["Cookie": "all=1"] }) { (scene) async throws in
             try await scene.receive("stored=2")
             #expect(try await scene.sent() == "all=1; stored=2")

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A server without TLS and one with it, which set the cookies that a test chooses, and a session for both.
+/// A server without TLS and one with TLS, which set the cookies that a test chooses, and a session for both servers.
 ///
 /// Both servers have the same host and thus share its cookies: ports are ignored (RFC 6265bis, section 8.5).
 struct CookieScene: Sendable {
@@ -62,7 +62,7 @@ struct CookieScene: Sendable {
         try await sent(at: path, host: host, overTLS: overTLS, change: change)
     }
 
-    /// Loads, and returns the cookies that the server received: nil without a `Cookie` field; there is never more than one.
+    /// Loads a URL, and returns the `Cookie` field that the server received, or nil without that field; more than one is an error.
     @discardableResult
     func sent(
         at path: String = "/", host: String = "localhost", overTLS: Bool = false, change: (inout URLRequest) -> Void = { _ in }

@@ -34,7 +34,7 @@ struct CookieStorageSubclassTests {
             let made = ["x", "y"].compactMap {
                 HTTPCookie(properties: [.name: $0, .value: "1", .domain: "elsewhere.example", .path: "/"])
             }
-            // At any time, and on any thread.
+            // A subclass may call the handler at any time, and on any thread.
             Thread.detachNewThread { completionHandler(made) }
         }
     }
@@ -96,7 +96,7 @@ struct CookieStorageSubclassTests {
     }
 
     @Test(arguments: Loading.allCases)
-    func `a storage that overrides the methods with tasks is called through them`(loading: Loading) async throws {
+    func `a storage that overrides the methods for tasks is called through these methods`(loading: Loading) async throws {
         let storage = TaskOverridesStorage()
         let recorder = EventRecorder()
         try await withScenario(
@@ -106,13 +106,13 @@ struct CookieStorageSubclassTests {
             try await loading.load(server.url("/p"), session, recorder)
             #expect(server.requests.map { $0.header("Cookie") } == ["x=1; y=1"])
             #expect(storage.journal == ["get for /p", "store a=1 of /p"])
-            // No cookie is stored without a call.
+            // The session stores no cookie except by these calls.
             #expect(storage.cookies == [])
         }
     }
 
     @Test(arguments: Loading.allCases)
-    func `a storage that overrides the methods with URLs is called through them`(loading: Loading) async throws {
+    func `a storage that overrides the methods for URLs is called through these methods`(loading: Loading) async throws {
         let storage = URLOverridesStorage()
         let recorder = EventRecorder()
         try await withScenario(
@@ -203,7 +203,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `a storage is not called for requests without cookies`() async throws {
+    @Test func `a storage is not called for requests that do not handle cookies`() async throws {
         let storage = TaskOverridesStorage()
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in .ok("", [("Set-Cookie", "a=1")]) }
         try await withScenario(configure: { $0.httpCookieStorage = storage }, reply: reply) { (server, session) async throws in
@@ -254,7 +254,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `cancelling a load while the app's storage is called ends it without a request`() async throws {
+    @Test func `cancelling a load while its storage is called ends the load without a request`() async throws {
         final class Silent: HTTPCookieStorage, @unchecked Sendable {
             let asked = Delivered<Bool>()
             override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {

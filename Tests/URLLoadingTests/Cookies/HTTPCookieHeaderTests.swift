@@ -68,7 +68,7 @@ import URLLoading
         #expect(try one("name=value;Path=This/is/not/a/valid/path").path == "/")
     }
 
-    @Test func `a domain is lowercased with a leading dot, an address has none`() throws {
+    @Test func `a domain is lowercased and gets a leading dot, but an address gets no dot`() throws {
         let rows = [
             ("; domain=eXample.com", "http://eXample.com", ".example.com"),
             ("; domain=.eXample.com", "http://eXample.com", ".example.com"),

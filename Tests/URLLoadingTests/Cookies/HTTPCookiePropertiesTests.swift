@@ -50,7 +50,7 @@ import URLLoading
         #expect(both.domain == ".other.example" && both.path == "/p")
     }
 
-    @Test func `a domain is lowercased and keeps its leading dot, an address has none`() throws {
+    @Test func `a domain is lowercased and keeps its leading dot, but an address loses the dot`() throws {
         let rows = [
             ("eXample.com", "example.com"), (".eXample.com", ".example.com"), ("1.2.3.4", "1.2.3.4"), (".1.2.3.4", "1.2.3.4"),
             ("[::1]", "::1"), ("bücher.example", "xn--bcher-kva.example"), (".", "."),
@@ -127,7 +127,7 @@ import URLLoading
         for (value, ports) in rows { #expect(try cookie([.version: 1, .port: value]).portList == ports, "\(value)") }
     }
 
-    @Test func `the same-site policy may be a policy or its name`() throws {
+    @Test func `the same-site policy can be given as a policy or as its name`() throws {
         let rows: [(value: Any, policy: HTTPCookieStringPolicy?)] = [
             (HTTPCookieStringPolicy.sameSiteLax, .sameSiteLax), ("lax", .sameSiteLax), ("Lax", .sameSiteLax),
             ("Strict", .sameSiteStrict), (HTTPCookieStringPolicy.sameSiteStrict, .sameSiteStrict), ("none", nil), ("x", nil),
@@ -135,7 +135,7 @@ import URLLoading
         for (value, policy) in rows { #expect(try cookie([.sameSitePolicy: value]).sameSitePolicy == policy, "\(value)") }
     }
 
-    @Test func `a cookie made from a cookie's properties is equal to it`() throws {
+    @Test func `a cookie that is made from the properties of another cookie is equal to the other`() throws {
         let url = try #require(URL(string: "https://example.com/a"))
         let rows: [Properties] = [
             [:], [.domain: ".example.com", .path: "/a", .secure: "TRUE", .expires: Date(timeIntervalSinceNow: 1000)],
@@ -155,7 +155,7 @@ import URLLoading
         #expect(full[.name] as? String == "n" && full[.discard] as? String == "TRUE" && full[.secure] == nil)
     }
 
-    @Test func `cookies are equal if their properties are`() throws {
+    @Test func `cookies are equal if their properties are equal`() throws {
         let one = try cookie([:])
         #expect(one == (try cookie([.domain: "EXAMPLE.com"])) && one.isEqual(one))
         let others: [Properties] = [

@@ -28,7 +28,7 @@ import URLLoading
 
     /// Counts a storage's notifications during an action.
     ///
-    /// The storage belongs to the test, so no other test posts them.
+    /// The storage belongs to the test, so no other test posts notifications for it.
     private func count(_ name: Notification.Name, while action: () throws -> Void) rethrows -> Int {
         final class Counter: Sendable { let count = Mutex(0) }
         let counter = Counter()
@@ -59,7 +59,7 @@ import URLLoading
                 && group !== HTTPCookieStorage.shared)
     }
 
-    @Test func `an expired cookie is not stored and removes the existing one`() throws {
+    @Test func `an expired cookie is not stored and removes the existing cookie`() throws {
         let expired = try cookie("a", "swift.org", [.expires: Date(timeIntervalSince1970: 1_475_767_775)])
         storage.setCookie(expired)
         #expect(storage.cookies == [])
@@ -87,7 +87,7 @@ import URLLoading
         #expect(storage.cookies == [])
     }
 
-    @Test func `removing since a date removes cookies created after it`() throws {
+    @Test func `removing cookies since a date removes those created after that date`() throws {
         storage.setCookie(try cookie("a", "swift.org", [.expires: Date(timeIntervalSinceNow: 1000)]))
         storage.removeCookies(since: Date(timeIntervalSinceNow: 120))
         #expect(storage.cookies?.count == 1)
@@ -186,7 +186,7 @@ import URLLoading
         #expect(names(storage.cookies(for: try url("https://own.example"))) == ["e"])
     }
 
-    @Test func `the policy never rejects cookies and keeps stored ones`() throws {
+    @Test func `with the policy named never, cookies are rejected and stored cookies are kept`() throws {
         storage.setCookie(try cookie("a"))
         storage.cookieAcceptPolicy = .never
         storage.setCookie(try cookie("b"))
@@ -249,7 +249,7 @@ import URLLoading
         #expect(storage.cookies(for: try url("https://swift.org/a"))?.count == 2)
     }
 
-    @Test func `the methods with tasks call a subclass's methods with URLs`() async throws {
+    @Test func `the methods for tasks call the methods for URLs of a subclass`() async throws {
         final class Listing: HTTPCookieStorage, @unchecked Sendable {
             let calls = Mutex<[String]>([])
             override func cookies(for url: URL) -> [HTTPCookie]? {
@@ -285,7 +285,7 @@ import URLLoading
         #expect(names(await storage.cookies(for: task)) == ["a"])
     }
 
-    @Test func `the async method calls a subclass's method with tasks`() async throws {
+    @Test func `the async method calls the method for tasks of a subclass`() async throws {
         final class Empty: HTTPCookieStorage, @unchecked Sendable {
             override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
                 completionHandler(nil)

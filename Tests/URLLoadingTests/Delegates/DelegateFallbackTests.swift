@@ -12,7 +12,8 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Delegates that implement few methods, in either form, and task delegates that fall back to the session's for each method.
+/// Delegates that implement only a few methods, in either form; for each method that a task delegate lacks, the session delegate is
+/// called.
 @Suite(.timeLimit(.minutes(1)))
 struct DelegateFallbackTests {
     @Test func `tasks run with a delegate without methods`() async throws {
@@ -61,7 +62,7 @@ struct DelegateFallbackTests {
             task.resume()
             let code = try await done.value
             #expect(code == nil)
-            // Completion is the last call; the delegate is released directly after it.
+            // The completion is the last call; the delegate is released directly after that call.
             _ = try await session.data(from: server.url())
             _ = try await session.data(from: server.url())
             #expect(task.delegate == nil)
@@ -75,7 +76,7 @@ struct DelegateFallbackTests {
             let (data, _) = try await session.data(for: URLRequest(server.url("/a")), delegate: own)
             #expect(data == Data("end".utf8))
             #expect(server.requests[1].header("X-Async") == "yes")
-            // The call itself returns the response, the data and the end.
+            // The async call returns the response and the data, so the delegate is not notified of them.
             #expect(own.events.read { $0 } == ["redirect"])
             #expect(own.done.all == [])
         }

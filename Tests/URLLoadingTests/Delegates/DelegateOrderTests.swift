@@ -89,7 +89,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `a cancelled task completes once, with cancelled`() async throws {
+    @Test func `a cancelled task completes once, with the error cancelled`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in [.stall] }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
@@ -107,7 +107,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `a task cancelled before it was resumed completes`() async throws {
+    @Test func `a task completes if it is cancelled before it is resumed`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok() }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())

@@ -97,13 +97,13 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
         }
     }
 
-    @Test func `a class with only the async form is called in it, the first time and later`() async {
+    @Test func `a class with only the async form is called in that form, the first time and later`() async {
         #expect(await ask(AsyncOnly()) == .cancel)
         #expect(DelegateForms.form(of: .response, in: AsyncOnly.self) == .async)
         #expect(await ask(AsyncOnly()) == .cancel)
     }
 
-    @Test func `a class with only the completion form is called in it`() async {
+    @Test func `a class with only the completion form is called in that form`() async {
         #expect(await ask(CompletionOnly()) == .becomeDownload)
         #expect(DelegateForms.form(of: .response, in: CompletionOnly.self) == .completion)
         #expect(await ask(CompletionOnly()) == .becomeDownload)
@@ -115,7 +115,7 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
         #expect(await ask(Nothing()) == nil)
     }
 
-    @Test func `a delegate that wraps another returns its answer, in either form`() async {
+    @Test func `a delegate that wraps another delegate returns the answer of the other, in either form`() async {
         #expect(await ask(Wrapper(AsyncOnly())) == .cancel)
         #expect(await ask(Wrapper(CompletionOnly())) == .becomeDownload)
         #expect(await ask(Wrapper(Nothing())) == .allow)

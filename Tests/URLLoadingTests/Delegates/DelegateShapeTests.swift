@@ -127,7 +127,7 @@ private final class MainActorDelegate: NSObject, URLSessionDataDelegate, URLSess
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
     ) async -> CachedURLResponse? { proposedResponse }
 
-    // Methods without a result are called on the delegate queue: an isolated class declares them nonisolated.
+    // Methods without a result are called on the delegate queue, so an isolated class declares them nonisolated.
     nonisolated func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { note("data") }
 
     nonisolated func urlSession(

@@ -30,7 +30,7 @@ struct TaskCountsTests {
         ]
     }
 
-    /// Polls, since Foundation does not notify of changes in these counts.
+    /// Polls, because Foundation does not notify of changes in these counts.
     private func wait(until condition: () -> Bool) async throws {
         while !condition() {
             try Task.checkCancellation()
@@ -115,7 +115,7 @@ struct TaskCountsTests {
         case data, upload, download
     }
 
-    /// A length that overflows with any number of sent bytes.
+    /// A reply whose length overflows `Int64` when any number of sent bytes is added.
     private static func endless(_ request: RecordedRequest) -> ScriptedReply {
         [.write(ScriptedReply.head(200, [("Content-Length", "\(Int64.max)")])), .write("some"), .gate("end"), .close]
     }

@@ -37,7 +37,8 @@ struct CompleteDownloadTests {
         ]
     }
 
-    /// Resume data of a download whose file is complete without the download knowing it, as after its process was killed.
+    /// Returns resume data of a download whose file is complete although the download does not know that, as after its process was
+    /// killed.
     private func completeResumeData(
         isLengthKnown: Bool, headers: [String: String] = [:], _ server: ScriptedServer, _ session: URLSession,
         _ recorder: EventRecorder
@@ -55,7 +56,7 @@ struct CompleteDownloadTests {
         return try filled(data)
     }
 
-    /// Completes the file of resume data.
+    /// Writes `content` to the file of resume data, and returns updated resume data.
     private func filled(_ data: Data, with content: [UInt8] = content) throws -> Data {
         let folder = FileManager.default.temporaryDirectory
         let list = try #require(PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any])
@@ -69,7 +70,7 @@ struct CompleteDownloadTests {
         var status = 416
         var fields: [(String, String)]
         var isLengthKnown = true
-        /// Otherwise the download starts over.
+        /// Whether the file counts as complete; otherwise the download starts over.
         var isComplete = false
     }
 
@@ -158,7 +159,7 @@ struct CompleteDownloadTests {
         }
     }
 
-    @Test func `a response without a requested range is delivered unchanged`() async throws {
+    @Test func `a 416 to a request without a range is delivered unchanged`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder,
@@ -178,7 +179,7 @@ struct CompleteDownloadTests {
         }
     }
 
-    @Test func `starting over may follow the same number of redirects again`() async throws {
+    @Test func `a download that starts over can follow the same number of redirects again`() async throws {
         let recorder = EventRecorder()
         let steps = 12
         try await withScenario(

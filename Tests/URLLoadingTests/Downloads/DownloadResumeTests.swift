@@ -15,10 +15,10 @@ import URLLoading
 private let content = ScriptedFile.pattern(600_000)
 private let cut = 200_000
 
-/// Downloads that are cancelled and resumed, and servers whose responses do not match.
+/// Downloads that are cancelled and resumed, and servers whose later responses do not match the first response.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloadResumeTests {
-    /// Downloads part of a file, cancels, and returns the resume data.
+    /// Downloads part of a file, cancels the download, and runs a test with the resume data.
     private func interrupted(
         _ file: ScriptedFile, method: String = "GET", after second: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply,
         test: (ScriptedServer, URLSession, EventRecorder, Data?) async throws -> Void
@@ -41,7 +41,9 @@ struct DownloadResumeTests {
         }
     }
 
-    /// Removes the file that resume data refers to, unless a later download took it; it belongs to the owner of the data.
+    /// Removes the file that resume data refers to, unless a later download took that file.
+    ///
+    /// The owner of resume data also owns the file.
     private func removeRemains(of data: Data?) {
         guard let data, let content = try? PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any],
             let name = content["NSURLSessionResumeInfoTempFileName"] as? String
@@ -51,7 +53,7 @@ struct DownloadResumeTests {
 
     @Test(arguments: [
         ScriptedFile(content),
-        // A date is a strong validator if the server's Date shows that it is not of the same moment (RFC 9110, section 8.8.2.2).
+        // A Last-Modified date is a strong validator if the response's Date is later (RFC 9110, section 8.8.2.2).
         ScriptedFile(
             content, entityTag: nil, lastModified: "Wed, 21 Oct 2026 07:28:00 GMT",
             headers: [("Date", "Wed, 21 Oct 2026 09:28:00 GMT")]
@@ -126,7 +128,7 @@ struct DownloadResumeTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var reply: @Sendable (RecordedRequest) -> ScriptedReply
-        /// The expected file.
+        /// The expected content of the file.
         var whole: [UInt8]
     }
 
@@ -293,7 +295,7 @@ struct DownloadResumeTests {
     }
 
     @Test(arguments: ["the request", "the session", "nobody"])
-    func `a 206 that was not requested by resuming gives no resume data`(asking: String) async throws {
+    func `a 206 to a download that was not resumed leaves no resume data`(asking: String) async throws {
         let recorder = EventRecorder()
         let part: ScriptedReply = [
             .write(
@@ -344,13 +346,13 @@ struct DownloadResumeTests {
                 Data(), Data("nonsense".utf8), good.prefix(good.count / 2), Data(repeating: 0xFF, count: 1 << 20), good + good,
                 Data("<?xml version=\"1.0\"?><plist version=\"1.0\"><dict></dict></plist>".utf8),
             ]
-            // Thirty positions, each flipped in turn.
+            // One byte is changed in each of these copies, at about thirty positions.
             for index in stride(from: 0, to: good.count, by: max(1, good.count / 30)) {
                 var flipped = good
                 flipped[flipped.startIndex + index] ^= 0x41
                 damaged.append(flipped)
             }
-            // The same archive with another path for its file.
+            // Resume data with the path of another file.
             if var dictionary = try? PropertyListSerialization.propertyList(from: good, format: nil) as? [String: Any] {
                 for (key, value) in dictionary where (value as? String)?.contains("/") == true || key.contains("File") {
                     dictionary[key] = precious.path

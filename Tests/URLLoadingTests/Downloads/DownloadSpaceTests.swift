@@ -27,7 +27,7 @@ import URLLoading
         func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
     }
 
-    /// By splice over http, and through the process over TLS.
+    /// Over http, the body is spliced into the file; over TLS, it passes through the process.
     @Test(arguments: [false, true])
     func `a declared Content-Length does not allocate disk space`(isSecure: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
@@ -56,7 +56,7 @@ import URLLoading
         }
     }
 
-    /// The disk space of an open temporary file of this process.
+    /// The disk space in bytes of an open download file whose length is in `lengths`, or nil if this process has no such file.
     private static func spaceOfDownload(ofLength lengths: ClosedRange<Int>) throws -> Int? {
         for name in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
             let link = "/proc/self/fd/\(name)"

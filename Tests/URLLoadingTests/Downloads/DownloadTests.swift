@@ -62,7 +62,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `a completion handler receives the file and may move it`() async throws {
+    @Test func `a completion handler receives the file and can move it`() async throws {
         let directory = try TemporaryDirectory()
         let target = directory.file("moved")
         try await withScenario(reply: { _ in .ok(Self.content) }) { (server, session) async throws in
@@ -121,7 +121,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `a data task becomes a download if the delegate says so`() async throws {
+    @Test func `a data task becomes a download if the delegate decides so`() async throws {
         let finished = BecomingDelegate()
         try await withScenario(delegate: finished, reply: { _ in .ok(Self.content) }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())

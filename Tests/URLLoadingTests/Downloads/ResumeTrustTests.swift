@@ -12,11 +12,11 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Resume data does not deliver bytes to a load that would not have accepted them.
+/// A resumed download does not deliver earlier bytes that the resuming load would have rejected.
 @Suite(.timeLimit(.minutes(1)))
 struct ResumeTrustTests {
     private static let cut = 200_000
-    /// Both have the same length and entity tag.
+    /// Two versions of a file, with the same length and entity tag.
     private static let (earlier, later) = (
         ScriptedFile(ScriptedFile.pattern(600_000, seed: 1)), ScriptedFile(ScriptedFile.pattern(600_000, seed: 2))
     )
@@ -105,7 +105,7 @@ struct ResumeTrustTests {
         for (first, second, continues) in rows { try await check(first, second, continues: continues) }
     }
 
-    @Test func `a download with a client certificate is only resumed with the same one`() async throws {
+    @Test func `a download with a client certificate is only resumed with the same certificate`() async throws {
         let identity = try SecIdentity(pem: Data(certificates.client.chainPEM.utf8), key: Data(certificates.client.keyPEM.utf8))
         let roots = [certificates.root]
         let known = Party("a certificate", certificates.valid, SessionJudge(.showing(identity)), roots: roots)
@@ -136,7 +136,7 @@ struct ResumeTrustTests {
         for (first, second, continues) in rows { try await check(first, second, continues: continues) }
     }
 
-    @Test func `a download from one session's substitute is not resumed from another's`() async throws {
+    @Test func `a download from the substitute of one session is not resumed from that of another`() async throws {
         try await withScriptedServer(reply: { Self.earlier.reply(to: $0, cutAfter: Self.cut) }) { (first) async throws in
             try await withScriptedServer(reply: { Self.later.reply(to: $0) }) { (second) async throws in
                 func lead(_ port: Int) -> (URLSessionConfiguration) -> Void {
@@ -184,7 +184,7 @@ struct ResumeTrustTests {
 
     private static func basic(_ user: String) -> String { "Basic " + Data("\(user):word".utf8).base64EncodedString() }
 
-    /// Replies with a file for each user: all of Ali's is cut off, its rest is complete.
+    /// Replies with a separate file for each user; Ali's whole file is cut off, but a requested range of it is complete.
     private static func serve(_ request: RecordedRequest) -> ScriptedReply {
         switch request.header("Authorization") {
         case basic("ali"): earlier.reply(to: request, cutAfter: request.header("Range") == nil ? cut : nil)
@@ -193,7 +193,7 @@ struct ResumeTrustTests {
         }
     }
 
-    @Test func `a download of one user is not resumed for another`() async throws {
+    @Test func `a download of one user is not resumed for another user`() async throws {
         enum Way { case session, challenge }
         let rows: [((user: String, way: Way), (user: String, way: Way))] = [
             (("ali", .session), ("bob", .session)), (("ali", .session), ("ali", .session)),
@@ -225,7 +225,7 @@ struct ResumeTrustTests {
         }
     }
 
-    @Test func `a request's own credential is used to resume it, regardless of the session's`() async throws {
+    @Test func `a download is resumed with the credential of its request, not with that of the session`() async throws {
         try await withScriptedServer(reply: { Self.serve($0) }) { (server) async throws in
             let request = URLRequest(server.url(), headers: ["Authorization": Self.basic("ali")])
             for (isWhole, content) in [(true, Self.earlier.content), (false, Self.later.content)] {

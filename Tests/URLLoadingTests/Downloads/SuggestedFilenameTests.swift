@@ -32,7 +32,7 @@ struct SuggestedFilenameTests {
         for disposition in [
             "attachment; filename=\"\(hostile)\"", "attachment; filename=\(hostile)", "attachment; filename*=UTF-8''\(hostile)",
         ] {
-            // A field value with a line break or NUL makes no response.
+            // No response can be made from a field value with a line break or NUL.
             guard !hostile.contains("\0"), !hostile.contains("\n") else {
                 #expect(try name(disposition) == nil)
                 continue

@@ -32,7 +32,7 @@ struct FTPDownloadTests {
                 case .stall: visit.waitForEnd()
                 case .close, .failure: break
                 case .reset:
-                    // A reset discards what the client has not read yet.
+                    // The pause gives the client time to read, because a reset discards unread data.
                     _ = poll(nil, 0, 300)
                     data.reset()
                 case .controlCloses: shutdown(visit.control.descriptor, Int32(SHUT_RDWR))
@@ -206,7 +206,7 @@ struct FTPDownloadTests {
         }
     }
 
-    /// Excludes pyftpdlib, which sends files past its own rate limit.
+    /// Excludes pyftpdlib, which sends files faster than its own rate limit.
     @Test(arguments: [FTPServersTests.Product.vsftpd, .proftpd])
     func `downloads from real servers resume`(product: FTPServersTests.Product) async throws {
         var options = SmallServer.FTPOptions()

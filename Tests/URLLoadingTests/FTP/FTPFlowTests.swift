@@ -50,7 +50,7 @@ struct FTPFlowTests {
     }
 
     @Test func `a data port that never accepts times out`() async throws {
-        // Listens but never accepts: the second connection stays in the backlog.
+        // The data port listens but never accepts, so the data connection stays in the backlog.
         try await withFTP(configure: { $0.timeoutIntervalForRequest = 0.7 }) { visit, order in
             guard order.word == "RETR" else { return false }
             try visit.say("150 here it comes")
@@ -77,7 +77,7 @@ struct FTPFlowTests {
     }
 
     @Test(arguments: [true, false])
-    func `cancelling aborts the transfer and ends at once`(isAnswered: Bool) async throws {
+    func `cancelling a task aborts its transfer and ends the task at once`(isAnswered: Bool) async throws {
         let recorder = EventRecorder()
         try await withFTP(["/home/a.bin": big], delegate: recorder) { visit, order in
             guard order.word == "RETR" else {
@@ -131,7 +131,7 @@ struct FTPFlowTests {
     }
 
     @Test(arguments: ["", "USER", "PASS", "TYPE", "SIZE", "EPSV", "RETR"])
-    func `cancelling before the transfer ends at once`(word: String) async throws {
+    func `a task that is cancelled before its transfer starts ends at once`(word: String) async throws {
         let recorder = EventRecorder()
         try await withFTP(
             delegate: recorder,
@@ -159,7 +159,7 @@ struct FTPFlowTests {
     @Test(arguments: [true, false])
     func `a suspended load stops reading, and is complete after it is resumed`(isDownload: Bool) async throws {
         var answers = EventRecorder.Answers()
-        // Only once: another call after the resumption would suspend the task for good.
+        // Only the first call suspends the task: a later call would suspend the resumed task for good.
         let isFirst = Watched(true)
         let suspend: @Sendable (URLSessionTask) -> Void = { task in
             guard isFirst.read({ $0 }) else { return }
@@ -174,7 +174,7 @@ struct FTPFlowTests {
             try visit.say("150 here it comes")
             try visit.take { data in
                 try data.write(Array(big.prefix(100_000)))
-                // Long enough for the task to be suspended.
+                // The pause is long enough for the task to be suspended.
                 _ = poll(nil, 0, 500)
                 let count = try data.writeUntilStalled(Array(big.dropFirst(100_000)))
                 visit.server.note("stalled \(count)")
@@ -276,7 +276,7 @@ struct FTPFlowTests {
         }
     }
 
-    @Test func `a failed load makes way for the next one`() async throws {
+    @Test func `with a limit of one connection, the next load succeeds after a load failed`() async throws {
         try await withFTP(configure: { $0.httpMaximumConnectionsPerHost = 1 }) { visit, order in
             guard order.word == "RETR", order.count % 2 == 0 else { return false }
             if order.count % 4 == 0 {

@@ -194,7 +194,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `a login that is refused at USER is a refused login`() async throws {
+    @Test func `a refusal at USER counts as a refused login`() async throws {
         let interview = Interview(.performDefaultHandling)
         try await withFTP(delegate: TaskInterviewer(interview)) { visit, order in
             guard order.word == "USER" else { return false }

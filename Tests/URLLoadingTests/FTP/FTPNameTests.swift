@@ -30,7 +30,7 @@ struct FTPNameTests {
         }
     }
 
-    @Test func `an encoded slash at the start begins at the root`() async throws {
+    @Test func `a path that starts with an encoded slash begins at the root`() async throws {
         try await withFTP(["/etc/motd": bytes]) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/%2Fetc/motd")).0 == hello)
             #expect([["CWD /etc"], ["CWD /", "CWD etc"]].contains(server.commands("CWD")), "\(server.commands)")

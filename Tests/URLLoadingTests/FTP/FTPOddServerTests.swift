@@ -25,7 +25,7 @@ struct FTPOddServerTests {
     func `unusual greetings are accepted`(text: String) async throws {
         try await withFTP(
             greeting: { visit in
-                // In Latin-1, as old servers send it.
+                // The greeting is in Latin-1, as old servers send it.
                 try visit.control.write(text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
             }, rule: { _, _ in false }
         ) { (server, session) async throws in
@@ -106,7 +106,7 @@ struct FTPOddServerTests {
         try await withFTP(configure: { $0.timeoutIntervalForRequest = 3 }) { visit, order in
             guard order.word == "RETR" else { return false }
             let flood = Array(String(repeating: "150 soon\r\n", count: 10_000).utf8)
-            // More than the two socket buffers hold.
+            // These replies exceed what the two socket buffers hold.
             for _ in 0..<300 { try visit.control.write(flood) }
             visit.server.note("all was taken")
             visit.waitForEnd()

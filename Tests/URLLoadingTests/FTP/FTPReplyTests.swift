@@ -48,7 +48,7 @@ struct FTPReplyTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var bytes: [UInt8]
-        /// The maximum number of times it is sent.
+        /// The maximum number of times that the server sends `bytes`.
         var times = 1
 
         init(_ name: String, _ text: String, times: Int = 1) {
@@ -101,7 +101,7 @@ struct FTPReplyTests {
         }
     }
 
-    @Test func `a server that greets with 421 cannot be connected to`() async throws {
+    @Test func `a greeting with 421 fails the load as a refused connection`() async throws {
         try await withFTP(
             greeting: { visit in
                 try visit.say("421 too many users")
@@ -140,7 +140,7 @@ struct FTPReplyTests {
         }
     }
 
-    @Test func `a disk that becomes full during an upload fails it`() async throws {
+    @Test func `a disk that becomes full during an upload fails the upload`() async throws {
         try await withFTP { visit, order in
             guard order.word == "STOR" else { return false }
             try visit.say("150 go ahead")
@@ -204,7 +204,7 @@ struct FTPReplyTests {
             ("213 19700101000000.5", Date(timeIntervalSince1970: 0.5)),
             ("213 19700101000000.999999999999999", Date(timeIntervalSince1970: 1)),
         ] as [(String, Date?)])
-    func `a malformed date is ignored, and a fraction of a second is not`(reply: String, date: Date?) async throws {
+    func `a malformed date is ignored, but a fraction of a second is used`(reply: String, date: Date?) async throws {
         try await withFTP { visit, order in
             guard order.word == "MDTM" else { return false }
             try visit.say(reply)

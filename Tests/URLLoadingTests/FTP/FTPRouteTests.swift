@@ -30,7 +30,7 @@ struct FTPRouteTests {
                     #expect(try await session.data(from: url).0 == Data(content))
                     #expect(proxy.demands.map(\.method) == ["CONNECT", "CONNECT"])
                     #expect(proxy.demands.first?.target == "files.test:\(server.port)")
-                    // The control connection's peer is the proxy, so the data connection uses the host name that was given for it.
+                    // The control connection's peer is the proxy, so the data connection uses the host name of the control connection.
                     #expect(proxy.demands.last?.target.hasPrefix("files.test:") == true, "\(proxy.demands.map(\.target))")
                     _ = try await session.upload(
                         for: URLRequest(url: try server.url("/b.bin", host: "files.test")), from: Data(content))
@@ -41,7 +41,7 @@ struct FTPRouteTests {
         }
     }
 
-    @Test func `a host excepted from the proxy has its data fetched directly, too`() async throws {
+    @Test func `the data of a host in the exceptions list is also fetched directly`() async throws {
         try await withFTP(
             ["/home/a.bin": content],
             configure: {
@@ -111,7 +111,7 @@ struct FTPRouteTests {
                     $0.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
                     $0.timeoutIntervalForRequest = 3
                 } test: { (session) async throws in
-                    // The proxy connects the data connection to the control port: the transfer fails, but the proxy was asked.
+                    // The proxy connects the data connection to the control port, so the transfer fails, but the proxy gets the request.
                     _ = try? await session.data(from: try server.url("/a.bin", host: "files.test"))
                     let port = [UInt8(server.port >> 8), UInt8(server.port & 255)]
                     #expect(proxy.received.first == [5, 1, 0, 5, 1, 0, 3, UInt8(name.count)] + name + port)
@@ -200,7 +200,7 @@ struct FTPRouteTests {
     @Test(arguments: [
         (URLSession.ResponseDisposition.becomeStream, URLError.Code.unsupportedURL), (.cancel, .cancelled),
     ])
-    func `a data task cannot become a stream, and may be cancelled at its response`(
+    func `a data task cannot become a stream, and can be cancelled at its response`(
         disposition: URLSession.ResponseDisposition, code: URLError.Code
     ) async throws {
         var answers = EventRecorder.Answers()
@@ -217,7 +217,7 @@ struct FTPRouteTests {
     }
 
     final class CustomFTPProtocol: URLProtocol, @unchecked Sendable {
-        // It has no state.
+        // Sendable because the class has no state.
         override class func canInit(with request: URLRequest) -> Bool { request.url?.scheme == "ftp" }
         override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 

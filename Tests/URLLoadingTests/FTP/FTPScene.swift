@@ -24,7 +24,7 @@ func withFTP(
     try await withSession(delegate: delegate, configure) { (session) async throws in try await test(server, session) }
 }
 
-/// The same, with a rule and the usual greeting.
+/// Runs a test with a scripted FTP server that has a rule and the usual greeting, and a session.
 func withFTP(
     _ files: [String: [UInt8]] = ["/home/a.bin": Array("hello".utf8)], delegate: (any URLSessionDelegate)? = nil,
     configure: (URLSessionConfiguration) -> Void = { _ in }, _ rule: @escaping ScriptedFTP.Rule,

@@ -29,7 +29,7 @@ final class FTPSecurePeer: Sendable {
         case refusedProtection, refusedBuffer
         /// Grants PROT P, but sends data in cleartext.
         case clearData
-        /// Ends the data, or the control connection, with a FIN but no close_notify.
+        /// Ends the data with a FIN but no close_notify; `cutHalf` sends only half of the file and does not support SIZE.
         case cutData, cutHalf
         /// Uses another certificate for data connections.
         case otherCertificate
@@ -70,9 +70,9 @@ final class FTPSecurePeer: Sendable {
 
     func stop() { process.stop(SIGKILL) }
 
-    /// The commands of clients, one per line: "clear WORD …" or "tls WORD …".
+    /// The commands of clients, as "clear WORD …" or "tls WORD …", and the server's notes.
     var orders: [String] { directory.text(of: "log").split(separator: "\n").map(String.init) }
-    /// What clients must not send in cleartext.
+    /// The commands that clients sent in cleartext, although they must not.
     var secrets: [String] {
         orders.filter { line in ["USER", "PASS", "CWD", "RETR", "STOR", "LIST"].contains { line.hasPrefix("clear " + $0) } }
     }
@@ -232,7 +232,7 @@ final class FTPSecurePeer: Sendable {
         """#
 }
 
-/// Runs a test with such a server, and a session that trusts its root and requires TLS.
+/// Runs a test with an ``FTPSecurePeer``, and a session that trusts the server's root and requires TLS.
 func withSecureFTP(
     _ identity: TestCertificates.Identity, fault: FTPSecurePeer.Fault = .none, data: TestCertificates.Identity? = nil,
     isImplicit: Bool = false, clientRoot: String? = nil, delegate: (any URLSessionDelegate)? = nil,

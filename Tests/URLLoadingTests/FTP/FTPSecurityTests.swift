@@ -63,7 +63,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `a server that refuses protected data does not learn which file is wanted`() async throws {
+    @Test func `a server that refuses protected data does not learn which file is requested`() async throws {
         try await withSecureFTP(certificates.valid, fault: .refusedProtection) { (peer, session) async throws in
             await expectFailure(.secureConnectionFailed) { try await session.data(from: try peer.url()) }
             let told = peer.orders.filter { $0.hasPrefix("clear") || $0.contains("RETR") || $0.contains("SIZE") }
@@ -151,7 +151,7 @@ struct FTPSecurityTests {
     }
 
     @Test func `a delegate's trust in one certificate does not extend to another`() async throws {
-        // It trusts only the control connection's certificate.
+        // The delegate trusts only the control connection's certificate.
         let leaf = certificates.unknownAuthority.chain.first
         let judge = Judge { question in
             guard question.kind == NSURLAuthenticationMethodServerTrust else {

@@ -26,7 +26,7 @@ struct FTPServersTests {
             }
         }
 
-        /// The user and password that can log in there.
+        /// The user and password in the URLs of this server; empty for an anonymous login.
         var login: String { self == .vsftpd ? "" : "ada:secret@" }
     }
 
@@ -35,7 +35,7 @@ struct FTPServersTests {
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// Runs a test with a server that has a file, a session that trusts it, and the beginning of its URLs.
+    /// Runs a test with a server that has a file, a session that trusts the server, and the beginning of the server's URLs.
     private func withServer(
         _ product: Product, isSecure: Bool, _ change: (inout SmallServer.FTPOptions) -> Void = { _ in },
         test: (SmallServer, URLSession, String) async throws -> Void

@@ -174,7 +174,7 @@ struct FTPTransferTests {
         }
     }
 
-    @Test func `125 starts a transfer, too`() async throws {
+    @Test func `the reply 125 also starts a transfer`() async throws {
         try await withFTP(["/home/a.bin": content]) { visit, order in
             guard order.word == "RETR" else { return false }
             try visit.say("125 it is open")

@@ -97,7 +97,7 @@ struct FTPUploadTests {
         }
     }
 
-    @Test func `226 during an upload does not complete it`() async throws {
+    @Test func `226 during an upload does not complete the upload`() async throws {
         let big = Data(ScriptedFile.pattern(20_000_000))
         try await withFTP { visit, order in
             guard order.word == "STOR" else { return false }
@@ -138,7 +138,7 @@ struct FTPUploadTests {
 
     // MARK: Resumed uploads
 
-    /// Uploads while the server already has a part of the file.
+    /// Resumes an upload of which the server already has a part, and runs a test when the task has ended.
     private func withPart(
         _ part: [UInt8], kind: Kind = .data, _ rule: @escaping ScriptedFTP.Rule = { _, _ in false },
         test: (ScriptedFTP, URLSessionTask, EventRecorder.Record) async throws -> Void
@@ -172,7 +172,7 @@ struct FTPUploadTests {
     }
 
     @Test(arguments: [Kind.data, .file, .stream])
-    func `only the rest is sent`(kind: Kind) async throws {
+    func `only the rest of a partly stored file is sent`(kind: Kind) async throws {
         try await withPart(Array(content.prefix(120_000)), kind: kind) { server, task, record in
             #expect(record.error == nil)
             #expect(server.content("/home/a.bin") == content)
@@ -228,14 +228,14 @@ struct FTPUploadTests {
         }
     }
 
-    @Test func `an upload fails if the file has another length in the end`() async throws {
+    @Test func `an upload fails if the stored file has another length than the body`() async throws {
         try await withPart(
             Array(content.prefix(120_000)),
             { visit, order in
                 guard order.word == "STOR" else { return false }
                 try visit.say("150 go ahead")
                 let bytes = try visit.take { $0.rest() }
-                // A server that ignores REST before STOR, and starts over.
+                // The server ignores REST before STOR, and starts over.
                 visit.server.change("/home/a.bin", ScriptedFTP.File(content: bytes))
                 visit.offset = 0
                 try visit.say("226 stored")

@@ -13,7 +13,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Foundation's initializers that load a URL and wait for it.
+/// Foundation's initializers that load a URL and wait for the content.
 @Suite(.timeLimit(.minutes(1)))
 struct ContentsOfURLTests {
     /// The reply for each path.
@@ -83,7 +83,7 @@ struct ContentsOfURLTests {
         let data: NSData? = NSData(contentsOf: refused)
         #expect(data == nil)
         #expect(XMLParser(contentsOf: refused)?.parse() != true)
-        // App Transport Security refuses it: there is no host name lookup.
+        // App Transport Security refuses this URL before its host name is looked up.
         await expectFailure(.appTransportSecurityRequiresSecureConnection) { try Data(contentsOf: clear) }
         await expectFailure(.unsupportedURL) { try Data(contentsOf: unknown) }
         #expect(try Data(contentsOf: URL(string: "data:,abc") ?? refused) == Data("abc".utf8))
@@ -103,7 +103,7 @@ struct ContentsOfURLTests {
         }
     }
 
-    @Test func `loading works while every thread of the cooperative pool waits for such a load`() async throws {
+    @Test func `loading works while every thread of the cooperative pool waits for a load`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             let sizes = try await withThrowingTaskGroup(of: Int.self) { group in
                 for number in 0..<200 {
