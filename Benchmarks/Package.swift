@@ -10,7 +10,7 @@ let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio
 let nioWebSocket: Target.Dependency = .product(name: "NIOWebSocket", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 
-/// One client, in its own process, so that its CPU time and memory can be measured.
+/// Declares the program of one client, which runs in its own process so that its CPU time and memory can be measured.
 func peer(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .executableTarget(name: name, dependencies: ["BenchKit"] + dependencies, swiftSettings: settings)
 }
@@ -32,10 +32,10 @@ let package = Package(
         peer("bench-nio", [nioCore, nioPosix]),
         peer("bench-socket"),
         .executableTarget(name: "bench-slow-server", dependencies: [nioCore, nioPosix], swiftSettings: settings),
-        // Used by `Benchmarks/scale`.
+        // `Benchmarks/scale` uses this program.
         peer("bench-scale", [.product(name: "URLLoading", package: "swift-url-loading")]),
         .executableTarget(name: "bench-scale-server", dependencies: [nioCore, nioPosix], swiftSettings: settings),
-        // Used by `Benchmarks/websocket`.
+        // `Benchmarks/websocket` uses this program.
         peer("bench-websocket", [.product(name: "URLLoading", package: "swift-url-loading")]),
         peer("bench-nio-websocket", [nioCore, nioPosix, nioHTTP1, nioWebSocket]),
         .executableTarget(

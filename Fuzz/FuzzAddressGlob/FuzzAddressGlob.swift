@@ -11,10 +11,10 @@ import Foundation
 
 /// A URL glob expands to a limited number of URLs.
 ///
-/// Each has the same number of parts, and contains them.
+/// All URLs have the same number of parts, and each URL contains its parts.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzAddressGlob(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
-    // Longer globs expand to more URLs, but take no other paths through the code.
+    // Longer globs expand to more URLs, but reach no other code.
     let text = String(decoding: UnsafeBufferPointer(start: data, count: min(size, 256)), as: UTF8.self)
     do throws(ToolFailure) {
         let addresses = try AddressGlob(text).addresses()

@@ -9,9 +9,9 @@
 
 import HTTPRules
 
-/// For any `WWW-Authenticate` fields, the authentication flow ends and never downgrades to Basic in the clear.
+/// For any `WWW-Authenticate` fields, the authentication flow ends and never downgrades to Basic without TLS.
 ///
-/// Each request has one field, of the requested scheme, and the user and the password are in no other place.
+/// Each Digest response is one field with the values of its challenge, and contains neither the password nor line breaks.
 ///
 /// The input has a block of lines for each response; empty lines separate blocks. A line that begins with `=` is an
 /// `Authentication-Info`.
@@ -29,7 +29,7 @@ public func fuzzAuthenticate(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt
         var offered: Set<AuthenticationScheme> = []
         var rejected: Set<AuthenticationScheme> = []
         var steps = 0
-        // Repeat the responses: a server may send challenges forever.
+        // Repeat the responses, because a server can send challenges forever.
         loop: while !responses.isEmpty {
             let (info, offers) = responses[steps % responses.count]
             for line in info { read(String(line.dropFirst()), &session) }

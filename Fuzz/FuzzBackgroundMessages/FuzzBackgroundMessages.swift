@@ -10,7 +10,7 @@
 import BackgroundProtocol
 import LoadingModel
 
-/// Reading the bytes of a program or the daemon never traps, and gives the same frames however they are split.
+/// Reading the bytes of a program or the daemon never traps, and results in the same frames however the bytes are split.
 ///
 /// A decoded message can be encoded in every version, and decodes to the same value.
 ///
@@ -68,6 +68,6 @@ private func survives<Value>(
         let (plain, other) = (try encode(value, 1), try encode(try decode(try encode(value, 2)), 1))
         precondition(other == plain, "a different value in the other form: \(bytes)")
     } catch .malformed(let fault) where fault.hasSuffix("is too long") {
-        // The two forms have different lengths.
+        // A value may be too long in one of the two forms only.
     } catch { preconditionFailure("\(error): \(bytes)") }
 }

@@ -14,8 +14,8 @@ import HTTPWire
 /// For any fields of a server and an app, lifetimes and ages are valid numbers, and a response is not used without validation if
 /// the request or the response forbids it.
 ///
-/// The input consists of lines. The first one determines policy, status and times. The response's fields follow and, after empty
-/// lines, those of the request and of the response to it.
+/// The input consists of lines. The first four bytes determine the policy, the status and the times. The fields of the stored
+/// response follow, then, each after an empty line, the fields of a request and of the response to that request.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzCacheControl(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: data, count: size))
@@ -139,7 +139,7 @@ private func check(updatesOf stored: StoredResponse, _ request: HeaderBlock, _ a
     }
 }
 
-/// Three sections of field lines, separated by empty lines.
+/// Splits the input into three sections of field lines, which are separated by empty lines.
 private func split(_ bytes: ArraySlice<UInt8>) -> [HeaderBlock] {
     var blocks: [HeaderBlock] = [HeaderBlock()]
     for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false) {

@@ -11,12 +11,12 @@ import HTTPRules
 import HTTPWire
 import LoadingStores
 
-/// A file in the cache is either rejected, or is an entry that is written identically.
+/// A file in the cache is either rejected, or read as an entry that is the same after it is written and read again.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzCacheEntry(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = UnsafeRawBufferPointer(start: data, count: size)
     check(input)
-    // Also use the input as a head with a valid preamble and checksums, so that the fuzzer reaches the parser after them.
+    // Also use the input as a head with a valid preamble and checksums, so that the fuzzer reaches the parser of heads.
     guard size <= CacheEntryFile.headLimit else { return 0 }
     var file = preamble(headLength: size)
     let sum = (file + Array(input)).withUnsafeBytes { ContentChecksum.of($0) }
@@ -39,7 +39,7 @@ private func check(_ bytes: UnsafeRawBufferPointer) {
     precondition(again?.head == content.head, "changed by writing and reading")
 }
 
-/// A preamble without a body, up to its checksum.
+/// Returns the preamble of an entry without a body, up to the preamble's checksum.
 private func preamble(headLength: Int) -> [UInt8] {
     var bytes = Array("URLLRSP".utf8) + [2]
     for number in [UInt64(headLength), 0, (800_000_000.0).bitPattern, [UInt8]().withUnsafeBytes { ContentChecksum.of($0) }] {

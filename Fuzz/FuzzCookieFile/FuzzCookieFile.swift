@@ -18,7 +18,7 @@ public func fuzzCookieFile(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let again = NetscapeCookieFile.parse(written, now: 0)
     precondition(again.count <= cookies.count, "more cookies than before")
     precondition(NetscapeCookieFile.text(again) == written, "written differently: \(written)")
-    // Only a domain that would be read as a comment cannot be written.
+    // Only a cookie whose domain would be read as a comment cannot be written.
     precondition(again == cookies.filter { $0.domain.utf8.first != UInt8(ascii: "#") }, "\(again) is not \(cookies)")
     var jar = CookieJar(cookies)
     for cookie in cookies {

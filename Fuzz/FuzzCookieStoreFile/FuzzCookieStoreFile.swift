@@ -12,9 +12,11 @@ import LoadingStores
 
 /// Loading the file of a cookie store never traps.
 ///
-/// No loaded cookie breaks out of the `Cookie` field or leaves its site, and all of them survive writing.
+/// No loaded cookie breaks out of the `Cookie` field or is sent to another site, and all loaded cookies are the same after they
+/// are written and read again.
 ///
-/// The input is used as a file, and also as the rest after a valid first line, so that the checksum does not stop the fuzzer.
+/// The input is used as a whole file, and also as the content after a valid first line, so that the checksum does not stop the
+/// fuzzer.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzCookieStoreFile(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: data, count: size))

@@ -12,7 +12,7 @@ import LoadingStores
 
 /// Loading a file of credentials never traps, and only data sealed with the key can be opened.
 ///
-/// Loaded credentials survive writing.
+/// Loaded credentials are the same after they are written and read again.
 ///
 /// The input is used as a file, as sealed data and as unsealed data, so that neither the checksum nor the seal stops the fuzzer.
 @_cdecl("LLVMFuzzerTestOneInput")

@@ -11,7 +11,7 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 
-/// A `data:` URL has a valid type and decodes to at most as many bytes as it has.
+/// A `data:` URL has a valid type, and decodes to at most as many bytes as the URL has.
 ///
 /// Base64 content is decoded unchanged.
 @_cdecl("LLVMFuzzerTestOneInput")

@@ -9,9 +9,9 @@
 
 import HTTPWire
 
-/// The output of an FTP server gives the same replies however it is split.
+/// The output of an FTP server is parsed into the same replies however the output is split.
 ///
-/// They are limited in size, and their ports and sizes are valid.
+/// The replies are limited in size, and their ports and file sizes are valid.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzFTPReplies(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: data, count: size))
@@ -38,7 +38,7 @@ private func replies(_ pieces: [[UInt8]]) -> [FTPReply] {
             while let reply = try reader.next() { replies.append(reply) }
         }
     } catch {
-        // The replies before the failure count.
+        // The replies before the failure are compared.
     }
     return replies
 }

@@ -13,8 +13,8 @@ import NIOHPACK
 
 /// Compares field blocks in both directions with NIO's coders.
 ///
-/// The first byte chooses between two kinds of input: blocks of a server, each after a byte with its length, for both decoders; or
-/// request heads, one field per line, which NIO's decoder must read unchanged.
+/// The first byte chooses between two kinds of input. One is blocks of a server, each after a byte with its length, for both
+/// decoders. The other is request heads with one field per line, which NIO's decoder must read unchanged.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHPACK(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 1 else { return 0 }
@@ -38,16 +38,16 @@ private func decode(_ input: ArraySlice<UInt8>) {
         let fields = Result { try theirs.decodeHeaders(from: &buffer).map { ($0.name, $0.value) } }
         switch (next([0, 0, UInt8(block.count), 1, 4, 0, 0, 0, 1] + block, &reader), fields) {
         case (.success(let section), .success(let fields)):
-            // They repair invalid UTF-8, and count the repaired size, so the tables differ afterwards.
+            // NIO repairs invalid UTF-8, and counts the repaired size, so the tables differ afterwards.
             guard !fields.contains(where: { ($0.0 + $0.1).unicodeScalars.contains("\u{FFFD}") }) else { return }
             compare(section, fields)
         case (.failure, .failure): return
         case (.failure(let failure), .success):
-            // They accept encodings of any length for integers that fit into 64 bits.
+            // NIO accepts encodings of any length for integers that fit into 64 bits.
             precondition(failure.message == "an integer in a field block is too long", "only we reject: \(failure) of \(block)")
             return
         case (.success, .failure(let error)):
-            // An empty name is a connection error for them, and a stream error for us.
+            // An empty name is a connection error for NIO, and a stream error for our decoder.
             precondition(error is NIOHPACKErrors.EmptyLiteralHeaderFieldName, "only we accept: \(error) of \(block)")
             return
         }
@@ -143,7 +143,7 @@ private func check(_ head: RequestHead, _ encoder: inout HTTP2RequestEncoder, _ 
     compare(fields.dropFirst(pseudo.count), head.headers)
 }
 
-/// Checks that fields are in their order, and that split cookies can be joined.
+/// Checks that the fields are in the order of the request, and that split cookies can be joined.
 private func compare(_ fields: ArraySlice<(String, String)>, _ headers: HeaderBlock) {
     let left = [
         "host", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "http2-settings",
@@ -163,7 +163,7 @@ private func compare(_ fields: ArraySlice<(String, String)>, _ headers: HeaderBl
         } while name == "cookie" && found != value && found.utf8.count < value.utf8.count
         precondition(found == value, "\(found) is not \(value)")
     }
-    // The request's own priority replaces ours.
+    // The request's own priority replaces the priority that the encoder was given.
     let isOurs = rest.count == 1 && rest.first?.0 == "priority" && rest.first?.1 == "u=3, i"
     precondition(headers.contains("priority") ? rest.isEmpty : isOurs, "unexpected fields: \(rest)")
 }

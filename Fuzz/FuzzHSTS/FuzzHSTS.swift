@@ -10,7 +10,8 @@
 import HTTPRules
 import HTTPWire
 
-/// For any fields of servers, the list only has host names, a copy that applies its changes is equal to it, and all entries expire.
+/// For any fields of servers, the list contains only host names, a copy that applies the list's changes equals the list, and all
+/// entries expire.
 ///
 /// The input is a sequence of `Strict-Transport-Security` fields, one per line. The first byte of a line determines the sender and
 /// the time.

@@ -13,7 +13,8 @@ import HTTPWire
 ///
 /// The events and the failure must be the same, and the invariants of `Reading` must hold.
 ///
-/// The first byte chooses the limits and whether the preface comes before, the second how the rest is cut.
+/// The first byte chooses the limits and whether the server's preface precedes the input; the second byte chooses how the rest is
+/// cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHTTP2Frames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }
@@ -26,7 +27,7 @@ public func fuzzHTTP2Frames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt
         limits.continuationFrames = 2
     }
     if input[0] & 2 != 0 { limits.headerTableBytes = 100 }
-    // The server's preface, so that the reader gets further into the input.
+    // With the server's preface, the reader reads more of the input.
     let preface: [UInt8] = input[0] & 4 != 0 ? [] : [0, 0, 0, 4, 0, 0, 0, 0, 0]
     let bytes = preface + Array(input[2...])
     let whole = Reading(bytes, limits, step: { bytes.count })
@@ -48,7 +49,7 @@ private struct Reading: Equatable {
     /// Whether the input ends at the end of a frame.
     var isAtFrameBoundary = false
     var hasSettings = false
-    /// DATA whose end was not reported yet: its stream, content, and its size in the windows.
+    /// The DATA frame whose end was not reported yet: its stream, its content, and its size in the windows.
     private var open: (stream: UInt32, content: [UInt8], taken: Int)?
 
     static func == (left: Reading, right: Reading) -> Bool {

@@ -11,7 +11,7 @@ import FoundationEssentials
 import LoadingModel
 import LoadingTrust
 
-/// Reading an identity file gives a certificate with its own key, or an error.
+/// Reading an identity file results in a certificate with the matching key, or in an error.
 ///
 /// The first byte chooses the format of the rest.
 @_cdecl("LLVMFuzzerTestOneInput")

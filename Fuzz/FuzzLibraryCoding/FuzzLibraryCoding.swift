@@ -11,10 +11,10 @@ import HTTPTransport
 import LoadingEngine
 import NIOCore
 
-/// Decodes the input as brotli or zstd, as a whole and cut at input-dependent positions, also combined with other codings.
+/// Decodes the input as brotli or zstd, as a whole and cut at input-dependent positions, alone and combined with other codings.
 ///
-/// The result does not depend on the cuts. If decoding fails, one reading may have produced more content than the other. The first
-/// byte chooses the codings, the second how the rest is cut.
+/// The result does not depend on the cuts. If decoding fails, one run may have produced more content than the other. The first
+/// byte chooses the codings, and the second byte how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLibraryCoding(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }

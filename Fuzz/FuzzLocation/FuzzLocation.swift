@@ -11,8 +11,8 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 
-/// For any `Location`, the next request uses HTTP, goes to the host of its URL and contains nothing injected, or its scheme is one
-/// that the library does not load.
+/// For any `Location`, the next request either has a scheme that the library does not load, or it uses HTTP, is sent to the host
+/// of its URL, and contains nothing injected.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLocation(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let location = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)

@@ -10,9 +10,9 @@
 import HTTPRules
 import HTTPWire
 
-/// Splits a `multipart/x-mixed-replace` body into the same parts, as a whole and in pieces.
+/// A `multipart/x-mixed-replace` body is split into the same parts, whether it arrives as a whole or in pieces.
 ///
-/// The first byte determines the length of the boundary, the second how the rest is cut.
+/// The first byte determines the length of the boundary, and the second byte how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzMultipart(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }

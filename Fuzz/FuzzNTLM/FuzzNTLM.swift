@@ -9,7 +9,7 @@
 
 import HTTPRules
 
-/// For any NTLM challenge, the response only uses NTLMv2, its fields lie within it, and it returns the challenge's pairs unchanged.
+/// For any NTLM challenge, the response uses only NTLMv2, and the response's fields lie within the response, one after the other.
 ///
 /// The input is the challenge.
 @_cdecl("LLVMFuzzerTestOneInput")
@@ -23,7 +23,7 @@ public func fuzzNTLM(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         )
         func number(_ offset: Int, _ size: Int) -> Int { (0..<size).reduce(0) { $0 | Int(message[offset + $1]) << ($1 * 8) } }
         var end = challenge.timestamp == nil ? 72 : 88
-        // Domain, user, workstation, LM response, NT response, session key: one after the other.
+        // The payloads of domain, user, workstation, LM response, NT response and session key follow each other.
         for field in [28, 36, 44, 12, 20, 52] {
             precondition(number(field, 2) == number(field + 2, 2) && number(field + 4, 4) == end, "field at \(field)")
             end += number(field, 2)

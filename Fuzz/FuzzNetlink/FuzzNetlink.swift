@@ -11,7 +11,8 @@ import LoadingModel
 
 @testable import NetworkPaths
 
-/// Reading a message of the kernel ends, a part gives a prefix of the results of the whole, and the stored state is limited.
+/// Reading a message of the kernel ends, a part of a message results in the first results of the whole, and the stored state is
+/// limited.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzNetlink(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: data, count: size))
@@ -26,7 +27,7 @@ public func fuzzNetlink(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         if case .failed(_, let code) = message { precondition(code > 0, "invalid code \(code)") }
         if case .address(_, let bytes, _, _) = message { precondition(bytes.count == 4 || bytes.count == 16, "invalid address") }
         _ = table.take(message)
-        // The second time it changes nothing. Routes are not stored.
+        // A message that is applied again changes nothing. Routes are not stored.
         if message != .routesChanged { precondition(!table.take(message), "\(message) changed something twice") }
     }
     precondition(table.links.count <= InterfaceTable.limit && table.links.count <= messages.count, "\(table.links.count) links")

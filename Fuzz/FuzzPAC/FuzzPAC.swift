@@ -10,10 +10,10 @@
 import HTTPRules
 import HTTPWire
 
-/// The routes in the result of any proxy script are usable and limited in number, and are the same after they are written and
+/// The ways in the result of any proxy script are usable and limited in number, and are the same after they are written and
 /// parsed again.
 ///
-/// The input is also parsed as a proxy of the environment.
+/// The input is also parsed as a proxy from an environment variable.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzPAC(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let text = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)
@@ -26,7 +26,7 @@ public func fuzzPAC(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
             let words: [ProxyServer.Kind: String] = [.http: "PROXY", .https: "HTTPS", .socks4: "SOCKS4", .socks5: "SOCKS5"]
             return "\(words[server.kind, default: ""]) \(server)"
         }.joined(separator: "; ")
-        // The percent sign of a zone has two spellings.
+        // The percent sign before a zone identifier has two spellings.
         precondition(written.contains("%") || ProxyScript.ways(written) == ways, "\(written)")
     }
     if case .proxy(let server) = ProxyParser.read(text, called: "it") { check(server) }

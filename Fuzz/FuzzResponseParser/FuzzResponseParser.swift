@@ -13,7 +13,7 @@ import HTTPWire
 ///
 /// The events and the failure must be the same, and the invariants of `Reading` must hold.
 ///
-/// The first byte chooses the request and the limits, the second how the rest is cut.
+/// The first byte chooses the request and the limits, and the second byte how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzResponseParser(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }

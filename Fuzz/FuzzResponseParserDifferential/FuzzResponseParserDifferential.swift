@@ -37,40 +37,40 @@ public func fuzzResponseParserDifferential(_ data: UnsafePointer<UInt8>?, _ coun
 
 /// The permitted differences between our parser and llhttp, in the strict mode that NIO uses.
 private enum Allowance {
-    /// Input that only we accept: servers send it, or it cannot change the framing.
+    /// Whether our parser may accept input that llhttp rejects: servers send such input, or it cannot change the framing.
     static func forAccepting(_ bytes: [UInt8]) -> Bool {
         for (index, byte) in bytes.enumerated() {
             let next = index + 1 < bytes.count ? bytes[index + 1] : 0
             switch byte {
-            // A line that only ends in LF, or is folded.
+            // A line ends with LF without CR, or is folded.
             case 0x0A: if index == 0 || bytes[index - 1] != 0x0D || next == 0x20 || next == 0x09 { return true }
             case 0x0D: break
-            // Control characters in values and reasons.
+            // Values and reasons may contain control characters.
             case 0..<0x20, 0x7F: if byte != 0x09 { return true }
             default: break
             }
         }
         let text = String(decoding: bytes.map(ASCII.lowercased), as: Unicode.ASCII.self)
-        // Both kinds of framing: Transfer-Encoding wins, and the connection is not reused.
+        // With both kinds of framing, Transfer-Encoding takes precedence, and the connection is not reused.
         if text.contains("transfer-encoding"), text.contains("content-length") { return true }
-        // A minor version that does not exist.
+        // Our parser accepts minor versions that do not exist.
         if (2...9).contains(where: { text.contains("http/1.\($0)") }) { return true }
         // Chunk sizes may be padded, and extensions may contain white space (RFC 9112, section 7.1.1).
         if text.split(separator: "\r\n").contains(where: { ";\t ".contains($0.drop(while: \.isHexDigit).first ?? "-") }) {
             return true
         }
-        // Content-Length repeated with the same value.
+        // Content-Length may be repeated with the same value.
         if text.split(separator: "content-length", omittingEmptySubsequences: false).count > 2 || text.contains(",") {
             return true
         }
-        // A length that overflows, in a response without content (RFC 9112, section 6.3, item 1). llhttp accepts lengths up to 2^64
-        // as well.
+        // In a response without content, a length that overflows is ignored (RFC 9112, section 6.3, item 1). llhttp also accepts
+        // lengths up to 2^64.
         if bytes.split(whereSeparator: { !(0x30...0x39).contains($0) }).contains(where: { $0.count > 19 }) { return true }
         return false
     }
 
-    /// If an empty list element follows chunked, llhttp does not recognize it as the last coding, and reads until the connection
-    /// closes.
+    /// If an empty list element follows `chunked`, llhttp does not recognize `chunked` as the last coding, and reads until the
+    /// connection closes.
     ///
     /// Empty elements must be ignored (RFC 9110, section 5.6.1).
     static func hidesChunked(_ bytes: [UInt8]) -> Bool {
@@ -80,9 +80,11 @@ private enum Allowance {
         }
     }
 
-    /// We ignore the framing and connection fields of an informational response (RFC 9112, section 6.3, item 1).
+    /// Whether the results differ because our parser ignores the framing and connection fields of informational responses (RFC
+    /// 9112, section 6.3, item 1).
     ///
-    /// For NIO the connection ends after one of HTTP/1.0 or with `Connection: close`, and its length has to be a number.
+    /// For NIO, the connection ends after an informational response of HTTP/1.0 or with `Connection: close`, and a length in it
+    /// has to be a number.
     static func takesInformational(_ ours: Reading, _ theirs: Reading) -> Bool {
         if theirs.refusal == "data received after completed connection: close message", ours.heads.count > 1 { return true }
         return ours.heads.contains { head in
@@ -90,7 +92,7 @@ private enum Allowance {
         }
     }
 
-    /// Input that only we reject: we are stricter, or have limits that NIO does not have.
+    /// Whether our parser may reject input that llhttp accepts: our parser is stricter, or has limits that NIO does not have.
     static func forRefusing(_ failure: ResponseParser.Failure?) -> Bool {
         switch failure {
         case .unknownTransferEncoding, .chunkedIsNotLast, .transferEncodingInHTTP10, .tooManyEmptyLines: true

@@ -21,7 +21,7 @@ import NIOEmbedded
 /// The head, body, end and decoded body of the exchange must not depend on the cuts.
 ///
 /// The progress that a task would report is checked throughout. The first byte chooses the request, its content, and what happens
-/// at the end, the second how the rest is cut.
+/// at the end; the second byte chooses how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzResponsePath(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }
@@ -88,7 +88,7 @@ private struct Reading {
 
     private(set) var seen = Seen()
     private(set) var decoded: Decoded?
-    /// The reported bytes of the request's body, and the received bytes of the response's.
+    /// The number of bytes of the request's body that were reported as sent; `receivedCount` counts those of the response's body.
     private var sentCount: Int64 = 0
     private var receivedCount: Int64 = 0
     private var pieces: [ByteBuffer] = []
@@ -108,7 +108,7 @@ private struct Reading {
             )
         else { preconditionFailure("the exchange cannot begin") }
         control.enter(.exchanging(exchange))
-        // They reference each other until the load is over.
+        // The exchange and the control reference each other until the load is over.
         defer { control.enter(.elsewhere) }
 
         var start = 0
@@ -176,11 +176,12 @@ private struct Reading {
             expected <= 0 || exchange.hasWholeBody || counts.total >= max(expected, toSend), "the total is too small")
     }
 
-    /// Checks that only a reusable connection carries another exchange, which sees no bytes of the first.
+    /// Checks that only a reusable connection carries another exchange, which receives no bytes of the first exchange.
     private mutating func tryAgain(after first: Exchange, _ choices: Choices) {
         let control = LoadControl(on: LoopExecutor(channel.eventLoop), now: .now())
         let isReusable = connection.channelIsActive
-        // While the task is suspended its body waits, so the part that was sent when the response ends depends on the cuts.
+        // While the task is suspended, the request's body waits. So it depends on the cuts how much of the body was sent when the
+        // response ends.
         seen.isReusable = isReusable && choices.body.length == nil
         let head = RequestHead(method: "GET", target: "/2", headers: HeaderBlock([("Host", "h")]))
         let second = try? connection.begin(OutgoingMessage(head: head), control: control)
@@ -259,9 +260,9 @@ extension ConnectionFacts {
     }
 }
 
-/// Passes an exchange to a task that ends before its creating function returns.
+/// Passes an exchange to a task that ends before the function that creates the task returns.
 ///
-/// Sendable because both run on the same thread, the event loop's.
+/// Sendable because both run on the same thread, that of the event loop.
 private final class Carrier: @unchecked Sendable {
     let exchange: Exchange
     var answer: LoadError.Kind??

@@ -11,11 +11,12 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 
-/// Resume data is either rejected, or names one file, an HTTP URL and valid fields, and is written identically.
+/// Resume data is either rejected, or contains a file name, an HTTP URL and valid fields, and is the same after it is written and
+/// read again.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzResumeData(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Data(UnsafeBufferPointer(start: data, count: size))
-    // Also with a valid checksum, so that the fuzzer reaches the parser after it.
+    // Also decode the input with a valid checksum, so that the fuzzer reaches the parser behind the check.
     for candidate in [input, input + Data(ResumePoint.seal(input).utf8)] {
         guard let point = try? ResumePoint(decoding: candidate) else { continue }
         precondition(ResumePoint.isFileName(point.temporaryFileName), "file \(point.temporaryFileName)")

@@ -9,10 +9,10 @@
 
 import TransportMachines
 
-/// For any bytes of a SOCKS proxy, in any pieces, the handshake ends once, and a password is only sent if the proxy asks for it.
+/// For any bytes of a SOCKS proxy, in any pieces, the handshake ends once, and a password is sent only if the proxy requests it.
 ///
-/// The first byte of the input chooses the request. The proxy's bytes follow in pieces, each after its length; 0 means that the
-/// proxy closes.
+/// The first byte of the input chooses the request. The proxy's bytes follow in pieces, each after its length; a length of 0
+/// means that the proxy closes the connection.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzSOCKS(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     var input = Array(UnsafeBufferPointer(start: data, count: size))[...]
@@ -53,7 +53,7 @@ private func run(_ start: SOCKSHandshake, _ events: [SOCKSHandshake.Event]) -> [
             switch action {
             case .send(let bytes):
                 precondition(!bytes.isEmpty && bytes.count <= 600, "\(bytes.count) bytes to be sent")
-                // A login (RFC 1929). All other messages begin with the version.
+                // This is a login (RFC 1929). All other messages begin with the version of SOCKS.
                 if bytes.first == 1, case .received(let piece) = event {
                     precondition(piece.last == 2, "the proxy did not ask for a password")
                 }

@@ -12,7 +12,7 @@ import HTTPWire
 
 /// For any `Set-Cookie`, no cookie is sent to a host that it is not for, and nothing is injected into the `Cookie` field.
 ///
-/// The input is the host that sets the cookies, a line break, and one line of joined field values for each response.
+/// The input consists of a host that sets cookies, a line break, and one line of joined field values for each response.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzSetCookie(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let octets = Array(UnsafeBufferPointer(start: data, count: size))
@@ -36,7 +36,7 @@ public func fuzzSetCookie(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         let letters = fields.reduce(0) { $0 + $1.utf8.filter { $0 > 0x20 && $0 != UInt8(ascii: ",") }.count }
         precondition(letters == line.utf8.filter { $0 > 0x20 && $0 != UInt8(ascii: ",") }.count, "splitting lost something")
         copy.apply(jar.store(fields, from: request, policy: .always, now: Double(number)))
-        // Also the unsplit value.
+        // Also store the value that was not split.
         copy.apply(jar.store([String(line)], from: request, policy: .always, now: Double(number)))
     }
     let now = Double(lines.count)

@@ -12,7 +12,8 @@ import HTTPRules
 
 /// Reading any property list ends.
 ///
-/// Unencrypted loads are only allowed by a key that permits them, and a domain with pins is either checked for them or refused.
+/// Unencrypted loads are allowed only by a key that permits them, and a domain with pins is either checked for these pins or
+/// refused.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzTransportSecurity(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Data(UnsafeBufferPointer(start: data, count: size))
@@ -46,7 +47,7 @@ public func fuzzTransportSecurity(_ data: UnsafePointer<UInt8>?, _ size: Int) ->
     return 0
 }
 
-/// Checks the invariants of a host for any dictionary.
+/// Checks what must hold for a host with any dictionary.
 private func check(_ security: AppTransportSecurity, host: String) {
     switch security.verdict(isSecure: false, host: host) {
     case .allowed(let demands):
@@ -63,7 +64,7 @@ private func check(_ security: AppTransportSecurity, host: String) {
     }
 }
 
-/// Checks that a valid domain is found after it was listed, and that an invalid one changes nothing.
+/// Checks that a valid domain is found after it was added to the exceptions, and that an invalid domain changes nothing.
 private func checkDomain(_ text: String) {
     var security = AppTransportSecurity.strict
     guard security.setException(.init(allowsInsecureLoads: true), for: text) else {

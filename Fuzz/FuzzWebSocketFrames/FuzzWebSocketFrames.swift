@@ -14,7 +14,7 @@ import HTTPWire
 /// The events and the failure must be the same, and the invariants of `Reading` must hold. The validation of UTF-8 is compared with
 /// the standard library's.
 ///
-/// The first byte determines whether compression was negotiated, the second how the rest is cut.
+/// The first byte determines whether compression was negotiated, and the second byte how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzWebSocketFrames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }
@@ -34,7 +34,7 @@ public func fuzzWebSocketFrames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> 
     return 0
 }
 
-/// Checks that masking twice restores the bytes, wherever they are cut.
+/// Checks that masking twice restores the bytes, wherever the bytes are cut.
 private func checkMasking(_ bytes: [UInt8], key: UInt32) {
     var masked = bytes
     let cut = bytes.isEmpty ? 0 : Int(key) % bytes.count
@@ -55,7 +55,7 @@ private struct Reading: Equatable {
     private var isInMessage = false
     // The content of the current message.
     private var content: [UInt8] = []
-    /// The announced bytes of payload that have not arrived yet.
+    /// The number of announced payload bytes that have not arrived yet.
     private var missing: UInt64 = 0
     private var isText = false
     private var validator = UTF8Validator()

@@ -9,8 +9,8 @@
 
 import Foundation
 
-// Stand-ins for the parts of the tool that its parsers use. Fuzzers cannot import a program, so their folders have links to this
-// file and to the parsers.
+// Stand-ins for the parts of the tool that its parsers use. A fuzzer cannot import the tool, because the tool is a program; so
+// the folders of fuzzers have links to this file and to the parsers.
 
 struct ToolFailure: Error {
     let code: Int32

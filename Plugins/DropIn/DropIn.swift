@@ -13,9 +13,9 @@ import PackagePlugin
 /// Runs `swift build`, `swift test` or `swift run` so that every `import FoundationNetworking` in the package and its dependencies
 /// imports URLLoading.
 ///
-/// The compiler option `-module-alias` is not enough for a dependency that does not depend on URLLoading: it may be compiled before
-/// URLLoading, and does not find the C modules that URLLoading's modules import. So the plugin builds URLLoading first, and passes
-/// a module map with these C modules to every compilation.
+/// The compiler option `-module-alias` is not enough for a dependency that does not depend on URLLoading: the dependency can be
+/// compiled before URLLoading, and does not find the C modules that URLLoading's modules import. So the plugin builds URLLoading
+/// first, and passes a module map with these C modules to every compilation.
 @main
 struct DropIn: CommandPlugin {
     private static let usage = """
@@ -25,13 +25,13 @@ struct DropIn: CommandPlugin {
         Builds the package so that every `import FoundationNetworking` in it and its dependencies imports URLLoading.
         `flags` prints the compiler options, one per line, for other tools such as an editor.
         """
-    /// The options with a value that also apply to building URLLoading first, because they affect what is built and how.
+    /// The options with a value that are also passed to the build of URLLoading, because they affect what is built and how.
     private static let optionsWithValue: Set<String> = [
         "-c", "--configuration", "-Xcc", "-Xcxx", "-Xswiftc", "-Xlinker", "--sanitize", "--triple", "--swift-sdk", "--sdk",
         "--toolchain",
         "--toolset", "--traits", "-j", "--jobs", "--cache-path", "--config-path", "--security-path", "--pkg-config-path",
     ]
-    /// The options without a value, likewise.
+    /// The options without a value that are also passed to the build of URLLoading.
     private static let options: Set<String> = [
         "--enable-all-traits", "--disable-default-traits", "--static-swift-stdlib", "--enable-code-coverage", "-v", "--verbose",
         "-q",
@@ -72,7 +72,7 @@ struct DropIn: CommandPlugin {
                 shared.append(argument)
                 if let value = rest.popFirst() { shared.append(value) }
             } else if argument == "--" || (command == "run" && !argument.hasPrefix("-")) {
-                // The rest are the program's arguments.
+                // The remaining arguments are those of the program.
                 break
             }
         }
@@ -102,7 +102,7 @@ struct DropIn: CommandPlugin {
         }
         let file = context.pluginWorkDirectoryURL.appending(path: "URLLoading.modulemap")
         let text = Data((lines.sorted().joined(separator: "\n") + "\n").utf8)
-        // All compilations depend on the file, so it is only written if it changes.
+        // All compilations depend on the file, so it is written only if its content changes.
         if (try? Data(contentsOf: file)) != text { try text.write(to: file, options: .atomic) }
         return file
     }

@@ -11,7 +11,7 @@ import Synchronization
 import Testing
 
 @Suite struct AdjustedClockTests {
-    /// Two clocks that only move when the test moves them.
+    /// A monotonic clock and a wall clock that move only when the test moves them.
     private final class ManualClocks: Sendable {
         let monotonic = Atomic<Int64>(5_000_000_000)
         let wall = Mutex(1000.0)
@@ -36,7 +36,7 @@ import Testing
         #expect(clock.seconds(clocks.now) == 1000.25)
         #expect(clock.seconds(clocks.now - 250_000_000) == 1000)
         clocks.advance(60, slept: 0.5)
-        // Clocks are constantly corrected by up to half a second.
+        // Corrections of the wall clock by up to half a second are ignored.
         #expect(clock.seconds(clocks.now) == 1060.25)
     }
 

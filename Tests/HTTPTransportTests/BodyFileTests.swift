@@ -20,7 +20,7 @@ import Testing
         case failed(LoadError.Kind)
     }
 
-    /// A change of a file of 1,000 bytes after the request was composed, and what is sent then.
+    /// A change to a file of 1,000 bytes after the request was composed, and the expected outcome.
     struct Change: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var outcome: Outcome
@@ -46,7 +46,7 @@ import Testing
         },
         Change("it shrinks", .failed(.cannotOpenFile)) { file in #expect(truncate(file.path, 999) == 0) },
         Change("it is removed", .failed(.fileDoesNotExist)) { file in try FileManager.default.removeItem(at: file) },
-        // Written in full before it gets the name, as by Data.write(options: .atomic).
+        // The new file is complete when it replaces the old one, because `Data.write(options: .atomic)` renames it.
         Change("one of the same length takes its place", .sent(other)) { file in
             try Data(other).write(to: file, options: .atomic)
         },
@@ -74,7 +74,7 @@ import Testing
         #expect(outcome == change.outcome)
     }
 
-    @Test(arguments: [changes[0], changes[4]]) func `a body of a version is only sent as that version`(_ change: Change) throws {
+    @Test(arguments: [changes[0], changes[4]]) func `only the requested version of a file is sent`(_ change: Change) throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         var facts = stat()

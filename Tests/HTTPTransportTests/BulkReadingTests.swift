@@ -47,7 +47,7 @@ import Testing
             places.insert(piece.withUnsafeReadableBytes { Int(bitPattern: $0.baseAddress) })
             blocks.remember(piece)
         }
-        // While a block is written, its previous piece is already in the table.
+        // The previous piece may still be referenced when the next block is taken, so that two blocks alternate.
         #expect(places.count <= 2)
     }
 
@@ -64,7 +64,7 @@ import Testing
         #expect(kept.map(\.storageCapacity).reduce(0, +) < 16 << 20)
     }
 
-    @Test func `pieces that are never released do not block others forever`() throws {
+    @Test func `blocks whose pieces are never released are replaced eventually`() throws {
         var blocks = Self.blocks
         var kept: [ByteBuffer] = []
         for _ in 0..<4 {
@@ -84,7 +84,7 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(1))) struct BulkReadingTests {
-    /// A connection to a server that sends nothing, and its loop.
+    /// Runs `body` with a connection to a server that sends nothing, on the connection's loop.
     private func withChannel(_ body: @Sendable @escaping (any Channel) throws -> Void) async throws {
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -143,7 +143,8 @@ import Testing
             let reading = BulkReading(channel, .copied, received: 0, now: state.now)
             for _ in 0..<2 { Self.read(reading, Int64(size), after: .microseconds(600), &state) }
             try #expect(Self.readSize(channel) == size && Self.mark(channel) == 196_608)
-            // The end of the missing bytes may have been read already, and wait for the rest of its TLS record.
+            // The last of the missing bytes may already have been read from the socket, and wait for the rest of their TLS
+            // record.
             state.received = Self.whole - 500_000
             Self.read(reading, Int64(size), after: .microseconds(600), &state)
             try #expect(Self.readSize(channel) == size && Self.mark(channel) == 196_608)
@@ -182,7 +183,7 @@ import Testing
             let reading = BulkReading(channel, .passedOn, received: 0, now: state.now)
             for _ in 0..<10 { Self.read(reading, 1_000_000, after: .milliseconds(1), &state) }
             #expect(try Self.hasBlocks(channel))
-            // Only bodies that are copied report such small reads.
+            // Only bodies that are copied report reads of a few bytes.
             for _ in 0..<8 { reading.noteSmall(ByteBuffer(bytes: [0])) }
             try #expect(Self.reads(channel, inBlocks: false, from: 1))
         }

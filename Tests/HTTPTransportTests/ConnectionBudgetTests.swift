@@ -20,7 +20,7 @@ import Testing
     /// Notifications of the pools: `+a` that `a` has capacity, `-a` that `a` should close an idle connection.
     private let events = Watched<[String]>([])
 
-    /// Six connections, of which one pool may have five.
+    /// A budget of six connections, of which one pool gets at most five.
     private let six = ConnectionBudget(descriptorLimit: { 16 })
 
     private func pool(_ name: String, _ budget: ConnectionBudget, takes: Bool = true) async throws -> ConnectionBudget.Share {
@@ -62,7 +62,7 @@ import Testing
         #expect(try await news == ["+c"])
     }
 
-    @Test func `a pool at its share gives up its own idle connection`() async throws {
+    @Test func `a pool that has its full share gives up its own idle connection`() async throws {
         let (a, b) = (try await pool("a", six), try await pool("b", six))
         occupy(5, a)
         occupy(1, b)
@@ -72,7 +72,7 @@ import Testing
         #expect(try await news == ["-a"])
     }
 
-    @Test func `a pool at its share does not block the others in the queue`() async throws {
+    @Test func `a waiting pool that has its full share does not block the others in the queue`() async throws {
         let (a, b, c) = (try await pool("a", six), try await pool("b", six), try await pool("c", six))
         occupy(5, a)
         occupy(1, b)
@@ -84,7 +84,7 @@ import Testing
         #expect(try await news == ["+a"])
     }
 
-    @Test func `two waiting pools receive different connections if two have been idle equally long`() async throws {
+    @Test func `two waiting pools make two other pools close connections that have been idle equally long`() async throws {
         let (a, b) = (try await pool("a", six), try await pool("b", six))
         let (c, d) = (try await pool("c", six), try await pool("d", six))
         occupy(3, a)
@@ -95,7 +95,7 @@ import Testing
         #expect(try await news.sorted() == ["-a", "-b"])
     }
 
-    @Test func `only as many pools are asked as wait`() async throws {
+    @Test func `only as many pools are asked to close a connection as pools wait`() async throws {
         let (a, b, c) = (try await pool("a", six), try await pool("b", six), try await pool("c", six))
         occupy(3, a)
         occupy(3, b)
@@ -108,7 +108,7 @@ import Testing
         #expect(try await news == ["+c"])
     }
 
-    @Test func `if a pool gives nothing, the next one is asked`() async throws {
+    @Test func `if a pool has nothing to release, the next pool is asked`() async throws {
         let (a, b, c) = (try await pool("a", six), try await pool("b", six), try await pool("c", six))
         occupy(3, a)
         occupy(3, b)
@@ -166,7 +166,7 @@ import Testing
     @Test func `connections that have been idle equally long are closed one after the other`() async throws {
         let listener = try await LoopbackListener()
         let port = listener.port
-        // Three connections.
+        // A budget of three connections.
         let budget = ConnectionBudget(descriptorLimit: { 8 })
         let (c, d) = (try await pool("c", budget), try await pool("d", budget))
         let first = try await pool("first", budget)
@@ -197,7 +197,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test func `the second address of a host gets the capacity of the first that refuses`() async throws {
+    @Test func `if the first address of a host refuses, the second address gets its capacity`() async throws {
         let listener = try await LoopbackListener()
         let port = listener.port
         let resolver = ScriptedResolver(
@@ -206,7 +206,7 @@ import Testing
             ]),
             v6: .failure(LoadError(.cannotFindHost, "none"))
         )
-        // Three connections; after a failed attempt to get capacity there is no second one.
+        // A budget of three connections; an attempt without a reservation would otherwise try again only after an hour.
         let budget = ConnectionBudget(descriptorLimit: { 8 }, moment: .hours(1))
         let (own, other) = (try await pool("own", budget), try await pool("other", budget))
         occupy(2, other)

@@ -110,7 +110,8 @@ import Testing
     }
 
     @Test func `every flipped bit in the data or checksum of a gzip body is detected`() {
-        // The ten bytes of the header have an irrelevant time and system; the last byte of the data has unused bits.
+        // The ten-byte header is left out, because its time and operating system are ignored, and so is the last byte of the
+        // data, because it has unused bits.
         for index in 10..<Self.gzip.count where index != Self.gzip.count - 9 {
             for bit in 0..<8 {
                 var damaged = Self.gzip

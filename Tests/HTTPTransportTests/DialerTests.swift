@@ -30,7 +30,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test func `a refused connection names the address and the reason once`() async throws {
+    @Test func `the error of a refused connection names the address and the reason once`() async throws {
         let port = try await LoopbackListener.closedPort()
         let result = await dial("127.0.0.1", port: port)
         let error = try #require(result.fault)
@@ -62,7 +62,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test func `a refused address is followed by the next at once`() async throws {
+    @Test func `after a refused address, the next address is tried at once`() async throws {
         let listener = try await LoopbackListener()
         let port = listener.port
         let resolver = ScriptedResolver(
@@ -80,7 +80,7 @@ import Testing
         #expect(error.message == "looking up no-such-host.invalid: there is no such host")
     }
 
-    @Test func `a failed lookup takes precedence over one without results`() async throws {
+    @Test func `a failed lookup takes precedence over a lookup without results`() async throws {
         let resolver = ScriptedResolver(
             v4: .failure(LoadError(.dnsLookupFailed, "nobody answers")),
             v6: .failure(LoadError(.cannotFindHost, "no address"))
@@ -111,7 +111,7 @@ import Testing
             let route = Route(isSecure: false, host: "127.0.0.1", port: port)
             let cancelledAtOnce = dialer.dial(route) { _ in counter.value += 1 }
             cancelledAtOnce.cancel()
-            // The dial may have completed before that.
+            // This dial may have completed before it is cancelled.
             let cancelledLater = dialer.dial(route) { _ in if isCancelled.value { counter.value += 1 } }
             let bound = NIOLoopBound(cancelledLater, eventLoop: loop)
             loop.execute {
@@ -121,7 +121,7 @@ import Testing
                 }
             }
             let done = loop.makePromise(of: Int.self)
-            // Two in a row: by then the others would have completed.
+            // After two more dials in a row, the cancelled dials would have completed.
             _ = dialer.dial(route) { _ in
                 _ = dialer.dial(route) { _ in loop.execute { done.succeed(counter.value) } }
             }

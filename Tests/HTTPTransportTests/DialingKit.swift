@@ -13,7 +13,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// A loopback listener that handles each connection as the test says, and counts them.
+/// A loopback listener that counts its connections and handles them as the test specifies.
 struct LoopbackListener: Sendable {
     let channel: any Channel
 
@@ -30,7 +30,7 @@ struct LoopbackListener: Sendable {
 
     func close() async throws { try await channel.close() }
 
-    /// A port without a listener: one that was just released.
+    /// Returns a port that has no listener, because the port was just released.
     static func closedPort() async throws -> Int {
         let listener = try await LoopbackListener()
         let port = listener.port
@@ -54,7 +54,7 @@ final class Greeter: ChannelInboundHandler {
     }
 }
 
-/// Collects received bytes until the connection closes.
+/// Collects received bytes, and reports them when at least the expected number has arrived.
 final class Listener: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -73,7 +73,7 @@ final class Listener: ChannelInboundHandler {
     }
 }
 
-/// Answers lookups as, and when, the test says.
+/// Answers lookups with the results that the test specifies.
 struct ScriptedResolver: HTTPTransport.Resolver {
     var v4: Result<[SocketAddress], LoadError>
     var v6: Result<[SocketAddress], LoadError>
@@ -112,7 +112,8 @@ func dial(
     }
 }
 
-/// Dials, and collects received bytes from the completion on.
+/// Dials, adds a handler in the completion, and returns the first bytes that the handler receives as text, at least `count` of
+/// them.
 func receivedText(
     from host: String, port: Int, count: Int, isSecure: Bool, policy: TLSPolicy = TLSPolicy()
 ) async -> String {

@@ -53,10 +53,10 @@ import Testing
             #expect(isTaken)
             #expect(many.popFirst()?.status == 103)
         }
-        // Delivered responses count too.
+        // Interim responses that were already delivered count, too.
         let isOneTooMany = !many.append(small, sentBodyBytes: 65_535)
         #expect(isOneTooMany && many.isEmpty && many.popFirst() == nil)
-        // A server may report the progress of an upload.
+        // More interim responses are accepted as the upload progresses, because a server may report the progress.
         let isTaken = many.append(small, sentBodyBytes: 131_072)
         #expect(isTaken)
         let large = HeaderBlock([("Link", String(repeating: "a", count: 100_000))])

@@ -16,9 +16,9 @@ import Testing
 
 /// Which loads get capacity for a file, and in what order.
 @Suite(.timeLimit(.minutes(1))) struct FileBudgetTests {
-    /// Six files, of which three are for loads that may wait for a connection.
+    /// A budget of six files, of which loads that might still wait for a connection get at most three.
     private let six = FileBudget(descriptorLimit: { 16 })
-    /// Who was given capacity, in order, and the capacity.
+    /// The names of those that got capacity, in order, with the capacity.
     private let given = Watched<[(name: String, room: FileReservation)]>([])
 
     private var names: [String] { given.read { $0.map(\.name) } }
@@ -34,7 +34,7 @@ import Testing
 
     private func fill() -> [FileReservation] { (0..<6).compactMap { _ in six.take(.whole) } }
 
-    @Test func `loads that may wait for a connection leave half of the capacity`() {
+    @Test func `loads that might still wait for a connection get at most half of the capacity`() {
         let early = (0..<6).compactMap { _ in six.take(.half) }
         #expect(early.count == 3)
         #expect(fill().count == 3)
@@ -48,7 +48,7 @@ import Testing
         withExtendedLifetime(four) { #expect(six.usage.used == 4) }
     }
 
-    @Test func `released capacity first goes to loads with a connection, and then in order`() {
+    @Test func `released capacity is granted to loads with a connection first, and then in order`() {
         var rooms = fill()
         for (part, name) in [(FileBudget.Part.half, "a"), (.whole, "b"), (.half, "c"), (.whole, "d")] {
             #expect(ask(part, name) != nil)
@@ -61,7 +61,7 @@ import Testing
         #expect(six.usage.used == 6)
     }
 
-    @Test func `after seven loads with a connection, one without has its turn`() {
+    @Test func `after seven loads with a connection, a load without a connection has its turn`() {
         let fifteen = FileBudget(descriptorLimit: { 40 })
         var rooms = (0..<15).compactMap { _ in fifteen.take(.whole) }
         for (part, name) in [(FileBudget.Part.half, "half")] + (1...9).map({ (.whole, "\($0)") }) {
@@ -120,7 +120,7 @@ import Testing
     }
 
     private func start(_ load: Load, _ name: String) -> Task<Void, any Error> {
-        // On the loop, as loads do: otherwise there are gaps between a check and a wait.
+        // The task runs on the loop, as loads do; otherwise, another thread could intervene between a check and the wait.
         Task(executorPreference: load.executor) { [six, given] in
             let room = try await load.room(six)
             given.change { $0.append((name, room)) }

@@ -111,7 +111,7 @@ import Testing
     @Test func `a released sink that added nothing leaves the existing file`() async throws {
         let path = try directory.write(Array("begun".utf8), to: "file").path
         _ = try await FileSink.reopen(path: path, length: 5)
-        // The thread that closes the file would have deleted it before closing.
+        // If the sink deleted the file, it would do so before a thread closes the file.
         while isOpen(path) { await Task.yield() }
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "begun")
     }
@@ -127,7 +127,7 @@ import Testing
     @Test func `a complete file that is not taken is deleted`() async throws {
         let sink = try await FileSink.create(in: directory.path)
         try await sink.write(ByteBuffer(string: "late"))
-        // The second is called while a thread performs the first.
+        // `abort` is called while a thread performs `close`.
         sink.close { _ in }
         await sink.abort()
         #expect(try directory.names.isEmpty)

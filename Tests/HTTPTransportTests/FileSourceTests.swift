@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    /// In a file system whose files can leave memory, unlike a tmpfs: the usual folder, a persistent one, or the program's own.
+    /// Creates a directory in a file system whose files can leave memory, unlike those of a tmpfs.
     private static func directoryOnDisk() throws -> TemporaryDirectory {
         let program = try SeparateProcess.executable().deletingLastPathComponent()
         for place in [FileManager.default.temporaryDirectory, URL(fileURLWithPath: "/var/tmp"), program] {
@@ -114,7 +114,7 @@ import Testing
         return residence & 1 == 0
     }
 
-    /// Otherwise the event loop would wait for the disk.
+    /// If the kernel sent the part, the event loop would wait for the disk.
     @Test func `a part that is not in memory is not sent by the kernel`() async throws {
         let directory = try Self.directoryOnDisk()
         let file = try directory.write([UInt8](repeating: 1, count: 4 << 20), to: "body")

@@ -17,9 +17,9 @@ import Testing
         let count = Atomic(0)
     }
 
-    @Test func `a file system that does not respond leaves threads for others`() async throws {
+    @Test func `a file system that does not respond leaves threads for other file systems`() async throws {
         let gate = DispatchSemaphore(value: 0)
-        // The wait has a timeout, so that the test fails instead of hanging if the others do need these threads.
+        // The wait has a timeout, so that the test fails instead of hanging if the other file systems need these threads.
         let end = DispatchTime.now() + 20
         let ended = Ended()
         let slow = (0..<100).map { FilePlace(opening: "/slow/disk/file\($0)") }

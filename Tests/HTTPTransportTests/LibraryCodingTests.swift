@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test func `a truncated second frame fails, also one to be skipped`() {
+    @Test func `a truncated second frame fails, even if it is a skippable frame`() {
         for second in [Self.zstandard, Zstandard.skippable(Array(repeating: 7, count: 90))] {
             for length in 4..<second.count {
                 #expect(throws: DecodingFailure.truncated) { try decode(Self.raw + second.prefix(length), ["zstd"], step: 64) }
@@ -218,7 +218,8 @@ import Testing
             for bit in 0..<8 {
                 var damaged = Self.zstandard
                 damaged[index] ^= 1 << bit
-                // The code descriptions have unused bits; without the flag bit there is no checksum.
+                // Decoding may succeed, because the code descriptions have unused bits; byte 4 is left out, because it has the
+                // flag for the checksum.
                 guard index != 4, let decoded = try? decode(damaged, ["zstd"], step: 50) else { continue }
                 #expect(decoded == Self.text, "bit \(bit) of byte \(index)")
                 count += 1
@@ -359,7 +360,7 @@ import Testing
         try fill()
         let before = try ProcessProbe.residentBytes()
         for _ in 0..<40 { try fill() }
-        // 24 MiB of windows each.
+        // If the decoders were not freed, each call would add windows of 24 MiB.
         #expect(try ProcessProbe.residentBytes() - before < 128 << 20)
     }
 

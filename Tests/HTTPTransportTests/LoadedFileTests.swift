@@ -56,7 +56,7 @@ import Testing
         #expect(try Self.openCount(of: path) <= LoadedFile.maximumOpen)
     }
 
-    /// The beginning of one file and the end of another would be content that was never written.
+    /// The beginning of one file followed by the end of another would be content that was never written.
     @Test func `two files are never read as one, whether or not they are kept open`() async throws {
         let directory = try TemporaryDirectory()
         let path = try directory.write(Self.content, to: "file").resolvingSymlinksInPath()

@@ -60,7 +60,7 @@ import Testing
 
     // MARK: Examples
 
-    /// RFC 7692, section 7.2.3, and what its section 7.2.1 also allows.
+    /// The examples of RFC 7692, section 7.2.3, and other payloads that section 7.2.1 allows.
     private static let examples: [(name: String, payloads: [[UInt8]], messages: [[UInt8]])] = [
         ("7.2.3.1: one block", [[0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00]], [hello]),
         (
@@ -121,7 +121,7 @@ import Testing
         for _ in 0..<3 {
             #expect(try Self.inflate([0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00], by: inflater) == Self.hello)
         }
-        // It refers to the previous message.
+        // This payload refers to the previous message.
         #expect(throws: WebSocketFailure.self) { try Self.inflate(second, by: inflater) }
     }
 
@@ -133,7 +133,7 @@ import Testing
             #expect(try Self.inflate(payload, by: inflater) == Self.hello)
             inflater.releaseMemory()
         }
-        // With context takeover the context is kept.
+        // With context takeover, the context is kept.
         let (keeping, heeding) = (Self.deflater(), Self.inflater())
         for count in [7, 5] {
             let payload = Self.deflate(Self.hello, by: keeping)
@@ -146,7 +146,7 @@ import Testing
 
     @Test func `windows reach exactly as far back as negotiated`() throws {
         for bits in 9...15 {
-            // Random, so that only a match at the window's distance can be found.
+            // The content is random, so that only a match at the window's distance can be found.
             var random = SeededNumbers(seed: UInt64(bits))
             let noise = (0..<1 << bits).map { _ in UInt8(truncatingIfNeeded: random.next()) }
             let message = noise + noise
@@ -168,14 +168,14 @@ import Testing
     }
 
     @Test func `a window of 8 bits can be inflated`() throws {
-        // zlib's encoder with 9 bits refers back 250 bytes.
+        // With a window of 9 bits, zlib's encoder refers back at most 250 bytes.
         let message = (0..<5_000).map { UInt8(truncatingIfNeeded: $0 % 200) }
         let payload = Self.deflate(message, by: Self.deflater(9))
         #expect(payload.count < 1_000)
         #expect(try Self.inflate(payload, by: Self.inflater(8)) == message)
     }
 
-    @Test func `parameters apply to the right side`() throws {
+    @Test func `each parameter applies to the side that it is for`() throws {
         let parameters = MessageDeflateParameters(
             clientTakesContextOver: true, clientWindowBits: 9, serverTakesContextOver: false, serverWindowBits: 10)
         let inflater = MessageInflater(parameters)
@@ -213,7 +213,7 @@ import Testing
         }
     }
 
-    /// The end of a message is also found if it exactly fills the available space.
+    /// The end of a message is also found if the message exactly fills the available space.
     @Test func `messages of every length end correctly`() throws {
         let (deflater, inflater) = (Self.deflater(usesContextTakeover: false), Self.inflater(usesContextTakeover: false))
         var random = SeededNumbers(seed: 5)
@@ -221,7 +221,7 @@ import Testing
         for length in noise.indices {
             let message = Array(noise[..<length])
             #expect(deflater.begin())
-            // Exactly the requested space.
+            // The buffer has exactly the requested capacity.
             var output = ByteBufferAllocator().buffer(capacity: length % 64)
             message.withUnsafeBytes { deflater.deflate($0, endsMessage: true, into: &output) }
             if try Self.inflate(Array(output.readableBytesView), by: inflater) != message { Issue.record("\(length)") }
@@ -252,7 +252,7 @@ import Testing
     }
 
     @Test func `a bomb is limited`() throws {
-        // A gibibyte of zeros, a mebibyte at a time.
+        // 64 MiB of zeros, 1 MiB at a time.
         let zeros = [UInt8](repeating: 0, count: 1 << 20)
         let deflater = Self.deflater()
         var bomb = ByteBuffer()
@@ -274,7 +274,7 @@ import Testing
         #expect(output.readableBytes <= 1 << 20 + 1)
         #expect(output.capacity <= 1 << 22)
         #expect(16...18 ~= calls)
-        // It yields nothing any more.
+        // After the failure, the inflater yields nothing.
         let again = #expect(throws: WebSocketFailure.self) { try Self.inflate([0], by: inflater) }
         #expect(again == failure)
     }

@@ -112,7 +112,7 @@ struct ScriptedServerTests {
         }
     }
 
-    @Test func `a close ends the connection after the bytes before it`() async throws {
+    @Test func `a close step ends the connection after all earlier bytes`() async throws {
         try await withScriptedServer(reply: { _ in .ok("bye").then(.close) }) { server in
             let client = try PlainClient(port: server.port)
             defer { client.close() }
@@ -210,7 +210,7 @@ struct ScriptedServerTests {
         }
     }
 
-    @Test func `a script that throws fails the close`() async throws {
+    @Test func `closing a server whose script throws fails`() async throws {
         let server = try await ScriptedServer.start(reply: { _ in throw CocoaError(.featureUnsupported) })
         let client = try PlainClient(port: server.port)
         defer { client.close() }

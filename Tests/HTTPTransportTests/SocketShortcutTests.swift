@@ -16,7 +16,7 @@ import NIOPosix
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct SocketShortcutTests {
-    /// The socket buffer has space for a part; the rest is written by the channel.
+    /// The socket's buffer has space for a part of the head; the channel writes the rest.
     @Test func `a head that the kernel accepts partially arrives complete and in order`() async throws {
         let value = (0..<20_000).map(String.init).joined(separator: "-")
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in

@@ -55,11 +55,11 @@ import Testing
         leaves: PassingAdviser.Scenario.Departure
     ) async throws {
         #expect(try await failure(for: .init(leaves: leaves, judges: true))?.kind == .cancelled)
-        // For a load without a delegate the roots decide.
+        // For a load that does not judge servers, the trusted roots decide.
         #expect(try await failure(for: .init(leaves: leaves, judges: false)) == nil)
     }
 
-    @Test func `a dial does not continue without a client certificate for a load that has left`() async throws {
+    @Test func `a dial whose load has left fails if the server requests a client certificate`() async throws {
         for judges in [true, false] {
             let scenario = PassingAdviser.Scenario(leaves: .whenJudged, judges: judges)
             #expect(try await failure(for: scenario) == nil, "the server does not request a certificate")
@@ -68,7 +68,7 @@ import Testing
     }
 }
 
-/// A load that stops waiting for a connection while it is made.
+/// A load that stops waiting for a connection while the connection is made.
 final class PassingAdviser: HandshakeAdviser {
     struct Scenario: Sendable {
         enum Departure: Sendable { case atOnce, whenAsked, whenJudged }

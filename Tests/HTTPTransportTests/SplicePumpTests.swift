@@ -22,7 +22,7 @@ import Testing
     init() throws { directory = try TemporaryDirectory() }
 
     @Test(arguments: [1, 100_000, 20_000_000])
-    func `exactly the requested bytes go into the file, and the rest stays`(_ count: Int) async throws {
+    func `exactly the requested bytes are moved into the file, and the rest stays in the socket`(_ count: Int) async throws {
         let pair = try await ConnectedPair()
         let sink = try await FileSink.create(in: directory.path, expectedLength: Int64(count) + 4)
         try await sink.write(ByteBuffer(string: "head"))
@@ -137,7 +137,7 @@ import Testing
         try await pair.close()
     }
 
-    @Test func `a file that does not support splicing is written the ordinary way`() async throws {
+    @Test func `a file that does not support splicing is written with ordinary calls`() async throws {
         let pair = try await ConnectedPair()
         let name = try directory.write(Array("before ".utf8), to: "name")
         // Linux does not splice into a file that is opened for appending.
@@ -295,7 +295,7 @@ private struct PlainListener {
     }
 }
 
-/// The peer: blocking calls made one after the other on a queue that may block.
+/// The peer, whose blocking calls run one after the other on a queue of their own.
 private struct Server {
     private let descriptor: CInt
     private let queue = DispatchQueue(label: "peer")

@@ -137,7 +137,7 @@ import Testing
         #expect(heads == ["0\r\n", "1\r\n", "a\r\n", "f\r\n", "10\r\n", "ff\r\n", "1000\r\n", "7fffffffffffffff\r\n"])
     }
 
-    @Test func `trailers that would be read differently are refused`() throws {
+    @Test func `trailers that a peer could read differently are refused`() throws {
         #expect(try ChunkedBody.end(trailers: HeaderBlock()) == ChunkedBody.lastChunk)
         #expect(throws: InvalidRequest.fieldValue(name: "a")) {
             try ChunkedBody.end(trailers: HeaderBlock([("a", "b\r\nc: d")]))

@@ -15,7 +15,7 @@ import Testing
     private func recognized(_ text: String) -> FieldName { recognized(Array(text.utf8)) }
 
     private func recognized(_ text: [UInt8]) -> FieldName {
-        // Surrounded by other bytes, which must not matter.
+        // The name is surrounded by other bytes, which must not matter.
         let bytes = [0x0A] + text + [UInt8(ascii: ":")]
         return bytes.withUnsafeBytes { FieldName($0, 1, text.count) }
     }

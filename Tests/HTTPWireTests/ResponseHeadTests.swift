@@ -172,7 +172,7 @@ import Testing
     }
 
     @Test(arguments: [ResponseParser.RequestKind.upgrade, .upgradeByHead])
-    func `a requested 101 is final with any method, and the rest is content`(kind: ResponseParser.RequestKind) {
+    func `a requested 101 is final with any method, and the bytes after it are content`(kind: ResponseParser.RequestKind) {
         let transcript = Transcript(Array("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nabcdef".utf8), kind)
         #expect(transcript.outcome == "1.1 101 'Switching' [Upgrade=x] untilClose / body abcdef / end / spent")
     }

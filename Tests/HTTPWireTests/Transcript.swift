@@ -15,7 +15,8 @@ struct Transcript: Equatable, CustomStringConvertible {
     private var content: [UInt8] = []
     var failure: ResponseParser.Failure?
 
-    /// Reads `bytes` split at the given places, then closes unless parsing failed or no response is expected.
+    /// Reads `bytes` split at the given places, then reports the end of the connection, unless parsing failed or `closing` is
+    /// false.
     init(
         _ bytes: [UInt8],
         _ kind: ResponseParser.RequestKind = .other,

@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `--har`: an HTTP archive of what a command loaded.
+/// `--har`, which writes an HTTP archive of what a command loaded.
 @Suite(.timeLimit(.minutes(3)))
 struct ArchiveOptionTests {
-    /// Python that prints where a file violates the members and types that HAR 1.2 requires.
+    /// A Python program that prints where a file lacks a member, or has a wrong type, according to HAR 1.2.
     private static let check = #"""
         import datetime, json, sys
         number, text, lists, objects = (int, float), str, list, dict

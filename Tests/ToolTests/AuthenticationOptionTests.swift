@@ -14,7 +14,7 @@ import Testing
 /// `--user`, the options for schemes, and `--proxy`.
 @Suite(.timeLimit(.minutes(3)))
 struct AuthenticationOptionTests {
-    /// Without the keyring and the Kerberos tickets of the user who runs the tests.
+    /// Hides the keyring and the Kerberos tickets of the user who runs the tests.
     private static let environment = [
         "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent", "KRB5CCNAME": "FILE:/nonexistent/cache",
         "KRB5_CONFIG": "/dev/null",
@@ -30,7 +30,7 @@ struct AuthenticationOptionTests {
         "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
     }
 
-    /// Challenges with these schemes, and accepts credentials with this prefix.
+    /// Returns a server's replies: it challenges with the given schemes, and accepts an `Authorization` that begins with `word`.
     private static func asking(
         _ schemes: String..., for word: String
     ) -> @Sendable (RecordedRequest) -> ScriptedReply {
@@ -115,7 +115,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `a missing password without a terminal is a usage error`() async throws {
+    @Test func `without a terminal, a missing password is a usage error`() async throws {
         let result = try await run("get", "-u", "ali", "http://127.0.0.1/", preparation: #"exec setsid --wait "$0" "$@""#)
         #expect(result.code == 2)
         #expect(result.errors.contains("there is no terminal"), "\(result.errors)")
@@ -174,7 +174,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `the options for schemes apply to the user of the URL`() async throws {
+    @Test func `the options for schemes apply to a user in the URL`() async throws {
         try await withScriptedServer(reply: Self.asking(Self.basic, for: "Basic")) { server in
             let result = try await run("get", "--digest", server.url("/a", user: "ali:sesame").absoluteString)
             #expect(result.text == "closed", "\(result.errors)")
@@ -269,13 +269,13 @@ struct AuthenticationOptionTests {
     }
 
     @Test(arguments: [(["-x", "http://nowhere.invalid:1"], [:]), ([], ["http_proxy": "nowhere.invalid:1"])])
-    func `an unknown proxy name is exit code 5`(_ options: [String], _ variables: [String: String]) async throws {
+    func `an unknown proxy name results in exit code 5`(_ options: [String], _ variables: [String: String]) async throws {
         let result = try await Tool.run(
             ["get"] + options + ["http://127.0.0.1/"], environment: Self.environment.merging(variables) { $1 })
         #expect(result.code == 5 && result.errors.contains("looking up the proxy nowhere.invalid: "), "\(result.errors)")
     }
 
-    @Test func `an unreachable proxy is exit code 7`() async throws {
+    @Test func `an unreachable proxy results in exit code 7`() async throws {
         let proxy = try RefusingPort()
         for address in ["http://nowhere.example/", "https://nowhere.example/"] {
             let result = try await run("get", "-x", "127.0.0.1:\(proxy.number)", address)

@@ -16,7 +16,7 @@ import Testing
 struct BackgroundCommandTests {
     private static let content = ScriptedFile.pattern(1 << 18)
 
-    /// Half of a file, and the rest once the gate is open.
+    /// Replies with half of a file, and with the rest after the gate is opened.
     private static func halves(_ request: RecordedRequest) -> ScriptedReply {
         let half = content.count / 2
         return [
@@ -56,7 +56,7 @@ struct BackgroundCommandTests {
                 let slow = try await place.run("download", "--output-dir", "d", server.url("/slow").absoluteString)
                 #expect(slow.code == 0 && slow.text.hasPrefix("1  "), "\(slow.errors)")
                 try await server.reached("rest")
-                // A later order does not wait for it.
+                // Later downloads do not wait for the slow one.
                 let quick = try await place.run(
                     "download", "--wait", "--output-dir", "d", server.url("/a").absoluteString, server.url("/b").absoluteString)
                 #expect(quick.code == 0, "\(quick.errors)")
@@ -109,7 +109,7 @@ struct BackgroundCommandTests {
                 #expect(try place.folder.names == ["f.error"])
                 let reason = try String(contentsOf: place.folder.file("f.error"), encoding: .utf8)
                 #expect(reason.contains("(22) \(address): the server answered 404") && reason.hasSuffix("\n"), "\(reason)")
-                // A waiting command reports it, and exits with its code.
+                // A waiting command reports the failure, and exits with its code.
                 let waited = try await place.run("download", "--wait", "-o", "g", address)
                 #expect(waited.code == 22 && waited.errors.contains("urlsession: (22) \(address): the server answered 404"))
                 #expect(try place.folder.names == ["f.error"])
@@ -184,9 +184,9 @@ struct BackgroundCommandTests {
             place.killDaemon()
             #expect(try await place.list().map(\.url) == ["http://127.0.0.1:1/f", "http://127.0.0.1:1/g"])
             place.killDaemon()
-            // The last component of its path suffices.
+            // The last component of the program's path suffices.
             #expect(try await place.run("quit", "urlsession").code == 0)
-            // They wait until the user runs the tool again.
+            // Ended transfers are kept until the user runs the tool again.
             #expect(try await place.list().map(\.state) == ["ended", "ended"])
         }
     }
@@ -224,7 +224,7 @@ struct BackgroundCommandTests {
             #expect(ordered.code == 0, "\(ordered.errors)")
             let item = try #require(try await place.list().first)
             #expect(item.state == "waiting" && item.reason == "until 2100-01-31T08:00:00Z", "\(item.reason)")
-            // Also after the daemon was killed, as by a restart of the machine.
+            // The start time also applies after the daemon was killed, as by a restart of the machine.
             place.killDaemon()
             #expect(try await place.list().first?.reason == item.reason)
             place.killDaemon()
@@ -261,7 +261,7 @@ struct BackgroundCommandTests {
 
     @Test func `every command fails with the reason if no daemon can be started`() async throws {
         try await withBackgroundTool(["URLSESSIOND": "/nonexistent"]) { (place) async throws in
-            // Left behind by an earlier daemon.
+            // An earlier daemon left its database behind.
             try FileManager.default.createDirectory(
                 at: place.home.file("state/urlloading/background"), withIntermediateDirectories: true)
             try place.home.write(Array("x".utf8), to: "state/urlloading/background/transfers.sqlite")
@@ -276,7 +276,7 @@ struct BackgroundCommandTests {
     }
 
     @Test(arguments: [30, 50, 80, 120])
-    func `a list is cut to the width of the terminal, and complete elsewhere`(columns: Int) async throws {
+    func `a list is cut to the width of a terminal, and is complete in a pipe or file`(columns: Int) async throws {
         let terminal = try Terminal()
         try terminal.resize(columns: columns)
         let address = "http://127.0.0.1:1/" + String(repeating: "long", count: 60) + "end"
@@ -289,7 +289,7 @@ struct BackgroundCommandTests {
             try await terminal.shown("…")
             let lines = terminal.shown.split(whereSeparator: \.isNewline)
             #expect(lines.count == 2 && lines.allSatisfy { $0.count <= columns }, "\(lines)")
-            // If not even the titles fit, they are cut as well.
+            // If not even the columns' titles fit, the titles are cut, too.
             let starts = columns < 50 ? ["NU", "1 "] : ["NUMBER  STATE", "1       wai"]
             #expect(zip(lines, starts).allSatisfy { $0.hasPrefix($1) }, "\(lines)")
             #expect(try await place.run("list").text.contains(address))
@@ -306,7 +306,7 @@ struct BackgroundCommandTests {
     ]
 
     @Test(arguments: wrong)
-    func `wrong usage orders nothing`(_ code: Int32, _ arguments: [String]) async throws {
+    func `a command with wrong usage starts no transfer`(_ code: Int32, _ arguments: [String]) async throws {
         try await withBackgroundTool { (place) async throws in
             #expect(try await place.start(arguments).result().code == code)
             #expect(try await place.run("list").errors.hasPrefix("urlsessiond is not running"))
@@ -317,7 +317,7 @@ struct BackgroundCommandTests {
 
     @Test func `units are written, enabled and removed`() async throws {
         try await withBackgroundTool { (place) async throws in
-            // Replaces systemd, which the machine may not have.
+            // A script replaces systemctl, because the machine may not have systemd.
             let said =
                 #"mkdir bin; printf '#!/bin/sh\necho "$@" >> said\n' > bin/systemctl; chmod +x bin/systemctl; PATH="$PWD/bin:$PATH""#
             let units = place.home.file("config/systemd/user")
@@ -344,7 +344,7 @@ struct BackgroundCommandTests {
             let silent = try await place.run("install", "--now", preparation: said)
             #expect(silent.code == 7 && silent.errors.contains("does not answer"), "\(silent.errors)")
             #expect(try await place.run("download", "--not-before", "2100-01-31T08:00Z", "http://127.0.0.1:1/f").code == 0)
-            // Does what the units would do.
+            // This script also starts the daemon, as the units would.
             let daemon =
                 #"mkdir -p bin; printf '#!/bin/sh\necho "$@" >> said\n[ "$2" != restart ] || "%s" background list >&2\n' "$0" > bin/systemctl; PATH="$PWD/bin:$PATH""#
             let answered = try await place.run("install", "--now", preparation: daemon)

@@ -27,7 +27,7 @@ struct BackgroundToolPlace {
         let reason: String
     }
 
-    /// The path is short because paths of sockets are limited.
+    /// The home folder, whose path is short because the length of a socket's path is limited.
     let home: TemporaryDirectory
     /// The working directory of the commands.
     let folder: TemporaryDirectory
@@ -61,10 +61,10 @@ struct BackgroundToolPlace {
         try JSONDecoder().decode([Item].self, from: try await run("list", "--json").output)
     }
 
-    /// Returns when all transfers have ended and their files were collected.
+    /// Waits until all transfers have ended and their files were collected.
     func settled() async throws -> Tool.Result { try await run("watch", "--until-done") }
 
-    /// Ends all processes of this user, which have the place in their environment.
+    /// Kills all processes of this user, which are recognized by the home folder in their environment.
     fileprivate func end() { kill { _ in true } }
 
     /// Kills the daemon, as a loss of power does.

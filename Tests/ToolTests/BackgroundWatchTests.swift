@@ -24,7 +24,7 @@ struct BackgroundWatchTests {
         ]
     }
 
-    /// The lines of everything drawn, without the sequences that move the cursor and erase.
+    /// Returns the lines of everything drawn, without the sequences that move the cursor or erase text.
     private static func lines(_ shown: some StringProtocol) -> [String] {
         shown.replacingOccurrences(of: "\u{1B}\\[[0-9]*[AKJ]", with: "", options: .regularExpression).split(
             whereSeparator: \.isNewline

@@ -48,7 +48,7 @@ struct CacheCommandTests {
     }
 
     @Test(arguments: ["max-age=86400", "max-age=86400, immutable", "max-age=0, stale-while-revalidate=86400"])
-    func `get shows the deployed content whatever is stored`(control: String) async throws {
+    func `get shows the deployed content regardless of stored responses`(control: String) async throws {
         for usesFile in [false, true] {
             for validator in [true, false] {
                 try await withDeployment(control, validator: validator) { (server, deployed) async throws in
@@ -59,7 +59,7 @@ struct CacheCommandTests {
                         return usesFile ? try String(contentsOfFile: file, encoding: .utf8) : result.text
                     }
                     #expect(try await get() == "one")
-                    // The stored response is used once the server has validated it.
+                    // The stored response is used after the server has validated it.
                     #expect(try await get() == "one")
                     #expect(server.requests.count == 2)
                     #expect(server.requests.last?.header("If-None-Match") == (validator ? "\"one\"" : nil))
@@ -98,12 +98,12 @@ struct CacheCommandTests {
         }
     }
 
-    /// The redirect may be stored for a week, and the response to its target may be fresh.
+    /// They are revalidated even if the redirect may be stored for a week and the response of its target is fresh.
     @Test func `stored redirects and their targets are revalidated`() async throws {
         try await withScriptedServer(reply: { request in
             switch request.path {
             case "/old": .redirect(301, to: "/new")
-            // The response to a redirected POST or PUT is not stored, but the one to the next redirect is.
+            // The response to a POST or PUT is not stored, but the response to the redirected request is.
             case "/form": .redirect(303, to: "/hop")
             case "/hop": .redirect(302, to: "/new")
             default: .ok("answer \(request.order)", Self.fresh)
@@ -213,7 +213,7 @@ struct CacheCommandTests {
         }
     }
 
-    @Test func `clear removes one URL or all`() async throws {
+    @Test func `clear removes the responses of one URL or all responses`() async throws {
         try await withFreshAnswers { server in
             for path in ["/a", "/b", "/c"] { _ = try await run("get", server.url(path).absoluteString) }
             let one = try await run("cache", "clear", server.url("/a").absoluteString)

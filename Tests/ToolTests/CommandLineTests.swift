@@ -30,7 +30,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `other commands, --help and -V work without a URL, and options alone do not`() async throws {
+    @Test func `other commands, --help and -V work without a URL, but other options alone do not`() async throws {
         #expect(try await Tool.run(["cookies", "list"]).code == 0)
         #expect(try await Tool.run(["--help"]).text.contains("SUBCOMMANDS:"))
         #expect(try await Tool.run(["-V"]).text.hasPrefix("urlsession "))
@@ -39,7 +39,7 @@ struct CommandLineTests {
         #expect(missing.code == 2 && missing.errors.contains("No URL"), "\(missing.errors)")
     }
 
-    @Test func `several URLs are loaded in order, each into its file`() async throws {
+    @Test func `several URLs are loaded in order, each into its own file`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { .ok($0.path + "\n") }) { (server) async throws in
             let (one, two, three) = (
@@ -79,7 +79,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `a forbidden protocol is refused, also after a redirect`() async throws {
+    @Test func `a forbidden protocol is refused, even after a redirect`() async throws {
         let certificates = try TestCertificates.shared.get()
         let folder = try TemporaryDirectory()
         try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")

@@ -57,7 +57,7 @@ struct ConditionOptionTests {
         }
     }
 
-    @Test func `a bearer token is sent only to the server that was named`() async throws {
+    @Test func `a bearer token is sent only to the server in the URL`() async throws {
         try await withScriptedServer(reply: { .ok($0.header("Authorization") ?? "none") }) { (other) async throws in
             let target = other.url("/").absoluteString
             try await withScriptedServer(reply: {
@@ -108,7 +108,7 @@ struct ConditionOptionTests {
                 #expect(result.code == 0 && result.errors.isEmpty, "\(condition) \(result.errors)")
                 #expect(try String(contentsOf: folder.file("page"), encoding: .utf8) == body, "\(condition)")
             }
-            // A file modified just now.
+            // The file was modified just now.
             #expect(try await Tool.run(["-z", "page"] + words, in: folder).code == 0)
             let kept = try await Tool.run(["-z", "-2024-04-01", server.url("/a").absoluteString])
             #expect(kept.code == 0 && kept.text.isEmpty)
@@ -143,7 +143,7 @@ struct ConditionOptionTests {
         }
     }
 
-    @Test func `a jar holds its own cookies and none of other runs`() async throws {
+    @Test func `a jar holds only the cookies of runs that use the jar`() async throws {
         let (folder, home) = (try TemporaryDirectory(), try TemporaryDirectory())
         try await withScriptedServer(reply: { request in
             let set = request.path == "/set" ? [("Set-Cookie", "kept=1; Max-Age=1000"), ("Set-Cookie", "session=2")] : []

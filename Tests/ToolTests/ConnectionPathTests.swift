@@ -17,7 +17,7 @@ import Testing
         try await withScriptedServer(reply: { .ok($0.header("Host") ?? "none") }, test: test)
     }
 
-    @Test func `--resolve and --connect-to change the destination and not the Host field`() async throws {
+    @Test func `--resolve and --connect-to change the destination, but not the Host field`() async throws {
         try await withServer { (server) async throws in
             let port = server.port
             for (options, address, host) in [
@@ -76,7 +76,7 @@ import Testing
         #expect(none.errors.contains("none.sock: no such file or directory"), "\(none.errors)")
     }
 
-    @Test func `--interface takes a name or an address, and a missing one is 45`() async throws {
+    @Test func `--interface takes a name or an address, and a missing interface results in 45`() async throws {
         try await withServer { (server) async throws in
             let address = server.url("/").absoluteString
             for name in ["lo", "127.0.0.7", "if!lo", "host!127.0.0.7"] {

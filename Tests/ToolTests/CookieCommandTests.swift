@@ -65,7 +65,7 @@ struct CookieCommandTests {
         )
     }
 
-    @Test func `a list for programs is JSON`() async throws {
+    @Test func `a list is printed as JSON for programs`() async throws {
         struct Item: Decodable, Equatable {
             var name: String, value: String, domain: String, includesSubdomains: Bool, path: String, expires: String?
             var secure: Bool, httpOnly: Bool
@@ -109,7 +109,7 @@ struct CookieCommandTests {
     }
 
     @Test func `a store that cannot be written imports nothing`() async throws {
-        // A file is where the folder has to be.
+        // A file has the name of the store's folder.
         try write("", to: "data")
         let result = try await run("cookies", "import", "cookies.txt")
         #expect(result.code == 23)
@@ -150,7 +150,7 @@ struct CookieCommandTests {
         #expect(Set(listed.text.split(separator: "\n").dropFirst()).count == 200)
     }
 
-    @Test func `a domain matches its IDNA form in any letters`() async throws {
+    @Test func `a domain matches its IDNA form regardless of case`() async throws {
         try write("bücher.test\tFALSE\t/\tFALSE\t\(Self.later)\tid\tvalue\n", to: "letters.txt")
         _ = try await run("cookies", "import", "letters.txt")
         for domain in ["bücher.test", "BÜCHER.test", "xn--bcher-kva.test", ".Test"] {

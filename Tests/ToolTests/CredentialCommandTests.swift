@@ -13,7 +13,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct CredentialCommandTests {
-    /// Without the keyring of the user who runs the tests.
+    /// Hides the keyring of the user who runs the tests.
     private static let environment = ["DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"]
 
     /// Holds the credentials and the files of one test.
@@ -41,7 +41,7 @@ struct CredentialCommandTests {
         "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
     }
 
-    /// A server that accepts these Basic credentials in a realm.
+    /// Returns the replies of a server that accepts only the given `Authorization` in a realm.
     private static func guarded(_ authorization: String, realm: String = "cave") -> @Sendable (RecordedRequest) -> ScriptedReply {
         { request in
             request.header("Authorization") == authorization
@@ -71,7 +71,7 @@ struct CredentialCommandTests {
         #expect(!(kept.text + kept.errors + listed.text + listed.errors).contains("sesame"))
     }
 
-    @Test func `a list for programs is JSON`() async throws {
+    @Test func `a list is printed as JSON for programs`() async throws {
         struct Item: Decodable, Equatable {
             var url: String, host: String, port: Int, isProxy: Bool, method: String, realm: String?, user: String
             var persistence: String
@@ -109,7 +109,7 @@ struct CredentialCommandTests {
     }
 
     @Test func `a store that cannot be written keeps no password`() async throws {
-        // A file is where the folder has to be.
+        // A file has the name of the store's folder.
         try folder.write([], to: "data")
         let result = try await run("credentials", "set", "--password-stdin", "https://example.com/", "ali", password: "sesame\n")
         #expect(result.code == 23, "\(result.errors)")
@@ -252,8 +252,8 @@ struct CredentialCommandTests {
         try folder.write(Array(line.utf8), to: "cookies.txt")
         #expect(try await run("cookies", "import", "cookies.txt").code == 0)
         try await keep("https://example.com/", "ali")
-        // No file may grow once `main` runs; a sanitizer maps one earlier. The limits apply to the program, not to the process
-        // that starts it.
+        // No file may grow after `main` begins; a sanitizer maps a file earlier. The limits apply to the program, not to the
+        // process that starts the program.
         let limit = try PreloadedLibrary(
             source: """
                 #define _GNU_SOURCE

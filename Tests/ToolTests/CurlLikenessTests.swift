@@ -25,7 +25,7 @@ struct CurlLikenessTests {
     }
 
     @Test(arguments: ["POST", "PUT", "PATCH", "DELETE"])
-    func `data has the type of a form, whatever the method`(_ method: String) async throws {
+    func `data has the type of a form, regardless of the method`(_ method: String) async throws {
         let sent = try await request("-X", method, "-d", "a=1")
         #expect(sent.method == method)
         #expect(sent.values(of: "Content-Type") == ["application/x-www-form-urlencoded"])
@@ -35,7 +35,7 @@ struct CurlLikenessTests {
             ])
     }
 
-    @Test func `-H without a value removes the field, and with a semicolon sends it empty`() async throws {
+    @Test func `-H with a name and a colon removes the field, and with a name and a semicolon sends it empty`() async throws {
         let sent = try await request(
             "-H", "Accept:", "-H", "user-agent:", "-H", "Accept-Encoding: ", "-H", "Accept-Language:", "-H", "X-Nothing:", "-H",
             "X-Empty;", "-d", "a=1", "-H", "Content-Type:")

@@ -11,7 +11,8 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Compares docs/CURL.md with the tool and with curl, and the tool's list of options that take values with its parser.
+/// Compares docs/CURL.md with the tool and with curl, and compares the tool's list of options that take values with the tool's
+/// parser.
 @Suite(.timeLimit(.minutes(3)))
 struct CurlTableTests {
     private struct Row {
@@ -52,7 +53,7 @@ struct CurlTableTests {
         }
     }
 
-    /// The names of a command's options with a value, and of those without.
+    /// Returns the names of the commands' options that take a value, and of those that do not.
     private func names(_ commands: [String]) async throws -> (options: Set<String>, flags: Set<String>) {
         let result = try await Tool.run(["--experimental-dump-help"])
         let dump = try JSONDecoder().decode(Dump.self, from: result.output)
@@ -79,9 +80,9 @@ struct CurlTableTests {
         #expect(try rows().allSatisfy { $0.kind == "same" || ["otherwise", "no"].contains($0.kind) && !$0.why.isEmpty })
     }
 
-    @Test func `the parser accepts every option that the table calls the same`() async throws {
+    @Test func `the parser accepts every option that the table marks as the same in curl and the tool`() async throws {
         let (options, flags) = try await names(["get"])
-        // Rewritten before parsing.
+        // These options are rewritten before parsing.
         let words = ["config", "next", "socks4", "socks4a", "socks5", "socks5-hostname", "form-string", "help", "version"]
         for row in try rows() where row.kind == "same" && !words.contains(row.name) {
             #expect((row.takesValue ? options : flags).contains("--\(row.name)"), "--\(row.name)")
@@ -90,7 +91,7 @@ struct CurlTableTests {
         let folder = try TemporaryDirectory()
         try folder.write(Array("silent".utf8), to: "config")
         func check(_ words: [String]) async throws {
-            // An invalid value is acceptable here, an unknown option is not.
+            // An error about an invalid value is acceptable here, but an error about an unknown option is not.
             let result = try await Tool.run(words + ["data:,x"], in: folder)
             #expect(!result.errors.contains("nknown option") && !result.errors.contains("Missing"), "\(words): \(result.errors)")
         }
@@ -103,7 +104,7 @@ struct CurlTableTests {
         }
     }
 
-    @Test func `the options whose values may begin with a dash are all that take values`() async throws {
+    @Test func `every option that takes a value is in the list of those whose values may begin with a dash`() async throws {
         let file = Self.root.appendingPathComponent("Sources/urlsession/Commands/CommandLineWords.swift")
         let source = try String(contentsOf: file, encoding: .utf8)
         let list = try #require(source.firstMatch(of: /longOptions: Set<String> = \[(.*?)\]/.dotMatchesNewlines())).1

@@ -15,9 +15,9 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct DiskFullTests {
     private static let block = ScriptedFile.pattern(65_536)
-    /// 6 MiB; received with splice(2) if the length is known.
+    /// 6 MiB, which are received with splice(2) if the length is known.
     private static let large = Array([[UInt8]](repeating: block, count: 96).joined())
-    /// No file may grow beyond 512 or 1,024 KiB, depending on the shell's unit; writing more is an error instead of a signal.
+    /// Limits files to 512 or 1,024 KiB, depending on the shell's unit; writing more results in an error instead of a signal.
     private static let smallDisk = "trap '' XFSZ; ulimit -f 1024"
 
     enum Sending: Sendable, CaseIterable { case whole, chunked, gzip }

@@ -67,7 +67,7 @@ struct DoctorCommandTests {
         }
     }
 
-    @Test func `an unknown host name ends with 6`() async throws {
+    @Test func `an unknown host name results in exit code 6`() async throws {
         let report = try await examine("http://no-such-host.invalid/")
         #expect(report.exitCode == 6)
         #expect(report.failing == ["name", "answer"])
@@ -75,7 +75,7 @@ struct DoctorCommandTests {
         #expect(report.verdict.hasPrefix("The load fails (6): "))
     }
 
-    @Test func `a refused connection ends with 7`() async throws {
+    @Test func `a refused connection results in exit code 7`() async throws {
         let port = try RefusingPort()
         let report = try await examine("http://127.0.0.1:\(port.number)/")
         #expect(report.exitCode == 7)
@@ -85,7 +85,7 @@ struct DoctorCommandTests {
     }
 
     @Test(arguments: [false, true])
-    func `a silent server ends with 28`(isSecure: Bool) async throws {
+    func `a silent server results in exit code 28`(isSecure: Bool) async throws {
         try await withScriptedServer(greeting: { _ in [.stall] }, reply: { _ in [] }) { (server) async throws in
             let report = try await examine("-m", "1", "\(isSecure ? "https" : "http")://127.0.0.1:\(server.port)/")
             #expect(report.exitCode == 28)
@@ -108,7 +108,7 @@ struct DoctorCommandTests {
                 "should also send its issuer's"
             ),
         ])
-    func `an untrusted certificate ends with 60 and the reason`(
+    func `an untrusted certificate results in exit code 60 and the reason`(
         _ kind: String, _ reason: String, _ advice: String
     ) async throws {
         let all = try TestCertificates.shared.get()
@@ -181,7 +181,7 @@ struct DoctorCommandTests {
         #expect(refused["connection"]?.result == "fails")
     }
 
-    @Test func `a host known for HSTS is asked over https`() async throws {
+    @Test func `a request to a host known for HSTS is sent over https`() async throws {
         try await withScriptedServer(reply: { _ in .status(502, body: "no") }) { (server) async throws in
             // The whole top-level domain is in the preload list.
             let report = try await examine("-x", server.url("").absoluteString, "http://host.dev/")
@@ -217,7 +217,7 @@ struct DoctorCommandTests {
         }
     }
 
-    @Test func `a redirect to a forbidden protocol ends as it does with get`() async throws {
+    @Test func `a redirect to a forbidden protocol has the same exit code as with get`() async throws {
         try await withScriptedServer(reply: { _ in .redirect(302, to: "https://a.invalid/") }) { (server) async throws in
             let report = try await examine("--proto", "=http", server.url().absoluteString)
             #expect(report.exitCode == 1)
@@ -271,7 +271,8 @@ struct DoctorCommandTests {
         #expect(report["URL"]?.lines.contains { $0.contains("IDNA") } == true)
     }
 
-    /// RFC 9111, sections 5.1 and 1.2.2: an invalid `Age` is ignored, and one that is too large counts as the largest one.
+    /// RFC 9111, sections 5.1 and 1.2.2: an invalid `Age` is ignored, and an `Age` that is too large counts as the largest valid
+    /// one.
     @Test(arguments: [
         ("nan", "fresh"), ("inf", "fresh"), ("1e300", "fresh"), ("-1", "fresh"), ("99999999999999999999", "stale"),
     ])

@@ -14,7 +14,7 @@ import Testing
 /// A background download is durable under its final name before the daemon forgets it.
 @Suite(.timeLimit(.minutes(3)))
 struct DurableCollectTests {
-    /// What cannot be made durable: the file's content or its name.
+    /// Selects whether the file's content or its name cannot be made durable.
     enum Lost: String, Sendable, CaseIterable { case file, name }
 
     @Test(arguments: Lost.allCases, [false, true]) func `a download that cannot be made durable is kept for the next run`(
@@ -36,7 +36,7 @@ struct DurableCollectTests {
                     ) { $1 })
                 #expect(shim.happened())
                 #expect(first.code == 23 && first.errors.contains("keeps the file"), "\(first.errors)")
-                // A new daemon, whose calls do not fail.
+                // The next command starts a new daemon, whose system calls do not fail.
                 place.killDaemon()
                 _ = try await place.settled()
                 #expect(try String(contentsOf: place.folder.file("f"), encoding: .utf8) == "whole")

@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Error messages: one line in plain words that names the place once.
+/// Each error message is one line in plain words that names the place of the failure once.
 @Suite(.timeLimit(.minutes(3)))
 struct ErrorMessageTests {
-    /// The behavior of a server, and the message that it causes; PLACE stands for the server's address.
+    /// The behavior of a server, and the expected error message, in which PLACE stands for the server's address.
     struct Row: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let code: Int

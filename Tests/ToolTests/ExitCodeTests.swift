@@ -46,7 +46,7 @@ struct ExitCodeTests {
     ]
 
     @Test(arguments: replies)
-    func `a server's behavior has curl's exit code`(_ row: Reply) async throws {
+    func `each behavior of a server has the exit code of curl`(_ row: Reply) async throws {
         try await withScriptedServer(reply: row.reply) { server in
             let result = try await Tool.run(["get"] + row.arguments + [server.url("/a").absoluteString])
             #expect(result.code == row.code, "\(result.errors)")
@@ -82,7 +82,7 @@ struct ExitCodeTests {
         #expect(!result.errors.isEmpty)
     }
 
-    @Test func `a refused connection is 7 and names the address`() async throws {
+    @Test func `a refused connection results in 7, and the message names the address`() async throws {
         let port = try RefusingPort()
         let result = try await Tool.run(["get", "http://127.0.0.1:\(port.number)/a"])
         #expect(result.code == 7)
@@ -98,7 +98,7 @@ struct ExitCodeTests {
         }
     }
 
-    @Test func `https to a server of http is a failed handshake`() async throws {
+    @Test func `https to a server that speaks only http is a failed handshake`() async throws {
         let greeting: [SocketEffect] = [.write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"), .close]
         try await withScriptedServer(greeting: { _ in greeting }, reply: { _ in .ok() }) { server in
             let result = try await Tool.run(["get", "https://127.0.0.1:\(server.port)/"])

@@ -72,7 +72,7 @@ struct FTPCommandTests {
 
     @Test func `a partial file of another program is not resumed`() async throws {
         try await withServer { server, base, folder in
-            // Not the beginning of the server's file: a continued file would keep it.
+            // These bytes are not the beginning of the server's file; a resumed download would keep them.
             try folder.write(Data(repeating: 0xAA, count: 1_000), to: "big.bin")
             let result = try await Tool.run(["download", "--resume", "-o", "big.bin", base + "pub/big.bin"], in: folder)
             #expect(result.code == 0, "\(result.errors)")

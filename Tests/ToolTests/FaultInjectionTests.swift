@@ -28,7 +28,7 @@ struct FaultInjectionTests {
         }
 
         var isDownload: Bool { self == .download || self == .downloadLarge }
-        /// Large enough for splice(2) and for several writes.
+        /// The content of the file; for `downloadLarge`, large enough for splice(2) and several writes.
         var content: [UInt8] { self == .downloadLarge ? FaultInjectionTests.large : FaultInjectionTests.content }
     }
 
@@ -110,7 +110,7 @@ struct FaultInjectionTests {
         return happened
     }
 
-    /// After a failure there is either no file, or a partial one that the tool offers to resume and then can.
+    /// Expects no file, or a partial file whose download the tool offers to resume, and does resume.
     private func expectNothingBroken(
         _ folder: TemporaryDirectory, _ job: Job, _ result: Tool.Result, _ address: String, _ row: Comment
     ) async throws {

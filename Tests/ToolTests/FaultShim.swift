@@ -10,9 +10,9 @@
 import Foundation
 import LoadingTestKit
 
-/// A library to preload into the tool, which makes the k-th call of one kind fail.
+/// A library that is preloaded into the tool, and makes the k-th call of one kind fail.
 struct FaultShim: Sendable {
-    /// One failure: `kind` is a name in the source below, `at` counts from 1.
+    /// One failure: `kind` is a name in the source below, and `at` is the number of the call, counted from 1.
     struct Fault: Sendable, CustomStringConvertible {
         var kind: String
         var at: Int
@@ -26,7 +26,7 @@ struct FaultShim: Sendable {
 
     init() throws { library = try PreloadedLibrary(source: Self.source) }
 
-    /// The tool's environment for a fault; only files in or below `folder` count.
+    /// Returns the tool's environment for a fault; of the calls on files, only those on files in or below `folder` count.
     func environment(_ fault: Fault, in folder: TemporaryDirectory) -> [String: String] { environment(fault, in: folder.url) }
 
     func environment(_ fault: Fault, in folder: URL) -> [String: String] {
@@ -37,7 +37,7 @@ struct FaultShim: Sendable {
         return own.merging(library.environment) { $1 }
     }
 
-    /// Whether the call occurred since this was last asked.
+    /// Returns whether the call failed since the last call of this function.
     func happened() -> Bool { unlink(mark.path) == 0 }
 
     private static let source = #"""

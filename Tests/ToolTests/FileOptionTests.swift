@@ -55,7 +55,7 @@ struct FileOptionTests {
         }
     }
 
-    @Test func `a body that is too long ends with 63`() async throws {
+    @Test func `a body that is too long results in exit code 63`() async throws {
         try await withScriptedServer(reply: { $0.path == "/chunked" ? .chunked(["12345", "67890"]) : .ok("1234567890") }) {
             (server) async throws in
             for path in ["/whole", "/chunked"] {
@@ -72,7 +72,7 @@ struct FileOptionTests {
         }
     }
 
-    @Test func `-C continues after the existing bytes and mixes no versions`() async throws {
+    @Test func `-C continues after the existing bytes, but only with the same version`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { request in
             let changed = request.path == "/new" ? "Tue, 02 Apr 2999 10:00:00 GMT" : Self.changed

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `--form`, compared with curl: the same bodies except for the boundaries.
+/// `--form`, whose bodies must equal those of curl except for the boundaries.
 @Suite(.timeLimit(.minutes(3)))
 struct FormOptionTests {
     private let folder: TemporaryDirectory
@@ -25,7 +25,8 @@ struct FormOptionTests {
         try folder.write(Array(headers.utf8), to: "headers")
     }
 
-    /// The body posted by curl or the tool, with its boundaries replaced by `<0>`, `<1>` … in the order of their first use.
+    /// Returns the body posted by curl or the tool, with its boundaries replaced by `<0>`, `<1>` … in the order of their first
+    /// use.
     private func posted(_ form: [String], byCurl: Bool) async throws -> String {
         var body = ""
         try await withScriptedServer(reply: { _ in .ok() }) { (server) async throws in
@@ -59,7 +60,7 @@ struct FormOptionTests {
         #expect(try await posted(form, byCurl: false) == posted(form, byCurl: true))
     }
 
-    @Test func `several files are one multipart part`() async throws {
+    @Test func `several files of one field are one multipart part`() async throws {
         let body = try await posted(["f=@a.txt,b.bin"], byCurl: false)
         let parts = [
             "--<0>\r\nContent-Disposition: form-data; name=\"f\"\r\nContent-Type: multipart/mixed; boundary=<1>\r\n\r\n",

@@ -13,7 +13,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct GetTests {
-    @Test func `only the body goes to standard output`() async throws {
+    @Test func `only the body is written to standard output`() async throws {
         try await withScriptedServer(reply: { _ in .ok("hello\n") }) { server in
             let result = try await Tool.run(["get", server.url("/a").absoluteString])
             #expect(result.code == 0)
@@ -71,7 +71,7 @@ struct GetTests {
         }
     }
 
-    @Test func `head asks only for the header fields`() async throws {
+    @Test func `head requests only the header fields`() async throws {
         try await withScriptedServer(reply: { _ in .raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Mark: yes\r\n\r\n") }) {
             server in
             let result = try await Tool.run(["get", "-I", server.url("/a").absoluteString])
@@ -133,7 +133,7 @@ struct GetTests {
         }
     }
 
-    @Test func `repeated requests follow redirects as a single one does`() async throws {
+    @Test func `repeated requests follow redirects like a single request`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
             switch $0.path {
             case "/a": .redirect(302, to: "/b")
@@ -164,7 +164,7 @@ struct GetTests {
         }
     }
 
-    @Test func `silence keeps the summary of repeated requests`() async throws {
+    @Test func `with --silent the summary of repeated requests is still printed`() async throws {
         try await withScriptedServer(reply: { _ in .status(500, body: "no") }) { server in
             let result = try await Tool.run(["get", "-s", "--repeat", "2", server.url("/a").absoluteString])
             #expect(result.code == 56)

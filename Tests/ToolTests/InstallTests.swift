@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `make install` and `make uninstall`, with a script that runs the built tool instead of the release build and is not stripped.
+/// `make install` and `make uninstall`; a script that runs the test's build replaces the release build, and is not stripped.
 @Suite(.timeLimit(.minutes(3)))
 struct InstallTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -26,7 +26,7 @@ struct InstallTests {
 
     init() throws { folder = try TemporaryDirectory() }
 
-    /// Runs make; `PWD` in its variables stands for the test's folder.
+    /// Runs make; `PWD` in the variables stands for the test's folder.
     private func make(_ target: String, _ variables: String..., before: String = ":") async throws -> Tool.Result {
         try await Tool.run(
             [], in: folder,

@@ -19,7 +19,7 @@ struct KeyringCommandTests {
 
 @Suite(.enabled(if: SeparateProcess.isCurrentSuite("CommandsWithKeyringTests")), .timeLimit(.minutes(2)))
 struct CommandsWithKeyringTests {
-    /// Two homes, which share only the keyring.
+    /// Two home folders, which share only the keyring.
     private let (folder, other): (TemporaryDirectory, TemporaryDirectory)
 
     init() throws { (folder, other) = (try TemporaryDirectory(), try TemporaryDirectory()) }
@@ -30,13 +30,13 @@ struct CommandsWithKeyringTests {
         try await Tool.run(arguments, in: folder, home: home ?? folder, input: input, preparation: preparation)
     }
 
-    @Test func `a password is stored there and found by other processes, but by no other program`() async throws {
+    @Test func `a password in the keyring is found by other processes of the tool, but not by other programs`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             request.header("Authorization") == "Basic " + Data("ali:sesame".utf8).base64EncodedString()
                 ? .ok("gold") : .status(401, [("WWW-Authenticate", "Basic realm=\"cave\"")], body: "closed")
         }
         let password = try folder.write("sesame\n".utf8, to: "password.txt")
-        // The tool under another name.
+        // Runs the tool under another name, which makes it another program.
         let stranger = #"test -e stranger || ln "$0" stranger 2>&- || cp "$0" stranger; exec ./stranger "$@""#
         try await withScriptedServer(reply: reply) { (server) async throws in
             let url = server.url("/").absoluteString

@@ -18,7 +18,7 @@ import Glibc
 /// The exact output of `list --json`, for each version of the daemon's protocol.
 @Suite(.timeLimit(.minutes(1)))
 struct ListRecordTests {
-    /// A daemon's answers to hello and to the first request, which is for a list.
+    /// A daemon's answers to the hello message and to the first request, which requests a list.
     private static let version1 = [
         Data(#"{"kind":"welcome","version":1}"#.utf8),
         Data(
@@ -95,7 +95,7 @@ struct ListRecordTests {
                 let frame = withUnsafeBytes(of: UInt32(answer.count).bigEndian) { Array($0) } + answer
                 _ = send(connection, frame, frame.count, Int32(MSG_NOSIGNAL))
             }
-            // The tool closes the connection.
+            // This call returns when the tool closes the connection.
             var rest: UInt8 = 0
             _ = recv(connection, &rest, 1, 0)
             close(connection)

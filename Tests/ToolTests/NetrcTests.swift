@@ -23,7 +23,7 @@ struct NetrcTests {
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
     }
 
-    /// The credentials in each request that the server received.
+    /// Returns the credentials in each request that the server received.
     private func logins(_ server: ScriptedServer) -> [String?] {
         server.requests.map { request in
             request.header("Authorization").flatMap { $0.split(separator: " ").last }
@@ -145,7 +145,7 @@ struct NetrcTests {
         }
     }
 
-    @Test func `a file in the home is optional, and one that is named must exist`() async throws {
+    @Test func `the file in the home folder is optional, but a file that is named must exist`() async throws {
         try await withScriptedServer(reply: Self.asking) { (server) async throws in
             let address = server.url("/a").absoluteString
             let result = try await Tool.run(["-s", "-n", address, "-w", "%{http_code}"], environment: ["HOME": folder.path])

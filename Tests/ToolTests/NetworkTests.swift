@@ -47,7 +47,7 @@ struct NetworkTests {
         #expect(result.code == 0 && result.text == "half-whole", "\(result.errors)")
     }
 
-    /// The server, and the load's timeout, would wait for ten minutes.
+    /// If the loss of the network were not detected, the load would fail only after its timeout of ten minutes.
     @Test(arguments: ["link set cable0 down", "addr del 10.213.9.1/24 dev cable0", "link del cable0"])
     func `a load fails at once when its network disappears`(change: String) async throws {
         let namespaces = try await NetworkNamespaces()
@@ -96,8 +96,8 @@ struct NetworkTests {
         #expect(result.code == 0 && result.text == "half-whole", "\(result.errors)")
     }
 
-    /// The neighbor entry leads the server's address nowhere, so that nothing answers or refuses.
-    @Test func `once the network is there, connecting is limited by --connect-timeout again`() async throws {
+    /// The neighbor entry gives the router a wrong link address, so that connections are neither accepted nor refused.
+    @Test func `when the network is available, connecting is limited by --connect-timeout again`() async throws {
         let namespaces = try await NetworkNamespaces()
         try await namespaces.client("neigh add 10.213.9.2 lladdr 02:00:00:00:00:99 nud permanent dev cable0")
         let loading = try tool(

@@ -21,7 +21,7 @@ struct PartialDownloadTests {
         try await Tool.run(["download", "--resume", "-o", "file.bin", server.url("/file").absoluteString], in: folder)
     }
 
-    /// Waits until the unfinished file has this many bytes, and its resume data is next to it.
+    /// Waits until the unfinished file has `count` bytes, and its resume data is next to it.
     private func hasWritten(_ count: Int, to part: URL, in folder: TemporaryDirectory) async throws {
         try await FileChanges.waitBelow(folder.url) {
             let files = try? FileManager.default.contentsOfDirectory(at: part, includingPropertiesForKeys: nil)
@@ -39,7 +39,7 @@ struct PartialDownloadTests {
         }) { server in
             let tool = try Tool(["download", "-o", "file.bin", server.url("/file").absoluteString], in: folder)
             try await tool.shown(" 50 %")
-            // Bytes that were shown have arrived, and are on disk a moment later.
+            // The bytes that are shown have arrived, but are written to the file a moment later.
             let part = folder.file("file.bin.part")
             try await hasWritten(source.content.count / 2, to: part, in: folder)
             tool.kill()

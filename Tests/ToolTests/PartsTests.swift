@@ -29,7 +29,7 @@ struct PartsTests {
         var shift = 0
         var headers: [(String, String)] = []
         var cuts: Int?
-        /// Ignores If-Range.
+        /// Whether the server ignores `If-Range`.
         var ignoresIfRange = false
 
         func reply(_ request: RecordedRequest) -> ScriptedReply {
@@ -160,7 +160,7 @@ struct PartsTests {
 
     // MARK: Time stamps and lists
 
-    @Test func `with --timestamping a file is loaded if the server's is newer`() async throws {
+    @Test func `with --timestamping, a file is loaded only if the server has a newer file`() async throws {
         let changed = Watched("Tue, 02 Apr 2024 10:00:00 GMT")
         try await withScriptedServer(reply: { request in
             let date = changed.read(\.self)

@@ -16,14 +16,14 @@ import Testing
 struct ProgressBarTests {
     private static let content = ScriptedFile.pattern(1 << 20)
 
-    /// Everything drawn in the line, without the sequence that erases its end.
+    /// Returns all drawings of the line, without the sequence that erases the line's end.
     private static func drawings(_ shown: some StringProtocol) -> [String] {
         shown.replacingOccurrences(of: "\u{1B}[K", with: "").components(separatedBy: .newlines).flatMap {
             $0.components(separatedBy: "\r")
         }.filter { !$0.isEmpty }
     }
 
-    /// Half of a file, and the rest once the gate is open.
+    /// Replies with half of a file, and with the rest after the gate is opened.
     private static func reply(_ request: RecordedRequest) -> ScriptedReply {
         let half = content.count / 2
         return [
@@ -69,7 +69,7 @@ struct ProgressBarTests {
             try await terminal.shown(" 50 %")
             let first = terminal.shown.count
             try terminal.resize(columns: after)
-            // Nothing arrives meanwhile: it is redrawn because the terminal's size changed.
+            // No bytes arrive meanwhile, so the bar is redrawn because the terminal's size changed.
             try await terminal.shown(" 50 %", after: first)
             server.open("rest")
             #expect(try await tool.result().code == 0)

@@ -14,7 +14,7 @@ import Testing
 /// curl's options for the request.
 @Suite(.timeLimit(.minutes(3)))
 struct RequestOptionTests {
-    /// The body that is sent with some options.
+    /// Returns the body that is sent with the given options.
     private func body(_ arguments: [String], in folder: TemporaryDirectory? = nil, input: URL? = nil) async throws -> String {
         var body = ""
         try await withScriptedServer(reply: { .ok($0.bodyText) }) { (server) async throws in
@@ -45,7 +45,7 @@ struct RequestOptionTests {
         #expect(try await self.body(arguments, in: folder, input: input) == body)
     }
 
-    @Test func `-X is kept with data, and a token without a scheme is not shown`() async throws {
+    @Test func `-X is kept with data, and an Authorization without a scheme is not shown`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
             let address = server.url("/a").absoluteString
             let put = try await Tool.run(["get", "-v", "-X", "PUT", "-d", "x", "-H", "Authorization: 0123abcd", address])
@@ -70,7 +70,7 @@ struct RequestOptionTests {
     }
 
     @Test(arguments: [("/a", "/a?x=1&y=%20"), ("/a?b=2", "/a?b=2&x=1&y=%20"), ("/a?#end", "/a?x=1&y=%20")])
-    func `with --get data is the query`(_ path: String, _ target: String) async throws {
+    func `with --get, the data becomes the query`(_ path: String, _ target: String) async throws {
         try await withScriptedServer(reply: { .ok("\($0.method) \($0.target) \($0.bodyText)") }) { (server) async throws in
             let address = server.url("/").absoluteString.dropLast() + path
             let result = try await Tool.run(["get", "-G", "-d", "x=1", "--data-urlencode", "y= ", String(address)])
@@ -127,7 +127,7 @@ struct RequestOptionTests {
         try handle.truncate(atOffset: UInt64(length))
         try handle.close()
         try await withScriptedServer(reply: { .ok("\($0.bodyLength)") }) { (server) async throws in
-            // Less memory than the length of the file.
+            // The tool may use less memory than the length of the file.
             let result = try await Tool.run(
                 ["get", "-s", "-F", "f=@big", server.url("/a").absoluteString], in: folder,
                 preparation: "ulimit -d \((length >> 10) * 3 / 4)")

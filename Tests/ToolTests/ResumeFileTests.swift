@@ -29,7 +29,7 @@ struct ResumeFileTests {
         return source.reply(to: request, cutAfter: request.order == 0 ? source.content.count / 2 : nil)
     }
 
-    @Test func `resume data is private, holds no secrets, and works if they are given again`()
+    @Test func `resume data is private, holds no secrets, and works if the secrets are given again`()
         async throws
     {
         let folder = try TemporaryDirectory()
@@ -69,7 +69,7 @@ struct ResumeFileTests {
         }
     }
 
-    @Test func `a resumed download asks for the password of the command line again`() async throws {
+    @Test func `a resumed download needs the password on the command line again`() async throws {
         let folder = try TemporaryDirectory()
         let words = "Basic " + Data("ali:sesame".utf8).base64EncodedString()
         try await withScriptedServer(reply: { request in
@@ -79,7 +79,7 @@ struct ResumeFileTests {
             return source.reply(to: request, cutAfter: request.order < 2 ? source.content.count / 2 : nil)
         }) { (server) async throws in
             let arguments = ["-s", "-o", "f", "-u", "ali:sesame", server.url("/f").absoluteString]
-            // With the same home, the cache's key is there to recognize the password.
+            // With the same home folder, the cache's key is available, with which the password is recognized.
             let home = try TemporaryDirectory()
             #expect(try await Tool.run(["download"] + arguments, in: folder, home: home).code == 18)
             let left = try String(contentsOf: folder.file("f.resume"), encoding: .utf8)
@@ -101,7 +101,7 @@ struct ResumeFileTests {
         }
     }
 
-    @Test func `another URL does not resume the download`() async throws {
+    @Test func `with -C, a second URL for the same file is refused`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in .ok("one") }) { (server) async throws in
             let address = server.url("/f").absoluteString

@@ -13,7 +13,7 @@ import Testing
 
 /// `--retry` and related options, and `--connect-timeout`.
 ///
-/// No test waits: the pauses are zero or longer than allowed.
+/// No test waits for a retry, because the pauses are zero or longer than allowed.
 @Suite(.timeLimit(.minutes(3)))
 struct RetryTests {
     @Test(arguments: [408, 429, 500, 502, 503, 504])
@@ -41,7 +41,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `Ctrl-C ends a later attempt as it ends the first`() async throws {
+    @Test func `Ctrl-C ends a later attempt in the same way as the first`() async throws {
         let folder = try TemporaryDirectory()
         let file = ScriptedFile(ScriptedFile.pattern(1 << 20))
         try await withScriptedServer(reply: { request in
@@ -95,7 +95,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `a Retry-After beyond --retry-max-time is not waited for`() async throws {
+    @Test func `a request is not retried if its Retry-After exceeds --retry-max-time`() async throws {
         let dates = ["3600", "Fri, 31 Dec 2100 23:59:59 GMT"]
         try await withScriptedServer(reply: {
             .status(429, [("Retry-After", dates[$0.order % 2])], body: "busy")

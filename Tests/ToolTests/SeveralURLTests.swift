@@ -93,7 +93,7 @@ struct SeveralURLTests {
 
     // MARK: Parallel
 
-    @Test func `--parallel loads concurrently, at most --parallel-max`() async throws {
+    @Test func `--parallel loads at most --parallel-max URLs concurrently`() async throws {
         try await withScriptedServer(reply: { _ in [.gate("go"), .write("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n")] }) {
             (server) async throws in
             let tool = try Tool(["-sZ", "--parallel-max", "3", server.url("/").absoluteString + "[1-9]"], in: folder)
@@ -105,7 +105,7 @@ struct SeveralURLTests {
         }
     }
 
-    @Test func `parallel loads have a file each, and a failure decides the exit code`() async throws {
+    @Test func `each parallel load has its own file, and a failure decides the exit code`() async throws {
         try await withScriptedServer(reply: { $0.path == "/3" ? .status(404, body: "no") : Self.echo($0) }) {
             (server) async throws in
             let address = server.url("/").absoluteString + "[1-8]"
@@ -127,7 +127,7 @@ struct SeveralURLTests {
                 #expect(result.code == 0 && result.text == "POST /a x=1\nDELETE /a \n", "\(result.errors)")
             }
             #expect(try await Tool.run(["-s", address, "--next", "--none", address]).code == 2)
-            // Global options need not be repeated, and may be on either side.
+            // Global options apply on both sides of --next, and may be given on either side.
             let refused = "http://127.0.0.1:1/"
             for words in [["-s", refused, "--next", refused], [refused, "-:", "-s", refused]] {
                 let result = try await Tool.run(words)
@@ -142,7 +142,7 @@ struct SeveralURLTests {
         }
     }
 
-    @Test func `a configuration file means what it means to curl`() async throws {
+    @Test func `a configuration file has the same meaning as in curl`() async throws {
         try await withScriptedServer(reply: {
             .ok("\($0.method) \($0.target) \($0.header("X-A") ?? "-") \($0.header("X-B") ?? "-")\n")
         }) {

@@ -32,14 +32,14 @@ struct SharedConnectionTests {
             let result = try await Tool.run(["-s", a, "--next", "-s", "-d", "x", b, "--next", "-s", "-I", "-o", "/dev/null", c])
             #expect(result.text == "/a/b", "\(result.errors)")
             #expect(server.requests.map(\.method) == ["GET", "POST", "HEAD"])
-            // The HEAD asks for the uncompressed file, which needs a session of its own.
+            // The HEAD request is for the uncompressed file, which needs a session of its own.
             #expect(server.connectionCount == 2)
             let other = try await Tool.run(["-s", a, "--next", "-s", "--http1.1", b])
             #expect(other.text == "/a/b" && server.connectionCount == 4)
         }
     }
 
-    @Test func `a password of one URL is not sent with another`() async throws {
+    @Test func `a password of one URL is not sent for another URL`() async throws {
         try await withScriptedServer(reply: { request in
             request.header("Authorization") == nil
                 ? .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")], body: "who?") : .ok("hello")

@@ -11,15 +11,15 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// What shell users expect of any tool: closed pipes end it quietly, and file names are completed.
+/// What shell users expect of any tool: it ends quietly when its pipe is closed, and file names are completed.
 @Suite(.timeLimit(.minutes(3)))
 struct ShellTests {
-    /// Runs the tool before a command that reads one line and exits, and returns how the tool ended.
+    /// Runs the tool with its output piped into the command `reader`, and returns how the tool ended.
     private func piped(
         _ arguments: [String], into reader: String, home: TemporaryDirectory? = nil
     ) async throws -> Tool.Result {
         let words = arguments.map { "'\($0)'" }.joined(separator: " ")
-        // Needs bash: a plain shell does not know how the first command of a pipe ended.
+        // This needs bash, because a POSIX shell does not report how the first command of a pipe ended.
         let script =
             #"exec /bin/bash -c '"$1" \#(words.replacingOccurrences(of: "'", with: "")) | \#(reader); exit ${PIPESTATUS[0]}' bash "$0""#
         return try await Tool.run([], home: home, preparation: script)
@@ -28,7 +28,7 @@ struct ShellTests {
     @Test func `a list ends quietly when its pipe is closed`() async throws {
         let home = try TemporaryDirectory()
         let jar = try TemporaryDirectory()
-        // More than the capacity of a pipe.
+        // The output exceeds the capacity of a pipe.
         let lines = (0..<2_900).map {
             "h\($0).example\tFALSE\t/\tFALSE\t4000000000\tname\($0)\t" + String(repeating: "v", count: 200)
         }
@@ -50,10 +50,10 @@ struct ShellTests {
     }
 
     @Test(arguments: ["bash", "zsh", "fish"])
-    func `options that name a file complete its name`(_ shell: String) async throws {
+    func `shells complete file names after options that name a file`(_ shell: String) async throws {
         let script = try await Tool.run(["--generate-completion-script", shell])
         #expect(script.code == 0)
-        // What a shell is asked to complete, per option.
+        // The text in each shell's script that requests the completion of file names.
         let mark = ["bash": "__urlsession_add_completions -f", "zsh": ":_files", "fish": "-rF"][shell] ?? ""
         let lines = script.text.split(separator: "\n").map(String.init)
         for option in ["--output", "--cacert", "--cert", "--key", "--p12", "--unix-socket"] {

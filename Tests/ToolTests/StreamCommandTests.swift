@@ -42,7 +42,7 @@ struct StreamCommandTests {
         #expect(result.text == "bye")
     }
 
-    @Test(arguments: ["smtp", "imap"]) func `third-party mail servers begin TLS`(
+    @Test(arguments: ["smtp", "imap"]) func `TLS can be started with third-party mail servers`(
         dialogue: String
     ) async throws {
         let certificates = try TestCertificates.shared.get()

@@ -10,7 +10,7 @@
 import Foundation
 import LoadingTestKit
 
-/// A terminal in which one run of the tool prompts for passwords: the test reads its output and types.
+/// A pseudo-terminal for one run of the tool, in which the test reads the output and types.
 final class Terminal: Sendable {
     struct Failure: Error {
         let reason: String
@@ -59,10 +59,10 @@ final class Terminal: Sendable {
         }
     }
 
-    /// Shell commands that make it the controlling terminal of a new session for the tool.
+    /// Shell commands that make this terminal the controlling terminal of a new session for the tool.
     var preparation: String { preparation() }
 
-    /// The same, with the shell's redirections of the tool's output; `>&3` is the terminal.
+    /// Returns the same commands with redirections of the tool's output, in which `&3` is the terminal.
     func preparation(_ redirections: String = "") -> String {
         #"""
         exec setsid --wait sh -c \
@@ -79,18 +79,18 @@ final class Terminal: Sendable {
     /// Everything shown so far, including echoed input.
     var shown: String { progress.read(\.shown) }
 
-    /// Waits until this text was shown after the first `count` characters, or the output has ended.
+    /// Waits until `text` was shown after the first `count` characters, or the output has ended.
     func shown(_ text: String, after count: Int = 0) async throws {
         try await progress.value { $0.shown.dropFirst(count).contains(text) || $0.isOver ? () : nil }
     }
 
-    /// Whether it echoes input now.
+    /// Whether the terminal echoes input now.
     var echoes: Bool {
         var settings = termios()
         return tcgetattr(master.fileDescriptor, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
     }
 
-    /// Whether it echoed input when the tool had ended.
+    /// Whether the terminal echoed input when the tool had ended.
     var echoedAtTheEnd: Bool {
         get throws {
             let settings = try String(contentsOf: folder.file("settings"), encoding: .utf8)

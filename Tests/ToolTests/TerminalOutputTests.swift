@@ -63,7 +63,7 @@ struct TerminalOutputTests {
             let file = redirections == ">out" ? try String(contentsOf: folder.file("out"), encoding: .utf8) : nil
             if file == nil { try await terminal.shown("|end") }
             let text = file ?? terminal.shown
-            // Control characters of the format itself are kept.
+            // Control characters in the format itself are kept.
             #expect(text.hasPrefix("\u{1B}[1m" + (file == nil ? #"\u{1B}]0;owned\u{07}|a/b"# : Self.title + "|a/b")), "\(text)")
             #expect(text.contains(#""\u001b]0;owned\u0007""#), "\(text)")
             #expect(text.dropFirst(4).contains("\u{1B}") == (file != nil) && text.contains("\u{7}") == (file != nil))
@@ -87,7 +87,7 @@ struct TerminalOutputTests {
                 try await terminal.shown(address, after: before)
             }
             #expect(!terminal.shown.contains("\u{1B}") && !terminal.shown.contains("\u{7}"))
-            // Unchanged when redirected.
+            // The output is unchanged if it is redirected.
             let exact = try await Tool.run(["cache", "show", address], in: folder, home: folder)
             #expect(exact.text.contains(Self.title) && exact.text.hasSuffix("GIF\0"))
         }

@@ -10,7 +10,7 @@
 import Foundation
 import LoadingTestKit
 
-/// The built `urlsession`, run as a user runs it.
+/// The built program `urlsession`, run as users run it.
 final class Tool: Sendable {
     struct Result: Sendable {
         var code: Int32
@@ -32,10 +32,10 @@ final class Tool: Sendable {
 
     private let progress = Watched(Progress())
     private let process: ServerProcess
-    /// Holds its cookies and responses, separate from the user's.
+    /// Holds the tool's cookies and responses, separate from those of the user.
     private let home: TemporaryDirectory
 
-    /// The build puts it next to the test bundle.
+    /// Returns the path of the tool, which the build puts next to the test bundle.
     private static func path() throws -> String {
         let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         for start in [bundle] + CommandLine.arguments {
@@ -49,12 +49,12 @@ final class Tool: Sendable {
     ///
     /// - Parameters:
     ///   - arguments: The command line.
-    ///   - folder: Its working directory.
-    ///   - home: Holds cookies and responses; nil for a folder of its own.
-    ///   - input: Its standard input; nil for none.
+    ///   - folder: The tool's working directory.
+    ///   - home: The folder for cookies and responses; nil for a new folder.
+    ///   - input: The tool's standard input; nil for none.
     ///   - environment: Variables in addition to this process's.
     ///   - preparation: Shell commands that the tool's process executes before it becomes the tool.
-    /// - Throws: If it cannot be started.
+    /// - Throws: If the tool cannot be started.
     init(
         _ arguments: [String], in folder: TemporaryDirectory, home: TemporaryDirectory? = nil, input: URL? = nil,
         environment: [String: String] = [:], preparation: String? = nil
@@ -81,22 +81,22 @@ final class Tool: Sendable {
                 output: gathered { $0.output += $1 }, errors: gathered { $0.errors += $1 }))
     }
 
-    /// Presses Ctrl-C.
+    /// Interrupts the tool, as Ctrl-C does.
     func interrupt() {
         process.signal(SIGINT)
     }
 
-    /// Like `kill -9`.
+    /// Kills the tool, as `kill -9` does.
     func kill() {
         process.signal(SIGKILL)
     }
 
-    /// Waits until standard error contains this text.
+    /// Waits until standard error contains `text`, or the tool's output has ended.
     func shown(_ text: String) async throws {
         try await progress.value { $0.errorText.contains(text) || $0.openPipes == 0 ? () : nil }
     }
 
-    /// Waits for the end; if the test's time is up, the tool is stopped.
+    /// Waits for the end of the tool; if the test's time limit is exceeded, the tool is stopped.
     func result() async throws -> Result {
         let code = try await process.end()
         return try await progress.value { progress in

@@ -59,7 +59,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a file that changed in between is downloaded again`() async throws {
+    @Test func `a file that changed since the interruption is downloaded again`() async throws {
         let folder = try TemporaryDirectory()
         let newer = ScriptedFile.pattern(900_000, seed: 2)
         try await withScriptedServer(reply: { request in
@@ -74,7 +74,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `damaged resume data starts over`() async throws {
+    @Test func `with damaged resume data, the download starts over`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Array("nonsense".utf8), to: "file.bin.resume")
         try await withScriptedServer(reply: { source.reply(to: $0) }) { server in
@@ -143,7 +143,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a download without a name gets the server's or the URL's`() async throws {
+    @Test func `a download without a given name gets the name from the server or the URL`() async throws {
         let folder = try TemporaryDirectory()
         let named = [("Content-Disposition", #"attachment; filename="report.txt""#)]
         try await withScriptedServer(reply: { $0.path == "/named" ? .ok("a", named) : .ok("b") }) { server in

@@ -38,7 +38,7 @@ struct TrustOptionTests {
         return result.text.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Computed as in curl's manual.
+    /// Computes a pin with the commands in the manual of curl.
     private func pin(of identity: TestCertificates.Identity) async throws -> String {
         try write(identity.chainPEM, to: "pinned.pem")
         let key = "openssl x509 -in pinned.pem -pubkey -noout | openssl pkey -pubin -outform der"
@@ -62,9 +62,9 @@ struct TrustOptionTests {
         }
     }
 
-    @Test func `a server with another key is 90 and receives no request`() async throws {
+    @Test func `a server with another key results in 90 and receives no request`() async throws {
         let other = try await pin(of: certificates.expired)
-        // The issuer's key does not count.
+        // A pin of the issuer's key does not count.
         try write(certificates.rootPEM, to: "pinned.pem")
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("gold") }) { server in
             let address = server.url("/a", host: "localhost").absoluteString

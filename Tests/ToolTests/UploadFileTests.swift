@@ -29,7 +29,7 @@ struct UploadFileTests {
         return requests
     }
 
-    @Test func `-T sends a file, and a URL with a trailing slash gets its name`() async throws {
+    @Test func `-T sends a file, and appends the name of the file to a URL with a trailing slash`() async throws {
         try folder.write(Array("content".utf8), to: "a b.txt")
         for (path, target) in [
             ("/in/", "/in/a%20b.txt"), ("/", "/a%20b.txt"), ("/in", "/in"), ("/in/?q=1", "/in/a%20b.txt?q=1"), ("/in/x", "/in/x"),
@@ -41,7 +41,7 @@ struct UploadFileTests {
         #expect(try await sent(["-T", "a b.txt", "-X", "POST"], to: ["/in"]).first?.method == "POST")
     }
 
-    @Test func `several -T match several URLs, and a glob sends several files`() async throws {
+    @Test func `several -T options are paired with several URLs, and a glob sends several files`() async throws {
         for name in ["one", "two"] { try folder.write(Array(name.utf8), to: name) }
         let paired = try await sent(["-T", "one", "-T", "two"], to: ["/a/", "/b/", "/c/"])
         #expect(paired.map { "\($0.method) \($0.target) \($0.bodyText)" } == ["PUT /a/one one", "PUT /b/two two", "GET /c/ "])
@@ -74,7 +74,7 @@ struct UploadFileTests {
             (server) async throws in
             let address = server.url("/a").absoluteString
             let words = ["-sS", "--limit-rate", "400k", "-w", "%{speed_download} %{speed_upload}", "-o", "out", address]
-            // Up to 1 MiB that is in flight before the limit applies comes at once.
+            // Up to 1 MiB that is in transit before the limit applies arrives at once.
             let got = try await Tool.run(words + ["--limit-rate", "1M"], in: folder)
             #expect(try #require(Int(got.text.split(separator: " ")[0])) < 2_000_000, "\(got.text) \(got.errors)")
             #expect(try Array(Data(contentsOf: folder.file("out"))) == large)
@@ -90,7 +90,7 @@ struct UploadFileTests {
         }
     }
 
-    @Test func `a limited load ends at --max-time, and a slow one at --speed-limit`() async throws {
+    @Test func `a load with a limited rate ends at --max-time, or if it is slower than --speed-limit`() async throws {
         try await withScriptedServer(reply: { _ in .large(chunk: [UInt8](repeating: 1, count: 65_536), count: 100) }) {
             (server) async throws in
             let address = server.url("/a").absoluteString

@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `urlsession waterfall`: a page that shows an archive and executes nothing in it.
+/// `urlsession waterfall`, which writes a page that shows an archive and executes nothing of the archive.
 @Suite(.timeLimit(.minutes(3)))
 struct WaterfallCommandTests {
-    /// Entries with this text in every place where an archive has text.
+    /// Returns an archive that contains `text` in every place where an archive has text.
     private func archive(_ text: String, url: String? = nil, count: Int = 1) throws -> Data {
         let entry = entry(text, url: url)
         let log: [String: Any] = [
@@ -56,7 +56,7 @@ struct WaterfallCommandTests {
         "&lt;b&gt;", "]]>", "\u{202E}drawkcab\u{2066}", "a\u{0}b\u{1B}[31m", "javascript:document.title='broken'",
     ]
 
-    /// The DOM that headless Chromium makes of a page; nil without Chromium.
+    /// Returns the DOM that headless Chromium makes of a page, or nil if Chromium is not installed.
     private func dom(of file: URL, in folder: TemporaryDirectory, _ arguments: [String] = ["--dump-dom"]) async throws -> String?
     {
         let path = "/usr/bin/chromium"

@@ -26,7 +26,7 @@ struct WebSocketCommandTests {
         return result
     }
 
-    @Test func `each line is a message, and each message a line`() async throws {
+    @Test func `each line is sent as a message, and each message is written as a line`() async throws {
         let result = try await run([], input: "one\ntwo\r\n\nlast") { connection in
             try connection.accept()
             try connection.echo()

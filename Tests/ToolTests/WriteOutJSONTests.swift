@@ -51,7 +51,7 @@ struct WriteOutJSONTests {
                 #expect(keys(found) == keys(expected), "\(found)")
                 let (one, other) = (try object(expected), try object(found))
                 let own = /time_.*|speed_.*|local_port|size_request|curl_version|errormsg|redirect_url/
-                // curl does not read the body of an error.
+                // With -f, curl does not read the body of an error response.
                 for (key, value) in one where key.wholeMatch(of: own) == nil && (key != "size_download" || !words.contains("-f"))
                 {
                     #expect("\(other[key] ?? "")" == "\(value)", "\(words) \(key)")

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `--write-out` with curl's variables, and heads as received.
+/// `--write-out` with curl's variables, and the output of heads as they were received.
 @Suite(.timeLimit(.minutes(3)))
 struct WriteOutTests {
     private func run(

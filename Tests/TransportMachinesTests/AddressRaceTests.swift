@@ -26,7 +26,7 @@ private typealias Race = AddressRace<String>
         #expect(Race.Timer.resolutionDelay.nanoseconds == 50_000_000)
     }
 
-    @Test func `IPv4 addresses wait for the resolution delay only`() {
+    @Test func `IPv4 addresses wait only for the resolution delay`() {
         var race = Race()
         _ = race.handle(.started)
         #expect(race.handle(.resolved(.v4, ["1"])) == [.startTimer(.resolutionDelay)])
@@ -96,7 +96,7 @@ private typealias Race = AddressRace<String>
         #expect(race.handle(.attemptSucceeded(7)) == [])
     }
 
-    /// With events in any order, a race with all its results ends exactly once.
+    /// With events in any order, a race that gets all its results ends exactly once.
     @Test func `every history ends once and leaks no socket`() {
         for seed in 0..<2_000 as Range<UInt64> {
             var history = RaceHistory(seed: seed)

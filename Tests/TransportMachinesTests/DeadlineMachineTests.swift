@@ -85,7 +85,7 @@ private let second: Int64 = 1_000_000_000
         #expect(deadlines.timerFired(now: 2 * second) == [])
     }
 
-    @Test func `slots are reused, and removing one twice is harmless`() {
+    @Test func `slots are reused, and removing a slot twice is harmless`() {
         var deadlines = DeadlineMachine()
         let first = deadlines.add(idleTimeout: second, deadline: nil, now: 0).slot
         deadlines.remove(first)
@@ -96,7 +96,7 @@ private let second: Int64 = 1_000_000_000
     }
 
     /// With events in any order, a load expires when it is due, for the correct reason, and once.
-    @Test func `every history expires what is due and nothing else`() {
+    @Test func `in every history, loads expire when they are due, and only then`() {
         for seed in 0..<2_000 as Range<UInt64> {
             var history = DeadlineHistory(seed: seed)
             for _ in 0..<80 where history.faults.isEmpty { history.step() }

@@ -23,7 +23,7 @@ import TransportMachines
         FTPPlan(security: security, directories: directories.map(bytes), name: name.map(bytes), transfer: transfer)
     }
 
-    /// Replies as a correct server, except where `answers` says otherwise, and logs the actions.
+    /// Replies like a correct server unless `answers` has another reply, and logs the actions.
     private struct Play {
         var machine: FTPMachine
         var log: [String] = []
@@ -124,7 +124,7 @@ import TransportMachines
     }
 
     @Test(arguments: ["500 what", "530 no", "331 hm", "200 ok"])
-    func `nothing is sent without TLS if the server refuses it`(_ answer: String) {
+    func `nothing is sent without TLS if the server refuses TLS`(_ answer: String) {
         #expect(run(Self.plan(security: .explicit), ["AUTH": answer]) == ["AUTH TLS", "[notSecure]"])
     }
 
@@ -266,9 +266,10 @@ import TransportMachines
 
     // MARK: Random events
 
-    /// A million events in any order: the load ends once, nothing follows its end, no file name is sent before required TLS, and
-    /// data begins only after the login.
-    @Test func `any sequence of events ends once`() {
+    /// In a million random events, each load ends at most once, and nothing follows its end.
+    ///
+    /// No login or file name is sent before required TLS, and data begins only after the login.
+    @Test func `a load ends at most once in any sequence of events`() {
         var numbers = SeededNumbers(seed: 20_26)
         var seen: Set<String> = []
         var events = 0

@@ -183,7 +183,7 @@ import TransportMachines
             case 5 where numbers.next(below: 8) == 0:
                 isAborted = true
                 _ = send(.abort)
-            // As callers do: a flush, without the end of the file.
+            // Callers start a pump only while the file is open and its end was not requested.
             case 6 where !hasPump && !isDue && file.isOpen && !isAborted:
                 hasPump = true
                 _ = send(.pumpEntered)

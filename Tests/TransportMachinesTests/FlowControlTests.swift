@@ -10,7 +10,7 @@
 import Testing
 import TransportMachines
 
-/// RFC 9113, section 5.2.
+/// The flow control of HTTP/2 (RFC 9113, section 5.2).
 struct FlowControlTests {
     @Test func `a send window may become negative, and must not exceed 2^31-1`() {
         var window = SendWindow()

@@ -114,7 +114,7 @@ private let second: Int64 = 1_000_000_000
         #expect(liveness.lastRead == 5 * second)
     }
 
-    /// With any events there is one timer at a time, and a barred connection is released by a received byte or closed.
+    /// With any events, at most one timer runs at a time, and a barred connection is released by a received byte, or closed.
     @Test(arguments: 0..<200 as Range<UInt64>) func `one ping is outstanding at a time`(seed: UInt64) {
         var numbers = SeededNumbers(seed: seed)
         var liveness = LivenessMachine(now: 0)

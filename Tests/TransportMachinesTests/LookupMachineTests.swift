@@ -44,7 +44,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 3, of: 2), now: 6 * second) == [.lookUp(name)])
     }
 
-    @Test func `an expired result is looked up again`() {
+    @Test func `after a flush, a cached result is looked up again`() {
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         _ = machine.handle(.answered(name, "here", timeToLive: 5 * second), now: 0)
@@ -52,7 +52,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [.lookUp(name)])
     }
 
-    @Test func `a lookup from before a flush is not cached`() {
+    @Test func `the result of a lookup that began before a flush is not cached`() {
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         _ = machine.handle(.forgotten, now: 0)
@@ -79,7 +79,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(other, by: 2, of: 1), now: 0) == [.waits(2)])
         #expect(machine.handle(.left(2), now: 0) == [])
         #expect(machine.handle(.answered(name, "here", timeToLive: 0), now: 1) == [.answer([1], "here")])
-        // A later caller is served.
+        // For a later caller, the lookup is started.
         #expect(machine.handle(.wanted(other, by: 3, of: 1), now: 1) == [.lookUp(other)])
     }
 
@@ -106,7 +106,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 1_000, of: 1), now: 0) == [.waits(1_000)])
         for _ in 0..<4 { perform(machine.handle(.answered(running.removeFirst(), "", timeToLive: 0), now: 10 * second)) }
         #expect(running.contains(name))
-        // The waiting lookups are also performed.
+        // The other waiting lookups are performed, too.
         for _ in 0..<2_000 where !running.isEmpty {
             perform(machine.handle(.answered(running.removeFirst(), "", timeToLive: 0), now: 20 * second))
         }
@@ -127,7 +127,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 2_000, of: 2), now: 0) == [.lookUp(name)])
     }
 
-    @Test func `a lookup shared by two sessions runs in the earlier turn`() {
+    @Test func `a lookup shared by two sessions runs in the earlier of their turns`() {
         var machine = machine(threads: 2)
         let slow = Machine.Question("slow", .v4)
         _ = machine.handle(.wanted(slow, by: 1, of: 1), now: 0)

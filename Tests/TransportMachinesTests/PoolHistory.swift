@@ -130,7 +130,7 @@ struct PoolHistory {
         send(.appIsAsked(origin, false))
     }
 
-    /// A question is asked for a waiting lease; it ends with the last one.
+    /// Ends the questions of origins without waiting leases, because a question is asked only for a waiting lease.
     private mutating func endQuestions() {
         for origin in [OriginID(0), OriginID(1)] where !waitingLeases.contains(where: { $0.origin == origin }) {
             while questions[origin, default: 0] > 0 { answerQuestion(origin) }
@@ -164,7 +164,7 @@ struct PoolHistory {
         send(.reprioritized(waitingLeases[index].lease, priority))
     }
 
-    /// Events for connections and leases that are gone must have no effect.
+    /// Sends an event for a connection that is gone, which must have no effect.
     private mutating func sendSomethingLate() {
         let gone = (0...max(0, highestSocket)).filter { sockets[$0] == nil }
         guard let number = gone.randomElement(using: &random) else { return }
@@ -184,7 +184,7 @@ struct PoolHistory {
         entries.append(("", event, actions))
         if case .opened(let connection, _) = event { sockets[connection.number]?.stage = .idle }
         for action in actions { perform(action) }
-        // The shell tells the pool at once.
+        // The shell reports at once that capacity is pending.
         if actions.contains(.requestCapacity) { return send(.capacityPending) }
         checkRules()
         endQuestions()
@@ -241,7 +241,7 @@ struct PoolHistory {
         let waitingLease = waitingLeases.remove(at: index)
         if !answered.insert(lease.number).inserted { faults.append("answered twice") }
         let others = waitingLeases.filter { $0.origin == waitingLease.origin }
-        // The first lease behind those of the highest priority has its turn after seven of them.
+        // After seven leases of the highest priority, the first lease of a lower priority has its turn.
         let highest = others.map(\.priority).max() ?? 0
         let isPatient =
             runs[waitingLease.origin, default: 0] >= 7 && waitingLease.priority < highest

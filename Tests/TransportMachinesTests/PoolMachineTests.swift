@@ -44,7 +44,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.requestLease(4) == [.grant(LeaseID(4), ConnectionID(1), reused: true)])
     }
 
-    @Test func `above the limit leases wait by priority, then in order`() {
+    @Test func `above the limit, leases wait by priority, and then by order of arrival`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         for (lease, priority) in [(2, 0.5), (3, 0.5), (4, 1.0), (5, 0.1)] as [(Int, Float)] {
@@ -113,7 +113,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.withdrawn(LeaseID(1))) == [.cancelDial(ConnectionID(0))])
     }
 
-    @Test func `the dial of a lease served otherwise continues for the next`() {
+    @Test func `the dial of a lease that got another connection continues for the next lease`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1)
         #expect(pool.requestLease(2) == [.dial(ConnectionID(1), origin)])
@@ -184,7 +184,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0, now: 100, keepAlive: second / 2) == [])
     }
 
-    @Test func `a lease for a new connection closes the idle ones, and gets no reused one`() {
+    @Test func `a lease that needs a new connection closes idle connections, and gets no reused one`() {
         var pool = PoolMachine(maximumPerHost: 3)
         pool.lease(1, 2, 3)
         _ = pool.release(0)
@@ -199,7 +199,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.requestLease(5) == [.grant(LeaseID(5), ConnectionID(3), reused: true)])
     }
 
-    @Test func `at the limit a released connection is replaced by a new one`() {
+    @Test func `at the limit, a released connection is replaced for a lease that needs a new one`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         #expect(pool.requestLease(2) == [])
@@ -211,7 +211,7 @@ private let otherOrigin = OriginID(2)
         for lease in [2, 4] { #expect(pool.release(1) == [.grant(LeaseID(lease), ConnectionID(1), reused: true)]) }
     }
 
-    @Test func `a moved connection is not granted to a lease for a new one`() {
+    @Test func `a moved connection is not granted to a lease that needs a new connection`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         _ = pool.release(0)
@@ -220,7 +220,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.opened(ConnectionID(1))) == [.grant(LeaseID(2), ConnectionID(1), reused: false)])
     }
 
-    @Test func `a stale connection closes the idle ones of its origin`() {
+    @Test func `after a stale connection, the idle connections of its origin are closed`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1, 2)
         _ = pool.release(1)
@@ -260,7 +260,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.isEmpty)
     }
 
-    @Test func `low priority is served despite a steady flow of higher ones`() {
+    @Test func `a lease of low priority is served despite a steady flow of leases with higher priority`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(0)
         _ = pool.requestLease(1000, priority: 0.25)
@@ -274,17 +274,17 @@ private let otherOrigin = OriginID(2)
         #expect(served == [1, 2, 3, 4, 5, 6, 7, 1000, 8, 9, 10, 11, 12, 13, 14, 1001, 15, 16])
     }
 
-    @Test func `as many leases are connecting as there are dials, the first in the queue`() {
+    @Test func `the first leases in the queue are connecting, as many as there are dials`() {
         var pool = PoolMachine(maximumPerHost: 2)
         #expect(pool.connecting(.wanted(LeaseID(1), origin, priority: 0.5)) == [.connecting(LeaseID(1))])
         #expect(pool.connecting(.wanted(LeaseID(2), origin, priority: 0.5)) == [.connecting(LeaseID(2))])
         // There are only two dials.
         #expect(pool.connecting(.wanted(LeaseID(3), origin, priority: 0.5)) == [])
         #expect(pool.connecting(.wanted(LeaseID(4), origin, priority: 1)) == [.paused(LeaseID(2)), .connecting(LeaseID(4))])
-        // The first dial serves the first lease, and the other one the next.
+        // The first dial serves the first lease in the queue, and the second dial remains for the next lease.
         #expect(pool.connecting(.opened(ConnectionID(0))) == [])
         #expect(pool.connecting(.withdrawn(LeaseID(1))) == [.connecting(LeaseID(2))])
-        // While the app is asked, the time of no lease runs.
+        // While the app is asked, all leases are paused.
         #expect(pool.connecting(.appIsAsked(origin, true)) == [.paused(LeaseID(2))])
         #expect(pool.connecting(.appIsAsked(origin, false)) == [.connecting(LeaseID(2))])
         #expect(pool.connecting(.dialFailed(ConnectionID(1))) == [.connecting(LeaseID(3))])
@@ -331,12 +331,12 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.capacityGranted) == [.returnCapacity])
     }
 
-    @Test func `connecting leases are chosen once the capacity for a dial is known`() {
+    @Test func `connecting leases are chosen after the capacity for a dial is known`() {
         var pool = PoolMachine(maximumPerHost: .max, requestsCapacity: true)
         for lease in 0..<50 {
             let priority: Float = [0.1, 0.5, 0.9][lease % 3]
             #expect(pool.handle(.wanted(LeaseID(lease), origin, priority: priority)) == [.requestCapacity])
-            // No lease with a dial is paused for a moment by another one that gets a dial, too.
+            // A lease with a dial is not paused, even for a moment, by a later lease that also gets a dial.
             #expect(pool.handle(.capacityGranted) == [.dial(ConnectionID(lease), origin), .connecting(LeaseID(lease))])
         }
         #expect(pool.handle(.wanted(LeaseID(50), origin, priority: 1)) == [.requestCapacity])
@@ -345,7 +345,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.handle(.capacityGranted).contains(.dial(ConnectionID(50), origin)))
     }
 
-    @Test func `a dial that found no capacity is requested again`() {
+    @Test func `capacity for a dial that found no descriptor is requested again`() {
         var pool = PoolMachine(maximumPerHost: 1, requestsCapacity: true)
         _ = pool.requestLease(1)
         _ = pool.send(.capacityGranted)

@@ -15,7 +15,7 @@ struct SOCKSHandshakeTests {
 
     private static let opened: [UInt8] = [5, 0, 0, 1, 1, 2, 3, 4, 0, 80]
 
-    /// The actions for a proxy's bytes, given in pieces.
+    /// Returns the actions for a proxy's bytes, which arrive in pieces.
     private static func run(_ handshake: SOCKSHandshake, _ pieces: [[UInt8]]) -> [Action] {
         var handshake = handshake
         var actions = handshake.handle(.started)
@@ -86,7 +86,7 @@ struct SOCKSHandshakeTests {
         }
     }
 
-    @Test func `a proxy that closes at any byte has failed once`() {
+    @Test func `a proxy that closes after any byte fails the handshake once`() {
         let bytes: [UInt8] = [5, 2, 1, 0] + Self.opened
         for cut in 0..<bytes.count {
             var handshake = Self.five(user: "me")

@@ -26,7 +26,7 @@ import TransportMachines
         #expect(machine.handle(.wanted("a", by: 3)) == [.ask(2, "a"), .startTimer(2, .silence)])
     }
 
-    @Test func `after the first result the other ways get a moment`() {
+    @Test func `after the first result, the other ways get a grace period`() {
         var machine = machine(ways: 3)
         _ = machine.handle(.wanted("a", by: 1))
         #expect(machine.handle(.found(1, way: 0, 10)) == [.startTimer(1, .gracePeriod)])
@@ -36,7 +36,7 @@ import TransportMachines
         #expect(machine.handle(.timer(1, .silence)) == [])
     }
 
-    @Test func `a failed way leaves the question to the others, and the failure of the first way is reported`() {
+    @Test func `a failed way leaves the question to the other ways, and the failure of the first way is reported`() {
         var machine = machine()
         _ = machine.handle(.wanted("a", by: 1))
         #expect(machine.handle(.failed(1, way: 1, "no")) == [])
@@ -60,7 +60,7 @@ import TransportMachines
         #expect(machine.isIdle)
     }
 
-    @Test func `a silent service yields to a waiting one, and is asked again after it`() {
+    @Test func `a silent service yields to a waiting service, and is asked about again after it`() {
         var machine = machine(limit: 1)
         _ = machine.handle(.wanted("silent", by: 1))
         #expect(machine.handle(.wanted("b", by: 2)) == [])

@@ -42,7 +42,7 @@ import TransportMachines
 
     private func dials(_ actions: [PoolMachine.Action]) -> Int { actions.count { if case .dial = $0 { true } else { false } } }
 
-    @Test func `a second connection is dialled when the queue stalls, and no third`() {
+    @Test func `a second connection is dialled when the queue stalls, but no third`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
@@ -78,7 +78,7 @@ import TransportMachines
         #expect(dials(pool.handle(.queueCheckIsDue(origin))) == 1)
     }
 
-    @Test func `a lease for a doubtful connection gets another dial at once`() {
+    @Test func `a lease gets another dial at once if the existing connection is doubtful`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 10))
@@ -88,7 +88,7 @@ import TransportMachines
         #expect(grants(pool.handle(.opened(ConnectionID(1), capacity: 10))) == [1])
     }
 
-    @Test func `a lease waits for capacity once the peer has responded`() {
+    @Test func `a lease waits for capacity after a doubtful peer has responded`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 10))
@@ -129,7 +129,7 @@ import TransportMachines
         #expect(!pool.handle(.withdrawn(LeaseID(0))).contains(where: isDial))
         #expect(pool.handle(.withdrawn(LeaseID(1), isLate: true)).count(where: isDial) == 2)
         #expect(!pool.handle(.withdrawn(LeaseID(2), isLate: true)).contains(where: isDial))
-        // A dial that turns out to be shared cancels the others.
+        // If a dialled connection can be shared, the other dials are cancelled.
         let actions = pool.handle(.opened(ConnectionID(2), capacity: 10))
         #expect(grants(actions) == [3, 4, 5])
         #expect(actions.contains(.cancelDial(ConnectionID(0))) && actions.contains(.cancelDial(ConnectionID(1))))
@@ -138,7 +138,7 @@ import TransportMachines
     @Test func `draining connections do not count toward the limit`() {
         var pool = PoolMachine(maximumPerHost: 1)
         for number in 0..<4 {
-            // Each has one request that never ends.
+            // Each connection has one request, which ends only later.
             #expect(pool.handle(wanted(number)) == [.dial(ConnectionID(number), origin), .connecting(LeaseID(number))])
             #expect(grants(pool.handle(.opened(ConnectionID(number), capacity: 10))) == [number])
             _ = pool.handle(.drains(ConnectionID(number)))
@@ -168,7 +168,7 @@ import TransportMachines
         #expect(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil)) == [.close(connection)])
     }
 
-    @Test func `a lease waiting for a peer without capacity is connecting, and otherwise paused`() {
+    @Test func `a lease is connecting while it waits for a peer without capacity, and otherwise paused`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))

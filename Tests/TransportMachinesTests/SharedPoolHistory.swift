@@ -10,7 +10,7 @@
 import SeededNumbers
 import TransportMachines
 
-/// Drives a pool whose connections may carry several leases with random events, and records violated rules.
+/// Sends random events to a pool whose connections can carry several leases, and records violated rules.
 struct SharedPoolHistory {
     private enum Stage {
         case dialing
@@ -21,7 +21,7 @@ struct SharedPoolHistory {
     private struct Socket {
         var origin: OriginID
         var stage: Stage
-        /// Takes no more leases.
+        /// Whether the connection takes no more leases.
         var isRetired = false
 
         var leaseCount: Int {
@@ -46,7 +46,7 @@ struct SharedPoolHistory {
     /// The waiting leases and their origins.
     private var waitingLeases: [LeaseID: OriginID] = [:]
     private var answered: Set<LeaseID> = []
-    /// The origins whose queues are watched, and those that may have had a reason for a second connection.
+    /// The origins whose queues are watched; `exemptOrigins` are those that may have had a reason for a second connection.
     private var watched: Set<OriginID> = []
     private var exemptOrigins: Set<OriginID> = []
     private(set) var seconds = 0

@@ -41,7 +41,7 @@ import TransportMachines
         #expect(startedWork(&shares).count == 8)
     }
 
-    @Test func `a member with much work leaves a thread for the next`() {
+    @Test func `a member with much work leaves a thread for the next member`() {
         for threads in 1...64 {
             var shares = Shares(threadCount: threads)
             for work in 0..<200 { shares.append(work, at: .init("a", "x\(work)")) }
@@ -53,7 +53,7 @@ import TransportMachines
         }
     }
 
-    @Test func `groups take turns, and members do within them`() {
+    @Test func `groups take turns, and so do the members of each group`() {
         var shares = Shares(threadCount: 2)
         shares.append(0, at: .init("z", "z"))
         #expect(shares.next()?.work == 0)

@@ -35,14 +35,14 @@ struct WebSocketHistory {
         var hasFailed = false
         var hasTimer = false
         var hadTimer = false
-        /// The transport is to close, and has closed or closes now.
+        /// Whether the transport was told to close.
         var isToEnd = false
         var isGone = false
         var pings = 0
         var answered = 0
-        /// The newest ping with a pong.
+        /// The number of the newest ping that a pong acknowledged.
         var acknowledged = 0
-        /// A pong is being written; the last ping without a pong.
+        /// Whether a pong is being written; `unanswered` is the payload of the newest ping without a pong.
         var isWriting = false
         var unanswered: [UInt8]?
         var end: WebSocketMachine.Action?
@@ -51,7 +51,7 @@ struct WebSocketHistory {
     private(set) var count = 0
     private(set) var lives = 0
     private(set) var fault: String?
-    /// The events of the life with the fault.
+    /// The events of the current life, which is the last one if it has a fault.
     private(set) var log: [Entry] = []
     private var seen = [Bool](repeating: false, count: WebSocketMachine.State.allCases.count * Kind.allCases.count)
     private var random: SeededNumbers
@@ -90,7 +90,7 @@ struct WebSocketHistory {
         require(machine.state == .closed, "the connection does not end")
     }
 
-    /// Events that end a connection are rare, so that others come before them.
+    /// Picks a random kind of event; kinds that end a connection are rare, so that other events precede them.
     private mutating func pick() -> Kind {
         let often: [Kind] = [.appPings, .ping, .pong, .pongWritten]
         guard random.next(below: 6) == 0 else { return often[random.next(below: often.count)] }
@@ -120,7 +120,7 @@ struct WebSocketHistory {
     }
 
     private mutating func send(_ kind: Kind, to machine: inout WebSocketMachine) {
-        // pongWritten follows a sent pong; the timer fires while it runs, or just after it was stopped.
+        // `pongWritten` occurs only after a sent pong; the timer fires while it runs, or just after it was stopped.
         if kind == .pongWritten, !shell.isWriting, machine.state == .open || machine.state == .closing { return }
         if kind == .closeTimeout, !shell.hasTimer, machine.state == .answered || machine.state == .failed { return }
         let event = event(kind)

@@ -96,7 +96,7 @@ import TransportMachines
 
     // MARK: Codes
 
-    /// The close of the app or of a failure, and the close frame that is sent.
+    /// The code and reason that the app or a failure closes with, and the close frame that is sent.
     @Test(
         arguments: [
             (WebSocketClose(), WebSocketClose()), (WebSocketClose(code: 1000), WebSocketClose(code: 1000)),

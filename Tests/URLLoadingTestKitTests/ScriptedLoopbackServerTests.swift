@@ -48,7 +48,7 @@ struct ScriptedLoopbackServerTests {
         }
     }
 
-    @Test func `a truncated response is a lost connection`() async throws {
+    @Test func `a truncated response fails the load`() async throws {
         try await withServer({ [body] request in
             switch request.target {
             case "/reset": ServerScript.response(body: body).cutInTheMiddle(.reset)
@@ -89,7 +89,7 @@ struct ScriptedLoopbackServerTests {
         }
     }
 
-    @Test func `a silent server is a timeout of the session`() async throws {
+    @Test func `a silent server causes a timeout`() async throws {
         try await withServer({ _ in [.silence] }) { (server) async throws in
             var request = URLRequest(url: server.url())
             request.timeoutInterval = 0.2

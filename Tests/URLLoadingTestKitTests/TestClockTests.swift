@@ -41,7 +41,7 @@ struct TestClockTests {
                 let load = Task { try await session.text(server.url("/stall")) }
                 _ = try await server.waitForRequests(1)
                 await clock.advance(by: .seconds(59))
-                // Otherwise it would have ended before this one.
+                // If the load had timed out, it would have ended before this one.
                 #expect(try await session.text(server.url("/other")) == "body")
                 await clock.advance(by: .seconds(1))
                 await expectTimeout(of: load)
@@ -49,7 +49,7 @@ struct TestClockTests {
         }
     }
 
-    @Test func `a load is limited by the resource timeout, whatever arrives`() async throws {
+    @Test func `a load is limited by the resource timeout`() async throws {
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             try await withClock {
                 $0.timeoutIntervalForRequest = 1_000_000
@@ -63,7 +63,7 @@ struct TestClockTests {
         }
     }
 
-    /// Answers a redirect when the test tells it to.
+    /// A delegate that answers a redirect when the test tells it to.
     private final class SlowDelegate: NSObject, URLSessionTaskDelegate {
         let asked = Watched<(@Sendable () -> Void)?>(nil)
 
@@ -146,7 +146,7 @@ struct TestClockTests {
         }
     }
 
-    @Test func `events are requested again after a pause by the clock`() async throws {
+    @Test func `server-sent events are requested again after a pause by the clock`() async throws {
         try await withScriptedServer(reply: { request in
             request.order < 2
                 ? .ok("retry: 30000\nid: \(request.order)\ndata: \(request.order)\n\n", [("Content-Type", "text/event-stream")])
@@ -171,7 +171,7 @@ struct TestClockTests {
         }
     }
 
-    @Test func `the app's code sleeps by the clock until it is canceled`() async throws {
+    @Test func `code of the app sleeps by the clock until it is canceled`() async throws {
         let (first, second) = (
             Task { try await clock.sleep(for: .seconds(10)) }, Task { try await clock.sleep(for: .seconds(20)) }
         )
@@ -187,7 +187,7 @@ struct TestClockTests {
         try await clock.sleep(until: clock.now)
     }
 
-    @Test func `a session ends before its clock moves`() async throws {
+    @Test func `a clock can be advanced after its session has ended`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
             try await withClock { (session) async throws in
                 #expect(try await session.text(server.url()) == "body")

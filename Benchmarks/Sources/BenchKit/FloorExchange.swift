@@ -7,14 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The minimal HTTP of the lower limits: a URL's server, a request of fixed bytes, and the length of the response.
+/// The minimal HTTP of the clients that serve as lower limits: a server, a request of fixed bytes, and the length of the
+/// response.
 ///
 /// The first response is measured. The others are assumed to be as long, and their bytes are ignored.
 package struct FloorExchange: Sendable {
     package let host: String
     package let port: Int
     package let request: String
-    /// The length of a response, once it is known.
+    /// The length of a whole response in bytes, or `Int.max` until the first head was received.
     package private(set) var whole = Int.max
     private var head = 0
     private var first: [UInt8] = []
@@ -28,7 +29,7 @@ package struct FloorExchange: Sendable {
         request = "GET \(url[slash...]) HTTP/1.1\r\nHost: \(host):\(port)\r\nAccept: */*\r\n\r\n"
     }
 
-    /// The length of a response's body.
+    /// The length of a response's body in bytes.
     package var body: Int { whole - head }
 
     package mutating func measure(_ bytes: some Sequence<UInt8>) {

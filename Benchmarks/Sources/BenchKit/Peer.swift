@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// One HTTP client, as the benchmarks use it.
+/// One HTTP client, with the methods that the benchmarks use.
 ///
 /// Methods that a client does not support throw `Unsupported`.
 package protocol Peer: Sendable {
-    /// The client for a caller, if there are several.
+    /// Returns the client for a caller, because several clients can share the work.
     func peer(of caller: Int) -> Self
     /// Loads the whole body into memory, with the client's async call, and returns its length.
     func get(_ url: String) async throws -> Int

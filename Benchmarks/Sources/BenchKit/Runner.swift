@@ -54,11 +54,11 @@ private func run<P: Peer>(_ options: Options, on peer: P, into report: inout Rep
         _ = try await requests(options.count - 10_000, options, peer)
         report.set("rss_end_kib", Double(Usage.resident))
     case "start":
-        // One request of a new process. The driver uses the same clock.
+        // Measures the first request of a new process. The driver uses the same clock.
         try check(try await peer.get(options.url), options)
         report.set("answered_at", Usage.now)
     case "downloads":
-        // Each caller downloads one file, all at once.
+        // Each caller downloads one file, and all callers begin at once.
         let cpu = Usage.cpu
         let start = Usage.now
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -11,7 +11,7 @@ import Glibc
 
 /// The resources that this process has used so far.
 package enum Usage {
-    /// User and system time of all threads, in seconds.
+    /// The user and system time of all threads, in seconds.
     package static var cpu: Double {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
@@ -19,14 +19,14 @@ package enum Usage {
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
 
-    /// Seconds of the monotonic clock.
+    /// The time of the monotonic clock, in seconds.
     package static var now: Double {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
-    /// Resident memory in KiB, now (`VmRSS`) or at its highest (`VmHWM`).
+    /// The current resident memory in KiB (`VmRSS`); `peakResident` is the maximum so far (`VmHWM`).
     package static var resident: Int { status("VmRSS:") }
     package static var peakResident: Int { status("VmHWM:") }
 

@@ -9,10 +9,10 @@
 
 import Glibc
 
-/// One WebSocket client, as the benchmarks use it.
+/// One WebSocket client, with the methods that the benchmarks use.
 package protocol WebSocketPeer: Sendable {
     associatedtype Socket: BenchSocket
-    /// May return before the handshake is complete.
+    /// Opens a WebSocket; this can return before the handshake is complete.
     func open(_ url: String) async throws -> Socket
     /// The executor of the callers; nil for Swift's thread pool.
     var executor: (any TaskExecutor)? { get }
@@ -71,7 +71,7 @@ private func run<P: WebSocketPeer>(_ options: Options, on peer: P, into report: 
             }
         }
         report.set("cpu", Usage.cpu - cpu)
-        // By then, memory that was only needed to open sockets is released.
+        // After this pause, the memory that was needed only to open sockets is released.
         try await Task.sleep(for: .seconds(3))
         report.set("rss_kib", Double(Usage.resident))
         report.set("kib_per_socket", Double(Usage.resident - before) / Double(options.connections))

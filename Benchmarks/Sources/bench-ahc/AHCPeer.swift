@@ -14,7 +14,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// async-http-client, through its async API.
+/// The client async-http-client, used through its async API.
 struct AHCPeer: Peer {
     let client: HTTPClient
 

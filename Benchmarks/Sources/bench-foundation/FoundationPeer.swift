@@ -12,7 +12,7 @@ import Foundation
 import FoundationNetworking
 import Synchronization
 
-/// FoundationNetworking's `URLSession`, through its async methods and its delegate.
+/// The `URLSession` of FoundationNetworking, used through its async methods and its delegate.
 struct FoundationPeer: Peer {
     let session: URLSession
 

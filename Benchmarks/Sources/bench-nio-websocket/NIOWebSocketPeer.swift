@@ -13,7 +13,8 @@ import NIOHTTP1
 import NIOPosix
 import NIOWebSocket
 
-/// NIO's WebSocket client: through `NIOAsyncChannel`, or on the loop, with a handler that needs no caller for each message.
+/// NIO's WebSocket client, used through `NIOAsyncChannel`, or on the loop with a handler that processes messages without a
+/// caller.
 struct NIOWebSocketPeer: WebSocketPeer {
     private let isOnLoop: Bool
     var executor: (any TaskExecutor)? { nil }

@@ -12,9 +12,9 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A lower limit, not a client: sends a request of fixed bytes, counts the response's bytes, and resumes an async caller.
+/// A lower limit, not a client; it sends a request of fixed bytes, counts the response's bytes, and resumes an async caller.
 ///
-/// No client on NIO with an async API can be faster.
+/// No client that uses NIO and has an async API can be faster.
 struct NIOPeer: Peer {
     private let idle = Idle()
 
@@ -39,7 +39,7 @@ private final class Idle: Sendable {
 
 /// A connection.
 ///
-/// All share one loop, like those of a session.
+/// All connections share one loop, like those of a session.
 private final class FloorConnection: Sendable {
     private static let loop = MultiThreadedEventLoopGroup.singleton.next()
     private let handler: NIOLoopBound<CountingHandler>

@@ -14,7 +14,7 @@ import Synchronization
 
 /// The server of `Benchmarks/scale`, whose response depends on the path.
 ///
-/// It only listens on loopback, in both address families, and accepts every host name.
+/// It listens only on loopback, in both address families, and accepts every host name.
 ///
 /// | Path | Response |
 /// |---|---|
@@ -41,7 +41,7 @@ struct ScaleServer {
             }
         let channel = try bootstrap.bind(host: "127.0.0.1", port: 0).wait()
         let port = channel.localAddress?.port ?? 0
-        // Without IPv6, or if the port is taken, clients use the IPv4 address of the names.
+        // Without IPv6, or if the port is taken, clients use the IPv4 addresses of the host names.
         _ = try? bootstrap.bind(host: "::1", port: port).wait()
         print(port)
         fflush(nil)
@@ -75,7 +75,7 @@ private final class Answers: ChannelInboundHandler {
 
     /// Reads a request's head.
     ///
-    /// Requests are not pipelined, so the bytes after it are its body.
+    /// Requests are not pipelined, so the bytes after the head are the request's body.
     private func readHead(_ bytes: inout ByteBuffer) {
         received += bytes.readableBytesView
         let head = String(decoding: received, as: Unicode.ASCII.self)

@@ -20,7 +20,7 @@ final class Crowd: Sendable {
         var succeeded = 0
         /// The number of failures by the raw value of the `URLError.Code`, or another description.
         var failed: [String: Int] = [:]
-        /// From `resume` to the completion handler, in seconds.
+        /// The time from `resume` to the completion handler for each ended load, in seconds.
         var latencies: [Double] = []
         var end = 0.0
 
@@ -104,7 +104,7 @@ final class Crowd: Sendable {
         }
     }
 
-    /// The failure, or nil.
+    /// Returns a name for the failure of a load, or nil if the load succeeded.
     ///
     /// The first failure of each kind is also written to standard error.
     private func outcome(_ response: URLResponse?, _ error: (any Error)?) -> String? {
@@ -134,7 +134,7 @@ final class Crowd: Sendable {
 }
 
 extension Crowd.Tally {
-    /// The figures for the report, of loads that began at `start`.
+    /// Returns the figures for the report of `count` loads that began at `start`.
     func figures(of count: Int, since start: Double) -> [String: Any] {
         let sorted = latencies.sorted()
         return [

@@ -45,7 +45,7 @@ struct Order: Sendable {
 
     /// A session without stores.
     ///
-    /// It permits insecure loads, because the names have dots, and App Transport Security would demand TLS for them.
+    /// It permits insecure loads, because App Transport Security would demand TLS for the server's names, which have dots.
     func session(_ change: (URLSessionConfiguration) -> Void = { _ in }) -> URLSession {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil

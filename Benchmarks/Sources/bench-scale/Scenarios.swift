@@ -20,7 +20,7 @@ enum Scenarios {
         "line": line, "priority": priority, "expiry": expiry,
     ]
 
-    /// Seconds after which a scenario gives up: something hangs.
+    /// The number of seconds after which a scenario gives up, because something hangs.
     private static let limit = 60.0
 }
 
@@ -35,14 +35,14 @@ extension Scenarios {
         return crowd(count, in: order.session()) { order.request("n\($0 % hosts).localhost", path, port: port) }
     }
 
-    /// Loads that are each redirected through many host names.
+    /// Many loads, each of which is redirected through many host names.
     @Sendable
     private static func rounds(_ order: Order) throws -> [String: Any] {
         let (count, hops, port) = (try order.number("count"), try order.number("hops"), try order.number("port"))
         return crowd(count, in: order.session()) { order.request("start\($0).localhost", "round/\(hops)", port: port) }
     }
 
-    /// Tasks with a short request timeout, with slow host name lookups, and a server that closes each connection.
+    /// Tasks with a short request timeout and slow host name lookups, to a server that closes each connection.
     @Sendable
     private static func names(_ order: Order) throws -> [String: Any] {
         let (count, names, port) = (try order.number("count"), try order.number("names"), try order.number("port"))
@@ -63,7 +63,7 @@ extension Scenarios {
         return tally.figures(of: count, since: start).merging(probe.end()) { $1 }
     }
 
-    /// Requests with fast host name lookups, without and with other requests whose lookup is slow.
+    /// Requests with fast host name lookups, first alone, and then beside requests whose lookup is slow.
     @Sendable
     private static func slowName(_ order: Order) throws -> [String: Any] {
         let (count, stuck, port) = (try order.number("count"), try order.number("stuck"), try order.number("port"))
@@ -118,7 +118,7 @@ extension Scenarios {
         }
     }
 
-    /// Many loads of a file at once.
+    /// Many loads of one `file` URL at once.
     @Sendable
     private static func files(_ order: Order) throws -> [String: Any] {
         let file = try file(order)
@@ -129,17 +129,17 @@ extension Scenarios {
 // MARK: - Slow disks
 
 extension Scenarios {
-    /// A session with a cache and cookies in a folder.
+    /// Returns a session that stores responses and cookies in a folder.
     private static func keeping(_ order: Order) throws -> URLSession {
         let folder = URL(fileURLWithPath: try order.text("folder")).appendingPathComponent("responses")
         return order.session {
             $0.urlCache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 1 << 30, directory: folder)
-            // It is in XDG_DATA_HOME, which the driver has set to the same folder.
+            // The cookies are in XDG_DATA_HOME, which the driver has set to the same folder.
             $0.httpCookieStorage = .shared
         }
     }
 
-    /// A session without stores, on its own and beside a session that stores everything on a slow disk.
+    /// Loads of a session without stores, first alone, and then beside a session that stores everything on a slow disk.
     @Sendable
     private static func slowDisk(_ order: Order) throws -> [String: Any] {
         let (count, kept) = (try order.number("count"), try order.number("kept"))
@@ -154,7 +154,7 @@ extension Scenarios {
         _ = quick()
         let alone = quick()
         let session = try keeping(order)
-        // Each URL twice, so that the second request finds the stored response.
+        // Each URL is loaded twice, so that the second request finds the stored response.
         let slow = Crowd(session, count: kept) { order.request("n\($0 / 2 % 7).localhost", "store/20000/\($0 / 2)", port: port) }
         let slowStart = Usage.now
         slow.begin(atOnce: 16)
@@ -166,7 +166,7 @@ extension Scenarios {
         ]) { $1 }
     }
 
-    /// Many large responses to store on a slow disk.
+    /// Many large responses, which are stored on a slow disk.
     @Sendable
     private static func kept(_ order: Order) throws -> [String: Any] {
         let (count, size, port) = (try order.number("count"), try order.number("size"), try order.number("port"))
@@ -204,7 +204,7 @@ extension Scenarios {
         ]) { $1 }
     }
 
-    /// One low-priority task, queued with an endless stream of others.
+    /// One task of low priority, which is queued with a continuous stream of tasks of high priority.
     @Sendable
     private static func priority(_ order: Order) throws -> [String: Any] {
         let (count, port) = (try order.number("count"), try order.number("port"))
@@ -250,7 +250,7 @@ extension Scenarios {
         let crowd = Crowd(session, count: count) { _ in order.request("127.0.0.1", "never", port: port) }
         let start = Usage.now
         crowd.begin()
-        // By then all loads are waiting, and none has timed out.
+        // After this pause, all loads are waiting, and none has timed out.
         usleep(2_000_000)
         let beginning = pings.takeSlowest()
         let tally = crowd.wait(seconds: limit)

@@ -13,7 +13,7 @@ import Glibc
 import Synchronization
 import URLLoading
 
-/// Opens a file again and again, as another part of a program might.
+/// Opens a file repeatedly, as another part of a program might.
 final class OpenProbe: Sendable {
     private let counts = Mutex((tries: 0, failures: 0))
     private let isStopped = Atomic(false)
@@ -36,9 +36,9 @@ final class OpenProbe: Sendable {
     }
 }
 
-/// Makes a tiny request every 5 milliseconds, one after the other, in its own session.
+/// Makes small requests one after the other in its own session, with pauses of 5 milliseconds.
 ///
-/// The duration of the slowest shows how long the shared event loop was blocked.
+/// The duration of the slowest request shows how long the shared event loop was blocked.
 final class Pings: Sendable {
     private let session: URLSession
     private let url: URL
@@ -65,7 +65,7 @@ final class Pings: Sendable {
         let isDone = DispatchSemaphore(value: 0)
         session.dataTask(with: url) { [self] _, _, error in
             times.withLock { times in
-                // If it began before the last call of `takeSlowest`, only the time since then counts.
+                // If the request began before the last call of `takeSlowest`, only the time since that call counts.
                 times.slowest = max(times.slowest, Usage.now - (times.pending ?? start))
                 times.pending = nil
                 times.count += 1
@@ -76,7 +76,7 @@ final class Pings: Sendable {
         isDone.wait()
     }
 
-    /// The duration of the slowest request since the last call, in seconds.
+    /// Returns the duration of the slowest request since the last call, in seconds.
     ///
     /// A request in flight counts with its duration so far.
     func takeSlowest() -> Double {

@@ -11,7 +11,7 @@ import BenchKit
 import Glibc
 import Synchronization
 
-/// A lower limit, not a client: a thread writes a request of fixed bytes to a socket and blocks until it has the response.
+/// A lower limit, not a client; a thread writes a request of fixed bytes to a socket, and blocks until the response has arrived.
 ///
 /// No client that waits in the kernel can be faster.
 final class SocketPeer: Peer {

@@ -15,7 +15,7 @@ final class SilentDelegate: NSObject, URLSessionTaskDelegate {}
 
 /// Measures the stores: `bench-stores memory|disk|cookies|open DIRECTORY`.
 ///
-/// Every response comes from a cache, so the figures include no server.
+/// Every response comes from a cache, so the figures include no time of a server.
 @main
 struct StoreBench {
     static func main() async {
@@ -71,7 +71,8 @@ struct StoreBench {
         print("{\"cpu_us\": \(figures.cpu), \"p50_us\": \(figures.p50), \"parallel_cpu_us\": \(figures.parallel)}")
     }
 
-    /// CPU time and median latency of sequential requests, and CPU time with 64 in flight, in microseconds per request.
+    /// Returns the CPU time and the median latency of sequential requests, and the CPU time with 64 in flight, in microseconds
+    /// per request.
     private static func measure(
         _ session: URLSession, bodySize: Int, _ options: Options
     ) async throws -> (cpu: Double, p50: Double, parallel: Double) {
@@ -110,11 +111,11 @@ struct StoreBench {
             let configuration = URLSessionConfiguration.forStores
             configuration.urlCache = cache
             configuration.httpCookieStorage = storage
-            // A delegate sends every request through the engine. Without one, a fresh response is returned without looking up
-            // cookies.
+            // With a delegate, every request is sent through the engine. Without a delegate, a fresh response is returned without
+            // looking up cookies.
             return URLSession(configuration: configuration, delegate: SilentDelegate(), delegateQueue: nil)
         }
-        // Stored in a file, as in programs.
+        // The cookies are stored in a file, as in programs.
         let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: "bench")
         storage.removeCookies(since: .distantPast)
         for number in 0..<3000 {
@@ -126,7 +127,7 @@ struct StoreBench {
         }
         guard storage.cookies?.count == 3000 else { throw BenchFailure("not 3,000 cookies") }
         let (without, with) = (session(nil), session(storage))
-        // In turn, so that other load on the machine affects both.
+        // The two sessions are measured in turn, so that other load on the machine affects both.
         var differences: [Double] = []
         for _ in 0..<7 {
             let plain = try await measure(without, bodySize: 1024, options).parallel

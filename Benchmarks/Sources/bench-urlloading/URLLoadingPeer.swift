@@ -12,7 +12,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// URLLoading's `URLSession`, through its async methods and its delegate.
+/// The `URLSession` of URLLoading, used through its async methods and its delegate.
 struct URLLoadingPeer: Peer {
     var session: URLSession
     let executor: (any TaskExecutor)?

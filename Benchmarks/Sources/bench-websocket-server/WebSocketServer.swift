@@ -35,7 +35,7 @@ struct WebSocketServer {
                     shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },
                     upgradePipelineHandler: { channel, head in
                         channel.eventLoop.makeCompletedFuture {
-                            // A handler before NIO's decoder consumes all bytes.
+                            // This handler is before NIO's decoder, and consumes all bytes.
                             let handler: any ChannelHandler = head.uri.hasPrefix("/stream") ? Stream(head.uri) : Echo()
                             try channel.pipeline.syncOperations.addHandler(handler, position: .first)
                         }
@@ -71,7 +71,7 @@ private final class Echo: ChannelInboundHandler {
         if isClosing { context.close(promise: nil) }
     }
 
-    /// Echoes the next frame, unmasked, and returns its opcode; nil if the frame is incomplete.
+    /// Echoes the next frame without its mask, and returns its opcode, or nil if the frame is incomplete.
     private func turn(_ bytes: inout ByteBuffer, into answer: inout ByteBuffer) -> UInt8? {
         let start = bytes.readerIndex
         guard let first: UInt8 = bytes.getInteger(at: start), let second: UInt8 = bytes.getInteger(at: start + 1) else {
@@ -151,7 +151,7 @@ private final class Stream: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
         guard let first: UInt8 = bytes.readInteger() else { return }
-        // Each arrives on its own: an empty message or a close frame.
+        // Each read has one frame of the client: an empty message, or a close frame.
         if first & 0xF == 8 { return context.close(promise: nil) }
         wasAsked = true
         send(context)

@@ -11,7 +11,7 @@ import BenchKit
 import Foundation
 import URLLoading
 
-/// URLLoading's `URLSessionWebSocketTask`, through its async methods.
+/// The `URLSessionWebSocketTask` of URLLoading, used through its async methods.
 struct URLLoadingPeer: WebSocketPeer {
     private let session: URLSession
     let executor: (any TaskExecutor)?
@@ -37,7 +37,7 @@ struct URLLoadingPeer: WebSocketPeer {
 
     struct Socket: BenchSocket {
         let webSocket: URLSessionWebSocketTask?
-        /// Set instead of `webSocket` for a stream task.
+        /// The stream task, if the case uses one instead of `webSocket`.
         let stream: URLSessionStreamTask?
 
         private func task() throws -> URLSessionWebSocketTask {

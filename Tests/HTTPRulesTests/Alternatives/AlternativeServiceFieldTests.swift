@@ -30,22 +30,22 @@ import Testing
         ("w%3Dx%3Ay#z=\":80\"", [member("w=x:y#z", 80)]),
         ("x%25y=\":443\"", [member("x%y", 443)]),
         ("h2=\"alt.example.com:8000\", h2=\":443\"", [member("h2", "alt.example.com", 8_000), member("h2", 443)]),
-        // Section 3.1.
+        // RFC 7838, section 3.1.
         ("h2=\":443\"; ma=3600", [member("h2", 443, maxAge: 3_600)]),
         ("h2=\":443\"; ma=2592000; persist=1", [member("h2", 443, maxAge: 2_592_000, persists: true)]),
-        // "Unknown parameters MUST be ignored", as is persist with another value than 1. Values may be quoted; names are
+        // "Unknown parameters MUST be ignored"; persist is ignored, too, if its value is not 1. Values may be quoted; names are
         // case-insensitive.
         ("h3=\":1\";v=\"46,43\" ; MA=\"7\";persist=2", [member("h3", 1, maxAge: 7)]),
         ("h3=\":1\"; persist=\"1\"", [member("h3", 1, persists: true)]),
         ("h3=\":1\"; persist=\"01\"; ma=0", [member("h3", 1, maxAge: 0)]),
-        // The last of two wins, as in Chromium and curl.
+        // If a parameter is repeated, the last value wins, as in Chromium and curl.
         ("h3=\":1\"; ma=1; ma=2; persist=1; persist=0", [member("h3", 1, maxAge: 2)]),
-        // A parameter belongs to its member only.
+        // A parameter applies only to the list member that contains it.
         ("h3=\":1\"; ma=1, h2=\":2\"", [member("h3", 1, maxAge: 1), member("h2", 2)]),
         // Empty elements (RFC 9110, section 5.6.1.2) and parameters (section 5.6.6).
         (" ,\t, h2=\":1\" ,", [member("h2", 1)]),
         ("h2=\":1\"; ;ma=5;", [member("h2", 1, maxAge: 5)]),
-        // uri-host
+        // The alternative may name a host (uri-host).
         ("h2=\"ALT.Example:1\"", [member("h2", "alt.example", 1)]),
         ("h2=\"192.0.2.1:1\"", [member("h2", "192.0.2.1", 1)]),
         ("h2=\"[2001:DB8::1]:65535\"", [member("h2", "2001:db8::1", 65_535)]),

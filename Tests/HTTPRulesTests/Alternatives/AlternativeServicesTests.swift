@@ -27,7 +27,7 @@ import Testing
         return store
     }
 
-    @Test func `alternatives are fresh for the time that the origin states, and for a day otherwise`() {
+    @Test func `alternatives are fresh for the time that the origin states, or for a day if it states none`() {
         let store = noted(fields("h3=\":1\"; ma=10, h2=\":2\""))
         #expect(ports(store, at: 9.9) == [1, 2])
         #expect(ports(store, at: 10) == [2])
@@ -97,13 +97,13 @@ import Testing
         var store = AlternativeServices()
         let origins = (0..<3_000).map { Origin(scheme: "https", host: "h\($0).test", port: 443) }
         for (number, origin) in origins.enumerated() {
-            // Each later origin expires earlier than the one before.
+            // Each later origin expires earlier than its predecessor.
             store.note(fields("h3=\":1\"; ma=\(10_000 - number)"), origin: origin, isVerified: true, now: 0)
         }
         #expect(origins.count { ports(store, $0) == [1] } == AlternativeServices.maximumOriginCount)
         #expect(ports(store, origins[0]) == [1])
         #expect(ports(store, origins[2_999]) == [1])
-        // Expired entries make room.
+        // Expired entries make room for new ones.
         store.note(fields("h3=\":1\""), origin: origin, isVerified: true, now: 20_000)
         #expect(ports(store, at: 20_000) == [1])
         #expect(origins.allSatisfy { ports(store, $0) == [] })

@@ -18,7 +18,8 @@ import Testing
         AuthenticationOffer.strongestFirst(AuthenticateHeader.challenges(in: lines))
     }
 
-    /// Describes a step: `digest 0` asks after no failures, `digest again` repeats the request, `deliver` delivers the response.
+    /// Describes a step: `digest 0` asks the app for a credential after 0 failures, `digest again` repeats the request, `deliver`
+    /// delivers the response.
     private static func words(_ step: AuthenticationFlow.Step?) -> String {
         switch step {
         case .ask(let scheme, _, let failures): "\(scheme) \(failures)"
@@ -62,7 +63,7 @@ import Testing
         #expect(Self.words(flow.next(Self.offers(Self.basic))) == "basic 2")
     }
 
-    @Test func `a server that rejects every credential is asked a limited number of times`() {
+    @Test func `a limited number of credentials is sent to a server that rejects all`() {
         var flow = AuthenticationFlow()
         for failures in 0..<AuthenticationFlow.maximumAttempts {
             #expect(Self.words(flow.next(Self.offers(Self.basic))) == "basic \(failures)")
@@ -71,7 +72,7 @@ import Testing
         #expect(flow.next(Self.offers(Self.basic)) == nil)
     }
 
-    @Test func `a stale nonce does not count as a failure, a limited number of times`() {
+    @Test func `a limited number of stale nonces do not count as failures`() {
         var flow = AuthenticationFlow()
         #expect(Self.words(flow.next(Self.offers(Self.digest))) == "digest 0")
         flow.answered(.digest, with: "u")
@@ -80,12 +81,12 @@ import Testing
         flow.answered(.digest, with: "u")
         #expect(Self.words(flow.next(Self.offers("Digest realm=b, nonce=m, stale=true"))) == "digest 0")
         #expect(Self.words(flow.next(Self.offers(Self.stale))) == "digest 2")
-        // No nonce was sent that could be stale.
+        // A first challenge cannot be stale, because no nonce was sent before.
         var other = AuthenticationFlow()
         #expect(Self.words(other.next(Self.offers(Self.stale))) == "digest 0")
     }
 
-    @Test func `a handshake continues with each token and ends when there is none`() {
+    @Test func `a handshake continues with each token and ends with a challenge that has no token`() {
         var flow = AuthenticationFlow(isSecure: true)
         let bare = Self.offers("NTLM", Self.basic)
         #expect(Self.words(flow.next(bare)) == "ntlm 0")
@@ -97,7 +98,7 @@ import Testing
         // NTLM has no third leg.
         #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm 2")
         flow.answered(.ntlm, with: "u")
-        // The token cannot be read.
+        // The next token is malformed, so the load reports a failed attempt.
         #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm again")
         flow.failAttempt()
         #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm 3")
@@ -123,7 +124,7 @@ import Testing
         flow.answered(.digest, with: "u")
         flow.accepted()
         #expect(flow.next(alone) == nil)
-        // The app may decide so.
+        // If the app rejects Digest, Basic is permitted.
         flow.rejected(.digest)
         #expect(Self.words(flow.next(alone)) == "basic 0")
 
@@ -132,7 +133,7 @@ import Testing
         _ = secure.next(both)
         secure.answered(.digest, with: "u")
         #expect(Self.words(secure.next(alone)) == "basic 0")
-        // All stronger schemes have to be rejected; those that are unavailable on this machine do not count as offers.
+        // The app has to reject all stronger schemes; schemes that are unavailable on this machine do not count as offers.
         var many = AuthenticationFlow(isSecure: false)
         let offers = Self.offers(Self.basic, Self.digest, "NTLM", "Negotiate")
         #expect(Self.words(many.next(offers)) == "negotiate 0")
@@ -143,7 +144,7 @@ import Testing
         #expect(Self.words(many.next(offers)) == "digest 0")
         many.unavailable(.digest)
         #expect(Self.words(many.next(offers)) == "basic 0")
-        // An app that allows only Basic has decided so, and a server may offer nothing else.
+        // Basic is also used without TLS if the app allows no other scheme, or if the server offers no other.
         var restricted = AuthenticationFlow(allowed: [.basic], isSecure: false)
         #expect(Self.words(restricted.next(offers)) == "basic 0")
         var plain = AuthenticationFlow(isSecure: false)
@@ -162,7 +163,7 @@ import Testing
         #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 1")
     }
 
-    @Test func `preemptive credentials may be refused, or belong to another space`() {
+    @Test func `a challenge refuses preemptive credentials only if it is for their space`() {
         for (realm, offers, expected) in [
             ("a", Self.offers(Self.digest), "digest 1"), ("a", Self.offers(Self.stale), "digest again"),
             ("b", Self.offers(Self.digest), "digest 0"), ("b", Self.offers(Self.stale), "digest 0"),

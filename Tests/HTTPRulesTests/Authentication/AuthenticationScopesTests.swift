@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `credentials are sent only to the host, port, scheme or proxy that they were for`() {
+    @Test func `credentials are sent only to the origin or proxy that they were added for`() {
         var scopes = AuthenticationScopes()
         let id = scopes.add(Self.place, path: "/", scheme: .basic, realm: "r")
         for other in [
@@ -87,7 +87,7 @@ import Testing
         let last = scopes.add(Peer(Origin(scheme: "http", host: "b", port: 80)), path: "/", scheme: .basic, realm: "r")
         #expect(scopes.count == AuthenticationScopes.maximumSpaces)
         for number in 0..<1000 { scopes.add(last.place, path: "/\(number)/", scheme: .basic, realm: "many") }
-        // The oldest paths of a space are dropped first; a path within another adds nothing.
+        // The oldest paths of a space are dropped first; a path below a known path is not added.
         #expect(scopes.scope(for: last.place, path: "/999/x")?.realm == "many")
         #expect(scopes.scope(for: last.place, path: "/0/x")?.realm == "r")
         scopes.add(last.place, path: "/", scheme: .basic, realm: "many")

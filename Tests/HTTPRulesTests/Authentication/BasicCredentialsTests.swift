@@ -19,7 +19,8 @@ import Testing
     }
 
     @Test func `user names and passwords that Basic cannot carry are refused`() {
-        // Section 2: "a user-id containing a colon character is invalid", and "MUST NOT contain any control characters".
+        // RFC 7617, section 2: "a user-id containing a colon character is invalid", and "MUST NOT contain any control
+        // characters".
         for (user, password) in [("a:b", ""), ("a\n", ""), ("a", "b\r"), ("a", "\u{7F}")] {
             #expect(BasicCredentials.headerValue(user: user, password: password) == nil)
         }

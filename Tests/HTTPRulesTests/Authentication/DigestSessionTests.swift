@@ -171,7 +171,7 @@ import Testing
                     #expect(tookNext)
                 }
             }
-            // Another user gets another key, and a new challenge makes a new one.
+            // Another user gets another key, and a new challenge results in a new key.
             let other = session.authorization(user: "v", password: "p", method: "GET", uri: "/x", cnonce: "c4")
             #expect(try Self.parameters(other).parameter("cnonce") == "c4")
             let tookNonce = try session.accept(
@@ -222,7 +222,8 @@ import Testing
         func hash(_ text: String) -> String { DigestAlgorithm.md5.hash(Array(text.utf8)) }
         let key = hash(#"a"b\c:say "hi" \ there:p"#)
         #expect(try Self.parameters(header).parameter("response") == hash("\(key):n\":00000001:c:auth:\(hash("GET:/"))"))
-        // RFC 8187, section 3.2.1, for servers known to support it; unencoded for others; control characters are always encoded.
+        // User names are encoded (RFC 8187, section 3.2.1) for servers known to support that; control characters are always
+        // encoded.
         for (challenge, user, expected) in [
             ("charset=\"utf-8\"", "é'*%a", "username*=UTF-8''%C3%A9%27%2A%25a"),
             ("algorithm=SHA-256", "é", "username*=UTF-8''%C3%A9"),
@@ -248,7 +249,7 @@ import Testing
                 ("rspauth=\"\(right)\", qop=\(qop), cnonce=\"c\", nc=00000001", hash("answer"), true),
                 ("nc=00000001 ,rspauth=\(right.uppercased())", hash("answer"), true),
                 ("rspauth=\"\(wrong)\", nextnonce=evil", hash("answer"), false), ("rspauth=\"\"", hash("answer"), false),
-                // The server claims nothing, or the claim cannot be checked.
+                // The server sends no proof, or its proof covers a body whose hash is unknown.
                 ("", nil, true), ("qop=auth", nil, true), ("rspauth=\"\(wrong)\"", nil, qop == "auth-int"),
             ]
             for (info, bodyHash, expected) in rows {

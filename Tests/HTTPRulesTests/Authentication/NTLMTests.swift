@@ -22,7 +22,7 @@ import Testing
         (0..<size).reduce(0) { $0 | Int(bytes[offset + $1]) << ($1 * 8) }
     }
 
-    /// Returns the payload of a message field, given the offset of its length.
+    /// Returns the payload of the message field whose length is at the given offset.
     private static func field(_ message: [UInt8], at offset: Int) -> [UInt8] {
         let count = number(message, at: offset, size: 2)
         let start = number(message, at: offset + 4, size: 4)
@@ -60,12 +60,12 @@ import Testing
             ("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", "043f8582f241db351ce627e153e7f0e4"),
             (String(repeating: "1234567890", count: 8), "e33b4ddc9c38f2199c3e7b164fcc0536"),
         ] { #expect(MD4.hash(Array(text.utf8)) == Self.bytes(expected), "\(text)") }
-        // Lengths around the end of a block, where the padding may need another block.
+        // At lengths near the end of a block, the padding may need another block.
         #expect(Set((54...65).map { MD4.hash([UInt8](repeating: 7, count: $0)) }).count == 12)
     }
 
     @Test func `keys and proofs match the examples of MS-NLMP`() {
-        // Sections 4.2.4.1.1, 4.2.4.2.2 and 4.2.4.1.2, with time and flags of zero.
+        // MS-NLMP, sections 4.2.4.1.1, 4.2.4.2.2 and 4.2.4.1.2, with time and flags of zero.
         let key = NTLM.responseKey(user: "User", domain: "Domain", password: "Password")
         #expect(key == Self.bytes("0c868a403bfd7a93a3001ef22ef02e3f"))
         let response = NTLM.response(
@@ -85,7 +85,8 @@ import Testing
     }
 
     @Test func `the authenticate message matches the example of MS-NLMP`() throws {
-        // Section 4.2.4.3, without the fields for signing: the exchanged key at the end, its length, flags and version.
+        // MS-NLMP, section 4.2.4.3, but without the fields for signing: the exchanged key at the end, the key's length, the flags
+        // and the version.
         let published = Self.bytes(
             """
             4e544c4d53535000 03000000 18001800 6c000000 54005400 84000000 0c000c00 48000000 08000800 54000000 10001000 5c000000
@@ -103,12 +104,13 @@ import Testing
         #expect(message[72...] == published[72..<(published.count - 16)])
         #expect(Self.field(message, at: 52).isEmpty)
         let flags = Self.number(message, at: 60, size: 4)
-        // Unicode, NTLM, extended session security, target information; no signing, sealing or key exchange.
+        // The flags for Unicode, NTLM, extended session security and target information are set; those for signing, sealing and
+        // key exchange are not.
         #expect(flags & 0x0088_0201 == 0x0088_0201 && flags & 0x4000_0030 == 0)
     }
 
     @Test func `a server that sends its time gets an integrity code over all messages`() throws {
-        // Section 3.1.5.1.2. The expected value was computed with Python's hmac.
+        // MS-NLMP, section 3.1.5.1.2. The expected value was computed with Python's hmac.
         let message = try Self.answer(
             Self.challenge(Self.names + Self.time + Self.end), channelBinding: [UInt8](repeating: 0xCB, count: 16),
             servicePrincipal: "HTTP/a"

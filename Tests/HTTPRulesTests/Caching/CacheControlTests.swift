@@ -28,11 +28,11 @@ import Testing
             ("max-age=\"3600\"", 3600, false), ("max-age=\"36\\00\"", 3600, false),
             // RFC 9110, section 5.6.1.2: "a recipient MUST parse and ignore a reasonable number of empty list elements".
             (", ,max-age=1,,", 1, false), ("public,max-age=1", 1, false), ("public ,\tmax-age=1 ", 1, false),
-            // Section 1.2.2: "the cache MUST consider the value to be 2147483648 (2^31)".
+            // RFC 9111, section 1.2.2: "the cache MUST consider the value to be 2147483648 (2^31)".
             ("max-age=2147483648", 2_147_483_648, false), ("max-age=2147483649", 2_147_483_648, false),
             ("max-age=99999999999999999999999999", 2_147_483_648, false),
-            // Section 4.2.1: "Caches are encouraged to consider responses that have invalid freshness information (e.g., a
-            // max-age directive with non-integer content) to be stale."
+            // RFC 9111, section 4.2.1: "Caches are encouraged to consider responses that have invalid freshness information
+            // (e.g., a max-age directive with non-integer content) to be stale."
             ("max-age", nil, true), ("max-age=", nil, true), ("max-age=-1", nil, true), ("max-age=1.5", nil, true),
             ("max-age=abc", nil, true), ("max-age=10a", nil, true), ("max-age=a10", nil, true), ("max-age=+1", nil, true),
             ("max-age='3600'", nil, true), ("max-age = 3600", nil, true), ("max-age =3600", nil, true),
@@ -40,8 +40,8 @@ import Testing
             ("max-age:3600", nil, true), ("max-age=3600;public", nil, true), ("max-age=3600 public", nil, true),
             ("max-age=\"3600\"x", nil, true), ("max-age=\"\"", nil, true), ("max-age=\" 3600\"", nil, true),
             ("max-age=0x10", nil, true),
-            // Section 4.2.1: "When there is more than one value present for a given directive …, either the first occurrence
-            // should be used or the response should be considered stale."
+            // RFC 9111, section 4.2.1: "When there is more than one value present for a given directive …, either the first
+            // occurrence should be used or the response should be considered stale."
             ("max-age=1, max-age=2", 1, true), ("max-age=2, max-age=1", 1, true), ("max-age=2, max-age=2", 2, false),
             // The arguments of other directives do not matter.
             ("foo=max-age, bar", nil, false), ("foo=\"max-age=3600\"", nil, false), ("foo=\"a, max-age=3600, b\"", nil, false),
@@ -85,7 +85,8 @@ import Testing
         let rows: [(String, all: Bool, [String])] = [
             ("no-cache", true, []), ("no-cache=\"Set-Cookie\"", false, ["Set-Cookie"]),
             ("no-cache=\"a, b\"", false, ["a", "b"]), ("no-cache=\"a\", no-cache=\"b\"", false, ["a", "b"]),
-            // Section 5.2.2.4: "This directive uses the quoted-string form of the argument syntax"; the other is accepted.
+            // RFC 9111, section 5.2.2.4: "This directive uses the quoted-string form of the argument syntax"; the token form is
+            // accepted, too.
             ("no-cache=Set-Cookie", false, ["Set-Cookie"]),
             // An argument without valid field names means all fields.
             ("no-cache=\"\"", true, []), ("no-cache=", true, []), ("no-cache=\"a b\"", true, []), ("no-cache=\",\"", true, []),
@@ -99,7 +100,8 @@ import Testing
 
     @Test func `permissive directives are read strictly`() {
         let rows: [(String, stale: Int?, revalidate: Int?, error: Int?)] = [
-            // Section 5.2.1.2: "If no value is assigned to max-stale, then the client will accept a stale response of any age."
+            // RFC 9111, section 5.2.1.2: "If no value is assigned to max-stale, then the client will accept a stale response of
+            // any age."
             ("max-stale", CacheControl.maximumSeconds, nil, nil), ("max-stale=5", 5, nil, nil), ("max-stale=x", nil, nil, nil),
             ("max-stale, max-stale=5", 5, nil, nil), ("max-stale=-1", nil, nil, nil), ("max-stale=", nil, nil, nil),
             ("stale-while-revalidate=60", nil, 60, nil), ("stale-while-revalidate", nil, 0, nil),

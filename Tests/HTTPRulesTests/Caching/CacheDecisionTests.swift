@@ -61,7 +61,7 @@ import Testing
             (nil, 0, "fetch"),
             // RFC 9111, section 4: "the stored response is one of: fresh; allowed to be served stale; successfully validated".
             (fresh, 0, "use"), (fresh, 59, "use"), (fresh, 60, Self.conditions), (fresh, 1e6, Self.conditions),
-            // Section 4.3.1: the fields of the conditional request.
+            // RFC 9111, section 4.3.1: the fields of the conditional request.
             ("Date: {0}\nCache-Control: max-age=60", 61, "fetch"),
             ("Date: {0}\nCache-Control: max-age=60\nETag: W/\"a\"", 61, "revalidate If-None-Match: W/\"a\""),
             ("Date: {0}\nCache-Control: max-age=60\nETag: a", 61, "revalidate If-None-Match: a"),
@@ -70,28 +70,28 @@ import Testing
                 "Date: {0}\nCache-Control: max-age=60\nLast-Modified: {-9}", 61,
                 "revalidate If-Modified-Since: " + CachingRow.date(-9)
             ),
-            // Section 4.2.2.
+            // RFC 9111, section 4.2.2.
             ("Date: {0}\nLast-Modified: {-1000}", 99, "use"),
             ("Date: {0}\nLast-Modified: {-1000}", 101, "revalidate If-Modified-Since: " + CachingRow.date(-1000)),
             // A response that has neither freshness nor validators cannot be used.
             ("Date: {0}", 0, "fetch"), ("", 0, "fetch"), ("Date: {0}\nExpires: 0", 0, "fetch"),
-            // Section 5.2.2.4: "MUST NOT be used to satisfy any other request without forwarding it for validation".
+            // RFC 9111, section 5.2.2.4: "MUST NOT be used to satisfy any other request without forwarding it for validation".
             (Self.tagged + "Cache-Control: no-cache, max-age=60", 0, Self.conditions),
             (Self.tagged + "Cache-Control: max-age=60\nCache-Control: no-cache", 0, Self.conditions),
             ("Date: {0}\nCache-Control: no-cache, max-age=60", 0, "fetch"),
             // With field names, only those fields are withheld.
             (Self.tagged + "Cache-Control: no-cache=\"X\", max-age=60", 0, "use"),
             (Self.tagged + "Cache-Control: no-cache=\"X\", max-age=60", 60, Self.conditions),
-            // Section 5.2.2.2: must-revalidate only concerns stale responses.
+            // RFC 9111, section 5.2.2.2: must-revalidate only concerns stale responses.
             (Self.tagged + "Cache-Control: max-age=60, must-revalidate", 59, "use"),
             (Self.tagged + "Cache-Control: max-age=60, must-revalidate", 60, Self.conditions),
-            // Directives that do not restrict a private cache.
+            // These directives do not restrict a private cache.
             (Self.tagged + "Cache-Control: private, max-age=60", 59, "use"),
             (Self.tagged + "Cache-Control: max-age=60, s-maxage=0, proxy-revalidate", 59, "use"),
-            // Section 4.2.3: the Age field of other caches counts.
+            // RFC 9111, section 4.2.3: the Age field of other caches counts.
             (Self.tagged + "Cache-Control: max-age=60\nAge: 50", 9, "use"),
             (Self.tagged + "Cache-Control: max-age=60\nAge: 50", 10, Self.conditions),
-            // Section 4.2.1: contradictory directives make the response stale.
+            // RFC 9111, section 4.2.1: contradictory directives make the response stale.
             (Self.tagged + "Cache-Control: max-age=60, max-age=90", 0, Self.conditions),
             (Self.tagged + "Cache-Control: max-age=1h", 0, Self.conditions),
             // A later 304 said that the response must not be stored.
@@ -105,22 +105,23 @@ import Testing
         let fresh = Self.tagged + "Cache-Control: max-age=60"
         let strict = Self.tagged + "Cache-Control: max-age=60, must-revalidate"
         let rows: [(String, String, age: Double, String)] = [
-            // Section 5.2.1.4: "prefers a stored response not be used to satisfy the request without successful validation".
+            // RFC 9111, section 5.2.1.4: "prefers a stored response not be used to satisfy the request without successful
+            // validation".
             ("Cache-Control: no-cache", fresh, 0, Self.conditions), ("Pragma: no-cache", fresh, 0, Self.conditions),
             ("Pragma: no-cache\nCache-Control: max-stale", fresh, 0, "use"), ("Pragma: x", fresh, 0, "use"),
             ("Cache-Control: no-cache", "Date: {0}\nCache-Control: max-age=60", 0, "fetch"),
-            // Section 5.2.1.5: a request with no-store bypasses the cache.
+            // RFC 9111, section 5.2.1.5: a request with no-store bypasses the cache.
             ("Cache-Control: no-store", fresh, 0, "fetch"),
-            // Section 5.2.1.1: "prefers a response whose age is less than or equal to the specified number of seconds".
+            // RFC 9111, section 5.2.1.1: "prefers a response whose age is less than or equal to the specified number of seconds".
             ("Cache-Control: max-age=30", fresh, 30, "use"), ("Cache-Control: max-age=30", fresh, 31, Self.conditions),
             ("Cache-Control: max-age=90", fresh, 61, Self.conditions), ("Cache-Control: max-age=0", fresh, 0, Self.conditions),
             ("Cache-Control: max-age=x", fresh, 0, Self.conditions),
             ("Cache-Control: max-age=5, max-age=50", fresh, 0, Self.conditions),
-            // Section 5.2.1.3: "its freshness lifetime is no less than its current age plus the specified time".
+            // RFC 9111, section 5.2.1.3: "its freshness lifetime is no less than its current age plus the specified time".
             ("Cache-Control: min-fresh=20", fresh, 40, "use"), ("Cache-Control: min-fresh=20", fresh, 41, Self.conditions),
             ("Cache-Control: min-fresh=99999999999", fresh, 0, Self.conditions),
-            // Section 5.2.1.2: "accept a response that has exceeded its freshness lifetime by no more than the specified
-            // number".
+            // RFC 9111, section 5.2.1.2: "accept a response that has exceeded its freshness lifetime by no more than the
+            // specified number".
             ("Cache-Control: max-stale=10", fresh, 70, "use"), ("Cache-Control: max-stale=10", fresh, 71, Self.conditions),
             ("Cache-Control: max-stale", fresh, 1e8, "use"), ("Cache-Control: max-stale=\"10\"", fresh, 70, "use"),
             ("Cache-Control: max-stale=0", fresh, 60, "use"), ("Cache-Control: max-stale=x", fresh, 61, Self.conditions),
@@ -130,13 +131,13 @@ import Testing
             ("Cache-Control: max-age=30, max-stale=10", fresh, 41, Self.conditions),
             ("Cache-Control: max-age=90, max-stale=10", fresh, 70, "use"),
             ("Cache-Control: max-age=0, max-stale=10", fresh, 10, "use"),
-            // Section 4.2.4: unless it is "prohibited by an explicit in-protocol directive".
+            // RFC 9111, section 4.2.4: unless it is "prohibited by an explicit in-protocol directive".
             ("Cache-Control: max-stale", strict, 61, Self.conditions),
             ("Cache-Control: max-stale", Self.tagged + "Cache-Control: no-cache", 0, Self.conditions),
             ("Cache-Control: max-stale, no-cache", fresh, 0, Self.conditions),
             // Directives for shared caches prohibit nothing.
             ("Cache-Control: max-stale=10", fresh + ", proxy-revalidate, s-maxage=1", 65, "use"),
-            // Section 5.2.1.7: "a stored response consistent with the other constraints of the request", or a 504.
+            // RFC 9111, section 5.2.1.7: "a stored response consistent with the other constraints of the request", or a 504.
             ("Cache-Control: only-if-cached", fresh, 0, "use"), ("Cache-Control: only-if-cached", fresh, 61, "fail"),
             ("Cache-Control: only-if-cached, max-stale=9", fresh, 61, "use"),
             ("Cache-Control: only-if-cached, no-cache", fresh, 0, "fail"),
@@ -178,7 +179,7 @@ import Testing
         #expect(word(stored, age: 61, method: "HEAD") == "fetch")
     }
 
-    @Test func `a response that may be used instead of an error is kept at hand, with or without a validator`() {
+    @Test func `a stale response that may replace an error is revalidated, even without a validator`() {
         let plain = "Date: {0}\nCache-Control: max-age=60"
         let rows: [(String, String, age: Double, method: String, String)] = [
             // RFC 5861, section 4: "a cached stale response MAY be used to satisfy the request, regardless of other freshness
@@ -195,7 +196,7 @@ import Testing
         for (stored, request, age, method, expected) in rows {
             #expect(word(stored, age: age, request: request, method: method) == expected, "\(method) \(stored) / \(request)")
         }
-        // A load that requires validation has to see the error.
+        // A load that requires validation must receive the error.
         let stored = plain + ", stale-if-error=600"
         #expect(word(stored, age: 61, policy: .reloadRevalidating) == "fetch Cache-Control: max-age=0")
     }
@@ -208,7 +209,7 @@ import Testing
             #expect(word(fresh, request: field) == "fetch", "\(field)")
             #expect(word(fresh, age: 61, request: field) == "fetch", "\(field)")
             #expect(word(fresh, request: field, policy: .reloadRevalidating) == "fetch Cache-Control: max-age=0", "\(field)")
-            // Policies that return any stored response still do.
+            // Policies that accept any stored response still return it.
             #expect(word(fresh, request: field, policy: .returnCacheDontLoad) == "use", "\(field)")
             #expect(word(fresh, request: field, policy: .returnCacheElseLoad) == "use", "\(field)")
             #expect(word(fresh, request: field + "\nCache-Control: only-if-cached") == "use", "\(field)")
@@ -307,7 +308,7 @@ import Testing
                 && Policy(rawValue: 6) == nil)
     }
 
-    @Test func `a stored part answers ranges, and is completed for other requests`() {
+    @Test func `a stored part answers range requests, and is completed for other requests`() {
         let part = "Date: {0}\nETag: \"a\"\nCache-Control: max-age=60\nContent-Range: bytes 0-99/200"
         let rest = "fetch Range: bytes=100-, If-Range: \"a\""
         let rows: [(String, String, age: Double, policy: Policy, String)] = [
@@ -320,7 +321,7 @@ import Testing
             (part, "Range: bytes=10-120", 0, .useProtocol, "fetch"),
             (part, "Range: bytes=10-19\nIf-Range: \"b\"", 0, .useProtocol, "fetch"),
             (part, "Range: bytes=10-19\nIf-Range: \"a\"", 0, .useProtocol, "use"),
-            // Section 3.4 requires a strong validator.
+            // RFC 9111, section 3.4, requires a strong validator.
             ("Date: {0}\nETag: W/\"a\"\nCache-Control: max-age=60\nContent-Range: bytes 0-99/200", "", 0, .useProtocol, "fetch"),
             ("Date: {0}\nETag: \"a\"\nContent-Range: bytes 50-149/200", "", 0, .useProtocol, "fetch"),
         ]

@@ -26,7 +26,7 @@ import Testing
             // The user is part of the key; the password must not be written to the disk.
             ("https://ann:secret@a.example/", "https://ann@a.example/"), ("https://a%40b@a.example/", "https://a%40b@a.example/"),
             ("https://a%25b@a.example/", "https://a%25b@a.example/"),
-            // Schemes of the app.
+            // Other schemes, such as the app's own.
             ("MyApp://Thing/X#f", "myapp://Thing/X"), ("ftp://a.example/x", "ftp://a.example/x"),
         ]
         for (text, key) in rows { #expect(CacheKey.text(of: try requiredURL(text)) == key, "\(text)") }

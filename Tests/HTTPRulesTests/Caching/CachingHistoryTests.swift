@@ -12,7 +12,7 @@ import HTTPWire
 import SeededNumbers
 import Testing
 
-/// Plays random histories of one resource through the rules, and compares them with a model in whole seconds with max-age only.
+/// Compares the rules' decisions in random histories of one resource with a model that counts whole seconds.
 @Suite struct CachingHistoryTests {
     /// The model's view of the stored copy.
     private struct Copy {

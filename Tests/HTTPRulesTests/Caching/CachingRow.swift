@@ -12,8 +12,8 @@ import HTTPWire
 
 /// Creates the values in the tables of the caching tests.
 ///
-/// Fields are lines of text; `{60}` stands for the HTTP date one minute after ``start``, which is the time of the stored request
-/// and response unless a row says otherwise.
+/// Fields are lines of text; `{60}` stands for the HTTP date one minute after ``start``. Unless a row says otherwise, ``start``
+/// is the time of the stored request and response.
 enum CachingRow {
     /// 2026-05-09 06:13:20 UTC, in seconds since the reference date.
     static let start: Double = 800_000_000
@@ -59,7 +59,7 @@ enum CachingRow {
 }
 
 extension CacheDecision {
-    /// The decision as one word, with the fields that are sent.
+    /// The decision as one word, followed by the fields that are added to the request.
     var word: String {
         func list(_ fields: [(String, String)]) -> String { fields.map { " \($0.0): \($0.1)" }.joined(separator: ",") }
         return switch self {

@@ -17,10 +17,11 @@ import Testing
         let rows: [(String, Double)] = [
             // RFC 9111, section 4.2.1: "If the max-age response directive is present, use its value".
             ("Cache-Control: max-age=60", 60), ("Cache-Control: max-age=60\nExpires: {3600}\nDate: {0}", 60),
-            // Section 5.3: "If a response includes a Cache-Control header field with the max-age directive, a recipient MUST
-            // ignore the Expires header field."
+            // RFC 9111, section 5.3: "If a response includes a Cache-Control header field with the max-age directive, a recipient
+            // MUST ignore the Expires header field."
             ("Cache-Control: max-age=60\nExpires: 0", 60), ("Cache-Control: max-age=0\nExpires: {3600}\nDate: {0}", 0),
-            // Section 4.2.1: "if the cache is shared and the s-maxage response directive is present": ours is not.
+            // RFC 9111, section 4.2.1: "if the cache is shared and the s-maxage response directive is present"; this cache is not
+            // shared.
             ("Cache-Control: s-maxage=600, max-age=60", 60), ("Cache-Control: max-age=60, s-maxage=0", 60),
             ("Cache-Control: s-maxage=600\nExpires: {5}\nDate: {0}", 5),
             // "If the Expires response header field is present, use its value minus the value of the Date response header
@@ -34,7 +35,7 @@ import Testing
             // the past".
             ("Expires: 0\nDate: {0}", 0), ("Expires: -1", 0), ("Expires: ", 0), ("Expires: never", 0), ("Expires: {100} x", 0),
             ("Expires: 0\nLast-Modified: {-1000}", 0),
-            // Section 4.2.1: "more than one value present …, the response should be considered stale".
+            // RFC 9111, section 4.2.1: "more than one value present …, the response should be considered stale".
             ("Expires: {100}\nExpires: {200}\nDate: {0}", 0), ("Expires: {100}\nExpires: {100}\nDate: {0}", 100),
             ("Cache-Control: max-age=10\nCache-Control: max-age=20", 0),
             ("Cache-Control: max-age=x\nExpires: {100}\nDate: {0}", 0),
@@ -49,7 +50,7 @@ import Testing
         let rows: [(String, Double)] = [
             ("Sat, 09 May 2026 06:13:30 GMT", 10), ("Saturday, 09-May-26 06:13:30 GMT", 10), ("Sat May  9 06:13:30 2026", 10),
             ("Sat May 09 06:13:30 2026", 10),
-            // Section 4.2: "a cache recipient SHOULD match the field value case-insensitively".
+            // RFC 9111, section 4.2: "a cache recipient SHOULD match the field value case-insensitively".
             ("sat, 09 may 2026 06:13:30 gmt", 10), ("SAT, 09 MAY 2026 06:13:30 GMT", 10),
             ("saturday, 09-may-26 06:13:30 gmt", 10),
             // "SHOULD consider a date with a zone abbreviation other than "GMT" to be invalid".
@@ -97,7 +98,7 @@ import Testing
             ("Last-Modified: {-1000}", 203, 100), ("Last-Modified: {-1000}", 204, 100), ("Last-Modified: {-1000}", 206, 100),
             ("Last-Modified: {-1000}", 404, 100), ("Last-Modified: {-1000}", 501, 100), ("Last-Modified: {-1000}", 300, 100),
             ("Last-Modified: {-1000}", 201, 0), ("Last-Modified: {-1000}", 202, 0), ("Last-Modified: {-1000}", 299, 0),
-            // A permanent status: RFC 9110, sections 15.4.2, 15.4.9 and 15.5.11.
+            // These statuses are permanent (RFC 9110, sections 15.4.2, 15.4.9 and 15.5.11).
             ("", 301, 604_800), ("Date: {-5}", 308, 604_800), ("Last-Modified: {-1000}", 410, 604_800),
             ("Cache-Control: max-age=5", 301, 5), ("Expires: 0", 308, 0),
             ("Last-Modified: {-1000}", 302, 0), ("Last-Modified: {-1000}", 500, 0),
@@ -113,13 +114,13 @@ import Testing
     @Test func `the age is counted from the origin`() {
         let rows: [(String, delay: Double, resident: Double, Double)] = [
             ("Date: {0}", 0, 0, 0), ("Date: {0}", 0, 30, 30),
-            // Section 4.2.3: "apparent_age = max(0, response_time - date_value)".
+            // RFC 9111, section 4.2.3: "apparent_age = max(0, response_time - date_value)".
             ("Date: {-20}", 0, 30, 50), ("Date: {20}", 0, 30, 30), ("Date: x", 0, 30, 30), ("", 0, 30, 30),
             // "corrected_age_value = age_value + response_delay".
             ("Date: {0}\nAge: 100", 0, 0, 100), ("Date: {0}\nAge: 100", 4, 0, 104), ("Date: {0}", 4, 5, 9),
             // "corrected_initial_age = max(apparent_age, corrected_age_value)".
             ("Date: {-20}\nAge: 100", 4, 5, 109), ("Date: {-200}\nAge: 100", 4, 5, 205),
-            // Section 5.1: "SHOULD use the first member of the field value, discarding subsequent ones".
+            // RFC 9111, section 5.1: "SHOULD use the first member of the field value, discarding subsequent ones".
             ("Age: 100, 7", 0, 0, 100), ("Age: 0, 7200", 0, 0, 0), ("Age: 100\nAge: 7", 0, 0, 100), ("Age: 100,", 0, 0, 100),
             // "If the field value … is invalid (e.g., contains something other than a non-negative integer), a cache SHOULD
             // ignore the field."
@@ -127,7 +128,7 @@ import Testing
             ("Age: \"100\"", 0, 0, 0),
             ("Age: ", 0, 0, 0), ("Age: 100;a", 0, 0, 0), ("Age: abc", 0, 0, 0), ("Age: , 5", 0, 0, 0), ("Age: 1 2", 0, 0, 0),
             ("Age: 007", 0, 0, 7),
-            // Section 1.2.2.
+            // RFC 9111, section 1.2.2.
             ("Age: 99999999999999999999", 0, 0, 2_147_483_648), ("Age: 2147483649", 0, 0, 2_147_483_648),
             // If the clock was set back, the difference counts as age.
             ("Date: {0}", 0, -30, 30), ("Date: {0}", -5, 0, 0),
@@ -139,7 +140,7 @@ import Testing
     }
 
     @Test func `a response is fresh if it is younger than its lifetime`() {
-        // Section 4.2: "response_is_fresh = (freshness_lifetime > current_age)".
+        // RFC 9111, section 4.2: "response_is_fresh = (freshness_lifetime > current_age)".
         let stored = CachingRow.stored("Date: {0}\nCache-Control: max-age=60")
         for (age, fresh) in [(0, true), (59, true), (60, false), (61, false)] {
             #expect(Freshness.isFresh(stored, now: CachingRow.start + Double(age)) == fresh, "\(age)")
@@ -169,7 +170,7 @@ import Testing
     }
 
     @Test func `a response served without validation has an Age, and lacks the fields that no-cache lists`() {
-        // Section 4: "MUST generate an Age header field, replacing any present in the response".
+        // RFC 9111, section 4: "MUST generate an Age header field, replacing any present in the response".
         let stored = CachingRow.stored(
             "Date: {0}\nAge: 5\nCache-Control: max-age=60, no-cache=\"Set-Cookie, X\"\nSet-Cookie: a=b\nX: 1\nY: 2")
         let served = stored.headersForReuse(now: CachingRow.start + 10.9, wasValidated: false)

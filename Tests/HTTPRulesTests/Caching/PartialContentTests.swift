@@ -36,17 +36,17 @@ import Testing
             ("Range: bytes=0-9223372036854775807", "206 bytes 0-99/100 at 0"),
             // "If the selected representation is shorter than the specified suffix-length, the entire representation is used."
             ("Range: bytes=-200", "206 bytes 0-99/100 at 0"), ("Range: bytes=-99999999999999999999", "206 bytes 0-99/100 at 0"),
-            // Section 15.5.17: a range outside the response.
+            // RFC 9110, section 15.5.17: a range outside the response.
             ("Range: bytes=100-", "416 bytes */100"), ("Range: bytes=100-200", "416 bytes */100"),
             ("Range: bytes=-0", "416 bytes */100"),
             ("Range: bytes=99999999999999999999-", "416 bytes */100"),
-            // Also left to the server: several ranges, other units, and malformed ranges.
+            // Several ranges, other units, and malformed ranges are left to the server.
             ("Range: bytes=0-1,3-4", "nothing"), ("Range: items=0-1", "nothing"), ("Range: bytes=2-1", "nothing"),
             ("Range: bytes=", "nothing"), ("Range: bytes=-", "nothing"), ("Range: bytes=a-b", "nothing"),
             ("Range: 0-1", "nothing"),
             ("Range: ", "nothing"), ("", "nothing"), ("Range: bytes=0-1\nRange: bytes=2-3", "nothing"),
             ("Range: bytes=+0-1", "nothing"),
-            // Section 13.1.5: the client's version, by strong comparison, or an exact date.
+            // RFC 9110, section 13.1.5: If-Range has an entity tag, which is compared strongly, or an exact date.
             ("Range: bytes=0-1\nIf-Range: \"a\"", "206 bytes 0-1/100 at 0"), ("Range: bytes=0-1\nIf-Range: \"b\"", "nothing"),
             ("Range: bytes=0-1\nIf-Range: W/\"a\"", "nothing"), ("Range: bytes=0-1\nIf-Range: {-9}", "206 bytes 0-1/100 at 0"),
             ("Range: bytes=0-1\nIf-Range: {-8}", "nothing"), ("Range: bytes=0-1\nIf-Range: ", "nothing"),
@@ -62,7 +62,7 @@ import Testing
         #expect(served(request, CachingRow.stored(Self.head, status: 203)) == "nothing")
         #expect(served(request, CachingRow.stored("", length: 0)) == "416 bytes */0")
         #expect(served("Range: bytes=-1", CachingRow.stored("", length: 0)) == "nothing")
-        // Section 8.8.2.2: a Last-Modified within the same second as Date is not a strong validator.
+        // RFC 9110, section 8.8.2.2: a Last-Modified within the same second as Date is not a strong validator.
         let recent = CachingRow.stored("Date: {0}\nLast-Modified: {0}")
         #expect(served(request + "\nIf-Range: {0}", recent) == "nothing")
         #expect(served(request + "\nIf-Range: \"a\"", CachingRow.stored("ETag: W/\"a\"")) == "nothing")
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func `combined parts have the credential of either part`() throws {
+    @Test func `combined parts have a credential if either part has one`() throws {
         for (older, newer) in [("ali", nil), (nil, "ali"), ("ali", "ali")] as [(String?, String?)] {
             var (old, new) = (part(0, 49), part(50, 99, at: 30))
             (old.credential, new.credential) = (older, newer)
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func `the rest of a part is requested with its strong validator`() {
+    @Test func `the missing rest is requested with the strong validator of the part`() {
         func words(_ stored: StoredResponse) -> String {
             PartialContent.completionFields(of: stored).map { "\($0.0): \($0.1)" }.joined(separator: ", ")
         }

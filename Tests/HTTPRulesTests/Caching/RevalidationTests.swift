@@ -30,7 +30,7 @@ import Testing
             // RFC 9111, section 4.3.4: "If the new response contains one or more strong validators, then each of those strong
             // validators identifies a selected representation for update."
             ("ETag: \"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: \"b\"", false),
-            // The validator that was sent is compared weakly (RFC 9110, section 13.1.2), and nginx omits `W/` in its 304.
+            // The validator that was sent is compared weakly (RFC 9110, section 13.1.2), because nginx omits `W/` in its 304.
             ("ETag: W/\"a\"", "ETag: \"a\"", true), ("ETag: W/\"a\"", "ETag: \"b\"", false),
             ("ETag: \"a\"\nLast-Modified: {-9}", "ETag: \"a\"\nLast-Modified: {-5}", true),
             ("ETag: \"a\"\nLast-Modified: {-9}", "ETag: \"b\"\nLast-Modified: {-9}", false), ("", "ETag: \"a\"", false),
@@ -44,7 +44,7 @@ import Testing
             ("Last-Modified: Sat, 09 May 2026 06:13:11 GMT", "Last-Modified: Saturday, 09-May-26 06:13:11 GMT", true),
             ("ETag: \"a\"\nLast-Modified: {-9}", "Last-Modified: {-9}", true),
             ("ETag: \"a\"\nLast-Modified: {-9}", "Last-Modified: {-8}", false),
-            // Validators that cannot be compared, and missing ones, as servers send them.
+            // Some servers send validators that cannot be compared, or omit them.
             ("Last-Modified: x", "Last-Modified: y", false), ("ETag: \"a\"", "", true), ("Last-Modified: {-9}", "", true),
             ("", "", true),
         ]
@@ -60,9 +60,9 @@ import Testing
     }
 
     @Test func `the fields of a 304 replace the stored ones`() throws {
-        // Section 3.2: "the cache MUST add each header field in the provided response to the stored response, replacing field
-        // values that are already present", except "the Content-Length header field", those of section 3.1, and those that describe
-        // the coding of the stored bytes.
+        // RFC 9111, section 3.2: "the cache MUST add each header field in the provided response to the stored response, replacing
+        // field values that are already present", except "the Content-Length header field", those of section 3.1, and those that
+        // describe the coding of the stored bytes.
         let rows: [(field: String, stored: String?, answer: String, [String])] = [
             ("Cache-Control", "max-age=1", "max-age=2", ["max-age=2"]), ("Expires", "{1}", "{2}", ["{2}"]),
             ("X-New", nil, "1", ["1"]), ("Test-Header", "A", "B", ["B"]), ("Set-Cookie", "a=1", "a=2", ["a=2"]),
@@ -86,7 +86,7 @@ import Testing
         }
         let hop = try #require(merged("ETag: \"a\"\nX-Hop: 1", "ETag: \"a\"\nConnection: X-Hop\nX-Hop: 2"))
         #expect(hop.headers.first("X-Hop") == "1")
-        // Several lines replace several lines.
+        // All lines of a field replace all stored lines of that field.
         let lines = try #require(merged("ETag: \"a\"\nX: 1\nY: 0\nX: 2\nX: 3", "ETag: \"a\"\nx: 4\nx: 5"))
         #expect(lines.headers.all("X") == ["4", "5"] && lines.headers.first("Y") == "0")
     }
@@ -143,7 +143,7 @@ import Testing
         #expect(renewed.headers.first("Vary") == "Foo" && renewed.varyFields == CachingRow.headers("Foo: 1"))
     }
 
-    @Test func `a 304 to a request with credentials restricts the response to them, unless the result is public`() throws {
+    @Test func `a 304 to a request with credentials restricts the response to these, unless the result is public`() throws {
         let rows: [(stored: String, by: String?, answer: String, to: String?, String?)] = [
             ("", nil, "", nil, nil), ("", nil, "", "ali", "ali"), ("", nil, "Cache-Control: private", "ali", "ali"),
             ("", nil, "Cache-Control: public", "ali", nil), ("Cache-Control: public", "ali", "", "ali", nil),
@@ -186,8 +186,8 @@ import Testing
 
     @Test func `HEAD updates or invalidates the stored GET`() {
         let rows: [(stored: String, answer: String, status: Int, String)] = [
-            // Section 4.3.5: "matching values for any received validator fields (ETag and Last-Modified) and, if the HEAD
-            // response has a Content-Length header field, the value of Content-Length matches".
+            // RFC 9111, section 4.3.5: "matching values for any received validator fields (ETag and Last-Modified) and, if the
+            // HEAD response has a Content-Length header field, the value of Content-Length matches".
             ("ETag: \"a\"", "ETag: \"a\"\nX: 1", 200, "update"), ("ETag: \"a\"", "ETag: \"b\"", 200, "invalidate"),
             ("ETag: \"a\"", "ETag: W/\"a\"", 200, "invalidate"), ("", "ETag: \"a\"", 200, "invalidate"),
             ("Last-Modified: {0}", "Last-Modified: {0}", 200, "update"),

@@ -49,18 +49,18 @@ import Testing
             ("No-Store", "GET", "", 200, "Cache-Control: No-Store", false),
             ("no-store on a second line", "GET", "", 200, "Cache-Control: max-age=60\nCache-Control: no-store", false),
             ("no-store within quotes", "GET", "", 200, "Cache-Control: foo=\"no-store\"", true),
-            // Section 5.2.1.5: "MUST NOT store any part of either this request or any response to it".
+            // RFC 9111, section 5.2.1.5: "MUST NOT store any part of either this request or any response to it".
             ("no-store in the request", "GET", "Cache-Control: no-store", 200, "Cache-Control: max-age=60", false),
             ("no-cache in the request", "GET", "Cache-Control: no-cache", 200, "Cache-Control: max-age=60", true),
-            // Section 5.2.2.4: the response may be stored, but must be validated.
+            // RFC 9111, section 5.2.2.4: the response may be stored, but must be validated.
             ("no-cache", "GET", "", 200, "Cache-Control: no-cache\nETag: \"a\"", true),
             // "if the cache is shared: the private response directive is either not present …; the Authorization header field
             // is not present in the request".
             ("private", "GET", "", 200, "Cache-Control: private, max-age=60", true),
             ("private with a field", "GET", "", 200, "Cache-Control: private=\"Set-Cookie\", max-age=60", true),
             ("credentials", "GET", "Authorization: Basic eDp5", 200, "Cache-Control: max-age=60", true),
-            // Section 5.2.2.3: "SHOULD ignore the no-store directive if it understands and implements the status code's caching
-            // requirements".
+            // RFC 9111, section 5.2.2.3: "SHOULD ignore the no-store directive if it understands and implements the status code's
+            // caching requirements".
             ("must-understand, understood", "GET", "", 200, "Cache-Control: must-understand, no-store, max-age=60", true),
             ("must-understand, not understood", "GET", "", 299, "Cache-Control: must-understand, max-age=60", false),
             (
@@ -77,10 +77,11 @@ import Testing
             ("203", "GET", "", 203, "", true), ("204", "GET", "", 204, "", true),
             ("299 without a lifetime", "GET", "", 299, "", false),
             ("299 with max-age", "GET", "", 299, "Cache-Control: max-age=60", true),
-            // Section 4.1: "A stored response with a Vary header field value containing a member "*" always fails to match."
+            // RFC 9111, section 4.1: "A stored response with a Vary header field value containing a member "*" always fails to
+            // match."
             ("Vary: *", "GET", "", 200, "Vary: *", false), ("Vary with *", "GET", "", 200, "Vary: Accept, *", false),
             ("Vary", "GET", "", 200, "Vary: Accept", true),
-            // Section 3.3; RFC 9110, section 15.3.7.
+            // RFC 9111, section 3.3, and RFC 9110, section 15.3.7, define when a 206 may be stored.
             ("206", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 0-4/10", true),
             ("206 of unknown length", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 0-4/*", true),
             ("206 without a Range", "GET", "", 206, "Content-Range: bytes 0-4/10", false),
@@ -139,7 +140,8 @@ import Testing
     }
 
     @Test func `connection-specific fields are not stored`() {
-        // Section 3.1: "fields whose names are listed in it are required … to be removed before forwarding the message".
+        // RFC 9111, section 3.1: "fields whose names are listed in it are required … to be removed before forwarding the
+        // message".
         let stored = Storability.storedHeaders(
             CachingRow.headers(
                 """

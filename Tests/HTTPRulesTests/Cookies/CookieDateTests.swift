@@ -11,9 +11,9 @@ import FoundationEssentials
 import HTTPRules
 import Testing
 
-/// RFC 6265bis, section 5.1.1.
+/// The cookie dates of RFC 6265bis, section 5.1.1.
 @Suite struct CookieDateTests {
-    /// In seconds since 1970.
+    /// Valid dates, with their instants in seconds since 1970.
     private static let readable: [(text: String, seconds: Double, why: String)] = [
         ("Wed, 09 Jun 2021 10:18:14 GMT", 1_623_233_894, "section 3.1's example"),
         ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777, "RFC 9110, section 5.6.7: IMF-fixdate"),
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `dates that steps 5 and 6 forbid are invalid`() {
+    @Test func `dates that section 5-1-1 forbids in steps 5 and 6 are invalid`() {
         let rows = [
             ("", "no token"), ("06 Nov 1994", "found-time is not set"), ("Nov 1994 08:49:37", "found-day-of-month is not set"),
             ("06 1994 08:49:37", "found-month is not set"), ("06 Nov 08:49:37", "found-year is not set"),

@@ -17,7 +17,7 @@ import Testing
     ]
     private static let paths = ["/", "/x", "/x/", "/x/y", "/xy"]
 
-    /// A `Set-Cookie` value with the parts that matter.
+    /// Creates a random `Set-Cookie` value with attributes that affect storage.
     private static func field(_ random: inout SeededNumbers, manyNames: Bool) -> String {
         func pick(_ choices: [String]) -> String { choices[Int.random(in: 0..<choices.count, using: &random)] }
         let name = manyNames ? "n\(Int.random(in: 0..<1000, using: &random))" : pick(["a", "b", "", "__Secure-a", "__Host-a"])

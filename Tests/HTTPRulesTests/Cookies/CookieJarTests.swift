@@ -10,7 +10,7 @@
 import HTTPRules
 import Testing
 
-/// RFC 6265bis, sections 5.7 and 5.8.
+/// The storage and retrieval of cookies (RFC 6265bis, sections 5.7 and 5.8).
 @Suite struct CookieJarTests {
     private static let now: Double = 800_000_000
     private static let day: Double = 86400
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test func `a cookie is stored and sent as section 5-7 requires`() throws {
-        // The cookie is set from the first URL; a request to the second sends it or not.
+        // The URL `from` sets the cookie, and a request to the URL `to` has the `Cookie` field `sent`.
         let rows: [(from: String, field: String, to: String, sent: String?, why: String)] = [
             ("http://a.com/x/y", "a=b", "http://a.com/x/z", "a=b", "step 11: the default-path"),
             ("http://a.com/x/y", "a=b", "http://a.com/z", nil, "step 11: the default-path"),
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func `a cookie from http cannot overlay a secure cookie`() throws {
-        // Step 16. The note's example: a secure cookie "a" with the path /login.
+        // RFC 6265bis, section 5.7, step 16: its note has the example of a secure cookie "a" with the path /login.
         let rows = [
             ("a=x; Path=/", true), ("a=x; Path=/foo", true), ("a=x; Path=/login", false), ("a=x; Path=/login/en", false),
             ("b=x; Path=/login", true), ("a=x; Path=/login; Domain=a.com", false),
@@ -122,13 +122,13 @@ import Testing
         // "Domain-matches the domain of the newly-created cookie, or vice-versa".
         #expect(jar.store(["a=2"], from: try request("http://www.a.com/"), policy: .always, now: Self.now).isEmpty)
         #expect(jar.store(["a=2"], from: try request("http://ba.com/"), policy: .always, now: Self.now).count == 1)
-        // An expired cookie hides nothing, although it is still stored.
+        // An expired secure cookie may be overlaid, although it is still stored.
         var other = CookieJar()
         _ = other.store(["a=1; Secure; Max-Age=10"], from: try request("https://a.com/"), policy: .always, now: Self.now)
         #expect(other.store(["a=2"], from: try request("http://a.com/"), policy: .always, now: Self.now + 9).isEmpty)
         #expect(other.store(["a=3"], from: try request("http://a.com/"), policy: .always, now: Self.now + 20).count == 1)
         #expect(try header(other, "http://a.com/", now: Self.now + 20) == "a=3")
-        // A secure origin may overlay it.
+        // A secure origin may overlay a secure cookie.
         #expect(jar.store(["a=2; Domain=a.com"], from: try request("https://a.com/"), policy: .always, now: Self.now).count == 1)
         #expect(jar.all.allSatisfy { !$0.isSecure })
     }
@@ -154,11 +154,11 @@ import Testing
         guard case .set(let cookie)? = changes.first else { preconditionFailure("set") }
         #expect(changes.count == 1 && cookie.creation == 1 && cookie.lastAccess == 2)
         #expect(jar.header(for: origin, now: 3) == "a=2; b=1")
-        // The same cookie again only changes the access time.
+        // Storing the same cookie again changes only its access time.
         #expect(jar.store(["a=2"], from: origin, policy: .always, now: 4).isEmpty)
         #expect(jar.all.map(\.lastAccess) == [4, 3])
         #expect(jar.store(["a=; Max-Age=0"], from: origin, policy: .always, now: 5) == [.removed(cookie.key)])
-        // Host-only flag and path are part of the key.
+        // The host-only flag and the path are parts of the key.
         _ = jar.store(["b=2; Domain=a.com", "b=3; Path=/x"], from: origin, policy: .always, now: 6)
         #expect(jar.count == 3)
     }

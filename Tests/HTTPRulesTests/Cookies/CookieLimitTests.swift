@@ -32,7 +32,7 @@ import Testing
         #expect(jar.count == 180)
         // Step 1: expired cookies.
         #expect(add("new0", secure: true, now: 3000).dropFirst() == [.removed(key("expired"))])
-        // Step 2: cookies that are not secure; of equal access time, the older.
+        // Step 2: cookies that are not secure; if their access times are equal, the older one.
         #expect(add("new1", secure: true, now: 3001).dropFirst() == [.removed(key("i1"))])
         #expect(add("new2", secure: true, now: 3002).dropFirst() == [.removed(key("i0"))])
         // Step 3: the others, with "the earliest last-access-time first".
@@ -83,7 +83,7 @@ import Testing
             Cookie(name: "a", value: "", domain: ""), Cookie(name: "a", value: "", domain: "h.com", expires: .nan),
         ]
         #expect(CookieJar(bad).count == 0)
-        // "Some domain has become a public suffix": its host-only cookies remain.
+        // If a domain has become a public suffix, its host-only cookies remain.
         #expect(CookieJar(bad + [Cookie(name: "a", value: "", domain: "com")]).count == 1)
     }
 

@@ -12,7 +12,7 @@ import Testing
 
 /// `Set-Cookie` fields as servers send them, and the `Cookie` field of the next request.
 ///
-/// Sections are those of RFC 6265bis; "layered" is draft-ietf-httpbis-layered-cookies, the text that follows it.
+/// Sections are those of RFC 6265bis; "layered" is its successor, draft-ietf-httpbis-layered-cookies.
 @Suite struct CookieSampleTests {
     struct Sample: Sendable, CustomTestStringConvertible {
         let fields: [String]
@@ -108,8 +108,8 @@ import Testing
         #expect(jar.header(for: next, now: 1) == sample.sent)
     }
 
-    /// The cookie is set by `www.site.test`; the requests are for `www.site.test`, `site.test`, `more.www.site.test` and
-    /// `other.site.test`.
+    /// The cookie is set by `www.site.test`; the requests are for `www.site.test` (w), `site.test` (s), `more.www.site.test` (m)
+    /// and `other.site.test` (o).
     @Test(arguments: [
         ("", "w"), ("Domain=", "w"), ("Domain", "w"), ("Domain=.", "w"), ("Domain=www.site.test", "wm"),
         ("Domain=.www.site.test", "wm"), ("Domain=site.test", "wsmo"), ("Domain= .SITE.tEsT ", "wsmo"), ("Domain=test", ""),
@@ -134,21 +134,21 @@ import Testing
         #expect(got == letters)
     }
 
-    /// Set by `https://site.test/`, so that the default path is `/`.
+    /// The cookie is set by `https://site.test/`, so that its default path is `/`.
     @Test(arguments: [
         ("__Secure-k=v; Secure", true), ("__Secure-k=v", false), ("__SeCuRe-k=v", false),
         ("__Host-k=v; Secure; Path=/", true), ("__Host-k=v; Secure; Path=/; Domain=", true),
         ("__Host-k=v; Secure; Path=/; Domain=site.test", false), ("__hOST-k=v; Secure; Path=/x", false),
-        // layered, 5.4.2: a Path attribute counts if its value begins with a slash.
+        // layered, section 5.4.2: a Path attribute counts if its value begins with a slash.
         ("__Host-k=v; Secure", false), ("__Host-k=v; Secure; Path=", false), ("__Host-k=v; Secure; Path", false),
         ("__Host-k=v; Secure; Path=x", false), ("__Host-k=v; Secure; Path=/; Path=", false),
-        // layered, 5.4.3: steps 15 and 16.
+        // layered, section 5.4.3, steps 15 and 16.
         ("__Http-k=v; Secure; HttpOnly", true), ("__Http-k=v; Secure; HttpOnly; Domain=site.test; Path=/x", true),
         ("__Http-k=v; Secure", false), ("__Http-k=v; HttpOnly", false), ("__hTTP-k=v", false),
         ("__Host-Http-k=v; Secure; HttpOnly; Path=/", true), ("__Host-Http-k=v; Secure; Path=/", false),
         ("__Host-Http-k=v; Secure; HttpOnly", false), ("__host-http-k=v; HttpOnly; Path=/", false),
         ("__Host-Http-k=v; Secure; HttpOnly; Path=/; Domain=site.test", false),
-        // Step 17: names that a server might read as one of the prefixes.
+        // layered, section 5.4.3, step 17: names that a server might read as one of the prefixes.
         ("=__Secure-k=v; Secure", false), ("__Host-k; Secure; Path=/", false), ("=__Http-k=v; Secure; HttpOnly", false),
         ("=__HOST-HTTP-k=v; Secure; HttpOnly; Path=/", false), ("=__Other-k=v", true),
         ("__Host=v", true), ("_-Host-k=v", true), ("__Http=v", true), ("x__Http-k=v", true), ("__HttpsX-k=v", true),

@@ -75,12 +75,12 @@ import Testing
         ".", "..",
         ".com", "a..com", "example.com..",
     ])
-    func `addresses and malformed hosts are neither a suffix nor below one`(host: String) {
+    func `addresses and malformed hosts are neither a public suffix nor below one`(host: String) {
         #expect(PublicSuffixList.registrableDomain(of: host) == nil)
         #expect(!PublicSuffixList.isPublicSuffix(host))
     }
 
-    // Except for names like kobe.jp, which is not a suffix although each name below it is one.
+    // Names like kobe.jp are excepted: kobe.jp is not a suffix, although each name directly below it is one.
     @Test func `prepended labels do not change the registrable domain`() {
         var random = SeededNumbers(seed: 26)
         let pieces = ["a", "com", "co", "uk", "jp", "ide", "kyoto", "ck", "www", "github", "io", "xn--p1ai", "-", "_", "zz"]

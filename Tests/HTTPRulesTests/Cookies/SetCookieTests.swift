@@ -11,7 +11,7 @@ import HTTPRules
 import SeededNumbers
 import Testing
 
-/// RFC 6265bis, section 5.6.
+/// The parsing of `Set-Cookie` (RFC 6265bis, section 5.6).
 @Suite struct SetCookieTests {
     @Test func `name and value are split as section 5-6 requires`() throws {
         let rows = [
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test func `an invalid cookie is ignored entirely`() {
-        // Steps 1 and 6, and step 2 of section 5.7.
+        // RFC 6265bis, section 5.6, steps 1 and 6; section 5.7, step 2.
         for control in (0...0x1F).filter({ $0 != 9 }) + [0x7F] {
             let text = String(UnicodeScalar(UInt8(control)))
             #expect(SetCookie("a=b\(text)c") == nil && SetCookie("a=b; Path=/\(text)") == nil, "control \(control)")
@@ -69,7 +69,7 @@ import Testing
             ("99999999999999999999", .max), ("-99999999999999999999", -.max), ("007", 7),
         ]
         for (text, seconds) in rows { #expect(SetCookie("a=b; Max-Age=\(text)")?.maxAge == seconds, "\(text)") }
-        // Section 5.6.2: "ignore the cookie-av", so that an earlier one counts.
+        // Section 5.6.2: "ignore the cookie-av", so that an earlier attribute counts.
         #expect(SetCookie("a=b; Max-Age=5; Max-Age=x")?.maxAge == 5)
         #expect(SetCookie("a=b; Max-Age=5; Max-Age=6")?.maxAge == 6)
     }
@@ -81,7 +81,7 @@ import Testing
         #expect(SetCookie("a=b; Path=x")?.path == nil)
         #expect(SetCookie("a=b; SameSite=Strict; SameSite=Foo")?.sameSite == nil)
         #expect(SetCookie("a=b; SameSite=none")?.sameSite == SetCookie.SameSite.none)
-        // Longer than 1024 octets: "ignore the cookie-av string".
+        // An attribute value longer than 1024 octets: "ignore the cookie-av string".
         let long = String(repeating: "x", count: 1024)
         #expect(SetCookie("a=b; Path=/y; Path=/\(long)")?.path == "/y")
         #expect(SetCookie("a=b; Domain=y; Domain=\(long)x")?.domain == "y")
@@ -104,7 +104,7 @@ import Testing
         for (joined, cookies) in rows { #expect(SetCookie.split(joined) == cookies, "\(joined)") }
     }
 
-    @Test func `joined cookies are split as they were`() {
+    @Test func `joined cookies are split into the original ones`() {
         let values = ["b", "", "b c", "%2C", "1,2", "\"q\""]
         let attributes = [
             "", "; Path=/", "; Expires=Wed, 09 Jun 2021 10:18:14 GMT", "; Expires=Wednesday, 09-Jun-21 10:18:14 GMT; Secure",

@@ -80,7 +80,7 @@ import Testing
         #expect(try decide(302, "/etc/passwd", from: "file:///x") == .fail(.unsupportedScheme))
     }
 
-    @Test func `a redirect to a scheme other than HTTP is left to the app, and crosses the origin`() throws {
+    @Test func `a redirect to a scheme other than HTTP is left to the app, and leaves the origin`() throws {
         let rows: [(String, String)] = [
             ("myapp://callback?code=1#t", "myapp://callback?code=1#t"), ("MyApp://Callback", "myapp://Callback"),
             ("mailto:a@b", "mailto:a@b"), ("x-app:1", "x-app:1"), ("x-app:a/../b", "x-app:a/../b"), ("x-app:/a/../b", "x-app:/b"),
@@ -116,7 +116,7 @@ import Testing
             (".", "http://a/b/c/"), ("./", "http://a/b/c/"), ("..", "http://a/b/"), ("../", "http://a/b/"),
             ("../g", "http://a/b/g"),
             ("../..", "http://a/"), ("../../g", "http://a/g"),
-            // Section 5.4.2.
+            // RFC 3986, section 5.4.2.
             ("../../../g", "http://a/g"), ("/./g", "http://a/g"), ("/../g", "http://a/g"), ("g.", "http://a/b/c/g."),
             ("..g", "http://a/b/c/..g"),
             ("./../g", "http://a/b/g"), ("g/./h", "http://a/b/c/g/h"), ("g/../h", "http://a/b/c/h"),
@@ -181,7 +181,7 @@ import Testing
         return RedirectPolicy.strippedHeaders(Self.fields, proposal: proposal, mayHaveProxy: mayHaveProxy).fields.map(\.name)
     }
 
-    @Test func `fields for a proxy are kept if there may be one and the next request is over HTTP`() throws {
+    @Test func `fields for a proxy are kept if a proxy is possible and the redirect is to http or https`() throws {
         let rows: [(location: String, mayHaveProxy: Bool, isKept: Bool)] = [
             ("/n", true, true), ("https://h/n", true, true), ("http://other/", true, true), ("myapp://h/n", true, false),
             ("/n", false, false), ("https://h/n", false, false), ("myapp://h/n", false, false),
@@ -215,7 +215,7 @@ import Testing
         #expect(try kept("/n") == Self.fields.fields.map(\.name).filter { $0 != "Proxy-Authorization" })
     }
 
-    @Test func `fields that describe the body are dropped with it`() throws {
+    @Test func `fields that describe the body are dropped together with the body`() throws {
         // RFC 9110, section 15.4.
         #expect(
             try kept("/n", status: 303) == [

@@ -10,7 +10,7 @@
 import HTTPRules
 import Testing
 
-/// RFC 9110, section 10.2.3.
+/// The field `Retry-After` (RFC 9110, section 10.2.3).
 struct RetryAfterTests {
     @Test(
         arguments: [

@@ -34,7 +34,7 @@ import Testing
         for method in ["POST", "PATCH", "CONNECT", "get", "X-OWN", ""] { #expect(!mayRetry(method), "\(method)") }
     }
 
-    @Test func `a request is not retried if the server may have processed it or the body is gone`() {
+    @Test func `a request is not retried if the server may have processed it, or if its body cannot be sent again`() {
         #expect(!mayRetry(reused: false))
         #expect(!mayRetry(received: true))
         #expect(!mayRetry("PUT", replayable: false))
@@ -60,7 +60,7 @@ import Testing
                 evidence: .notProcessed(refusal), refusals: count))
     }
 
-    @Test func `a request is not retried once its origin has been given up`() {
+    @Test func `a request is not retried after its origin has been given up`() {
         let last = Refusal(endsConnection: true, isLast: true)
         #expect(!count([last]).allowsRetry)
         #expect(

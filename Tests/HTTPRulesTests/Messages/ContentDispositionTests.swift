@@ -20,7 +20,7 @@ import Testing
             ("attachment; filename*=utf-8''%e2%82%ac%20rates; filename=\"EURO rates\"", "€ rates"),
             // RFC 8187, section 3.2.3: both charsets, with and without a language.
             ("attachment; filename*=iso-8859-1'en'%A3%20rates", "£ rates"), ("attachment; filename*=ISO-8859-1''a%e4", "aä"),
-            // "... ignore the parameter": bad escape, bad UTF-8, other charset, no charset, empty value.
+            // The parameter is ignored if it has a bad escape, bad UTF-8, another charset, no charset, or an empty value.
             ("attachment; filename*=UTF-8''%zz; filename=a", "a"), ("attachment; filename*=UTF-8''%e4; filename=a", "a"),
             ("attachment; filename*=KOI8-R''x; filename=a", "a"), ("attachment; filename*=x; filename=a", "a"),
             ("attachment; filename*=''x; filename=a", "a"), ("attachment; filename*=UTF-8''; filename=a", "a"),
@@ -28,7 +28,7 @@ import Testing
             // Quoted pairs (RFC 9110, section 5.6.4); no percent-decoding in a plain name.
             ("attachment; filename=\"a \\\"b\\\" \\\\c\"", "a \"b\" \\c"), ("attachment; filename=\"50%25.txt\"", "50%25.txt"),
             ("attachment; filename=\";.ext\"", ";.ext"), ("attachment; filename=\"a", "a"),
-            // Invalid, but sent by servers.
+            // These values are invalid, but servers send them.
             ("attachment; filename=foo bar.html ; x=y", "foo bar.html"),
             ("attachment; filename=foo[1](2).html", "foo[1](2).html"),
             ("attachment; filename =\"a\"", "a"), ("attachment;;filename=a;;", "a"), ("attachment; filename=\"ä.txt\"", "ä.txt"),

@@ -59,7 +59,7 @@ struct EventStreamReaderTests {
         let (events, reader) = Self.events(
             "data: a\nid: 1\n\ndata: b\n\nid: 2\n\ndata: c\nid\n\ndata: d\nid: x\u{0}y\n\nid: 9\n", from: "0")
         #expect(events.map(\.lastIdentifier) == ["1", "1", "", ""])
-        // An unterminated event does not set it.
+        // An unterminated event does not set the last event ID.
         #expect(reader.lastIdentifier == "")
     }
 

@@ -50,12 +50,12 @@ import Testing
                 "--b\r\nA: 1\r\n\r\none\r\n--b\r\nA: 2\r\n\r\ntwo\r\n--b--\r\n",
                 ["part A: 1", "data one", "end", "part A: 2", "data two", "end"]
             ),
-            // "... any preamble or epilogue": ignored.
+            // The preamble and the epilogue are ignored.
             ("pre\n-- b\n--b \t\r\n\r\none\r\n--b--after\r\n--b\r\n\r\nx", ["part ", "data one", "end"]),
             // "The boundary delimiter MUST occur at the beginning of a line"; a longer line is not a delimiter.
             ("--b\n\n--bx\n-- b\r--b\r\n--", ["part ", "data --bx\n-- b\r--b\r\n--", "end"]),
             ("--b\r\n\r\na\r\n\r\n--b\r\n\r\n\r\n--b--", ["part ", "data a\r\n", "end", "part ", "end"]),
-            // A part without body, and one that ends with the response.
+            // The first part has no body, and the second part ends with the response.
             ("--b\r\nA: 1\r\n\r\n--b\r\nA: 2\r\n\r\n", ["part A: 1", "end", "part A: 2", "end"]),
             ("--b\r\n\r\nrest\r\n--b", ["part ", "data rest", "end"]),
             ("--b\r\n\r\nrest\r\n--", ["part ", "data rest\r\n--", "end"]),
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `a boundary declared with its dashes is accepted, as cameras send it`() throws {
+    @Test func `a boundary that is declared with its leading dashes is accepted, because cameras send it`() throws {
         #expect(
             try split("--b\r\n\r\none\r\n--b\r\n\r\ntwo\r\n--b--\r\n", boundary: "--b") == [
                 "part ", "data one", "end", "part ", "data two", "end",

@@ -48,7 +48,7 @@ import Testing
         let shared = try #require(Self.session.plain(for: target))
         #expect(shared.fields.map { "\($0.name): \($0.value)" } == (try compose()))
         #expect(!Self.session.hasCredentials)
-        // A caller that uses the fields of a session with credentials first checks where a redirect led.
+        // If a session has credentials, callers must check where a redirect led before they use the shared fields.
         let secret = OutgoingHeaders(additional: [(name: "authorization", value: "a")])
         #expect(secret.plain(for: target)?.fields.map(\.name) == ["Host", "authorization"])
         #expect(secret.hasCredentials)
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `a challenge's Authorization takes precedence over the request's, and that over the session's`() throws {
+    @Test func `Authorization is taken from the challenge, else from the request, else from the session`() throws {
         let session = OutgoingHeaders(additional: [(name: "Authorization", value: "session")])
         let own = HeaderBlock([(name: "authorization", value: "own")])
         let answer = [("Authorization", "answer")]

@@ -36,19 +36,19 @@ import Testing
         Row(url: "http://h?q", scheme: "http", host: "h", port: 80, path: "/?q", field: "h"),
         Row(url: "http://h#f", scheme: "http", host: "h", port: 80, path: "/", field: "h"),
         Row(url: "http://h/p?q#f?x", scheme: "http", host: "h", port: 80, path: "/p?q", field: "h"),
-        // RFC 3986, section 3.2.3: an empty port is the default one.
+        // RFC 3986, section 3.2.3: an empty port means the default port.
         Row(url: "http://h:/", scheme: "http", host: "h", port: 80, path: "/", field: "h"),
         Row(url: "http://h:80/", scheme: "http", host: "h", port: 80, path: "/", field: "h"),
         Row(url: "https://h:80/", scheme: "https", host: "h", port: 80, path: "/", field: "h:80"),
         Row(url: "http://h:08080/", scheme: "http", host: "h", port: 8080, path: "/", field: "h:8080"),
         Row(url: "http://h:65535", scheme: "http", host: "h", port: 65535, path: "/", field: "h:65535"),
-        // IPv6.
+        // IPv6 addresses.
         Row(url: "http://[::1]:8080/x", scheme: "http", host: "::1", port: 8080, path: "/x", field: "[::1]:8080"),
         Row(url: "https://[2001:DB8::A]/", scheme: "https", host: "2001:db8::a", port: 443, path: "/", field: "[2001:db8::a]"),
         Row(
             url: "http://[::ffff:1.2.3.4]/", scheme: "http", host: "::ffff:1.2.3.4", port: 80, path: "/",
             field: "[::ffff:1.2.3.4]"),
-        // RFC 6874, section 4: the zone identifier is stripped from what is sent.
+        // RFC 6874, section 4: the zone identifier is not sent.
         Row(url: "http://[fe80::1%25eth0]:81/", scheme: "http", host: "fe80::1%eth0", port: 81, path: "/", field: "[fe80::1]:81"),
         // Userinfo.
         Row(url: "http://u@h/", scheme: "http", host: "h", port: 80, path: "/", field: "h", user: "u"),

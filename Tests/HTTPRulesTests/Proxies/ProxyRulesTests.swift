@@ -106,7 +106,7 @@ struct ProxyRulesTests {
         #expect(failed.last(ways, now: 1_000) == ways)
     }
 
-    @Test func `a proxy that has responded to others is not blamed for a silent server`() {
+    @Test func `a proxy that has responded to other requests is not blamed for a silent server`() {
         let proxy = ProxyServer(.http, host: "p", port: 1)
         let ways = [ProxyWay.proxy(proxy), .direct]
         var failed = FailedProxies()
@@ -139,7 +139,7 @@ struct ProxyRulesTests {
         }
     }
 
-    @Test func `the result of a script is parsed into ways`() {
+    @Test func `the result of a PAC script is parsed into ways`() {
         func server(_ kind: ProxyServer.Kind, _ port: Int, _ host: String = "a") -> ProxyWay {
             .proxy(ProxyServer(kind, host: host, port: port))
         }

@@ -40,7 +40,7 @@ import Testing
         return point
     }
 
-    @Test func `a partial response that the load might have refused is not appended`() throws {
+    @Test func `a partial response is not appended if the load must not continue the download`() throws {
         let complete = ResumeDecision.alreadyComplete(try #require(Self.earlier))
         let fields: [(Int, [(name: String, value: String)], ResumeDecision, ResumeDecision)] = [
             (206, [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\"")], .append(offset: 100, total: 200), .restart),
@@ -138,13 +138,13 @@ import Testing
         }
     }
 
-    @Test func `an unsatisfiable range means complete only for the same file`() throws {
+    @Test func `an unsatisfiable range means a complete download only if the file is the same`() throws {
         // RFC 9110, section 15.5.17.
         let complete = ResumeDecision.alreadyComplete(try #require(Self.earlier))
         let (all, tag) = ((name: "Content-Range", value: "bytes */200"), (name: "ETag", value: "\"a\""))
         let rows: [(Int64, Int64?, [(name: String, value: String)], ResumeDecision)] = [
             (200, 200, [all, tag], complete), (200, nil, [all, tag], complete),
-            // All expected bytes are there; if the length was unknown, only the validator proves completeness.
+            // All expected bytes have arrived; if the length was unknown, only the validator proves completeness.
             (200, 200, [all], complete), (200, nil, [all], .restart),
             (200, 200, [all, ("Last-Modified", Self.date)], complete), (200, nil, [all, ("Last-Modified", Self.date)], .restart),
             (200, 200, [all, ("ETag", "\"b\"")], .restart), (200, 200, [all, ("ETag", "W/\"a\"")], .restart),
@@ -156,7 +156,7 @@ import Testing
             let point = try point(received: received, total: total)
             #expect(
                 ResumeDecision.decide(status: 416, headers: HeaderBlock(fields), resumingFrom: point) == expected, "row \(index)")
-            // Without the original response, the task cannot be given one.
+            // Without the original response, there is no response for the task.
             let bare = try self.point(received: received, total: total, response: nil)
             #expect(
                 ResumeDecision.decide(status: 416, headers: HeaderBlock(fields), resumingFrom: bare) == .restart, "row \(index)")
@@ -196,7 +196,7 @@ import Testing
         }
     }
 
-    @Test func `a partial response is resumable only if resuming requested it`() {
+    @Test func `a partial response is resumable only if a resumed download requested it`() {
         let part = HeaderBlock([("ETag", "\"a\"")])
         let range = HeaderBlock([("Range", "bytes=100-")])
         let rows: [(String, HeaderBlock, Bool, Int, Bool)] = [

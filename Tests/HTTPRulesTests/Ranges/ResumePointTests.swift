@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func `a source is accepted only if it is known to be the same, or needed no credential`() {
+    @Test func `a source of bytes is accepted only if it is known to be the same, or needed no credential`() {
         let (seal, other) = (Self.digest.base64EncodedString(), Data(count: 32).base64EncodedString())
         let credentials: [ResumePoint.Source.Credential] = [.none, .request, .sealed([seal]), .sealed([other]), .unknown]
         for (index, first) in credentials.enumerated() {
@@ -174,7 +174,7 @@ import Testing
         #expect(!unknown.accepts(Self.source()) && !Self.source().accepts(unknown) && !unknown.accepts(unknown))
     }
 
-    @Test func `equal vouchers have equal digests, and different ones do not`() {
+    @Test func `equal vouchers have equal digests, and different vouchers have different digests`() {
         let parts = ["a", "b", "ab", ""].map { Data($0.utf8) }
         let sets: [[[Data]]] = [
             [], [[]], [[parts[0]]], [[parts[1]]], [[parts[2]]], [[parts[0], parts[1]]], [[parts[1], parts[0]]],

@@ -45,7 +45,7 @@ import Testing
         #expect(security.verdict(isSecure: true, host: "example.org") == .allowed(.strict))
     }
 
-    @Test func `pins apply to subdomains of any depth if they include them`() throws {
+    @Test func `pins that include subdomains apply to subdomains of any depth`() throws {
         let content = "<key>NSIncludesSubdomains</key><true/>" + Self.identities("NSPinnedCAIdentities", [Self.authorityText])
         var demands = TLSDemands.strict
         demands.caPins = [Self.authority]
@@ -55,7 +55,7 @@ import Testing
         #expect(try pins(content).verdict(isSecure: true, host: "notexample.com") == .allowed(.strict))
     }
 
-    @Test func `pins apply to hosts that are otherwise exempt, and with arbitrary loads`() throws {
+    @Test func `pins apply to hosts that are otherwise exempt, even with arbitrary loads allowed`() throws {
         let content = Self.identities("NSPinnedLeafIdentities", [Self.leafText])
         let demands = TLSDemands(leafPins: [Self.leaf])
         #expect(try pins(content, domain: "printer.local").verdict(isSecure: true, host: "printer.local") == .allowed(demands))

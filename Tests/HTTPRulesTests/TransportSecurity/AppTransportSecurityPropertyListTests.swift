@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// Each keeps its default, and a warning tells it.
+    /// An invalid value is replaced by the key's default, and an unknown key has no effect; a warning reports either.
     @Test(arguments: [
         ("NSAllowsArbitraryLoads=YES", "NSAllowsArbitraryLoads is not a Boolean: its default applies"),
         ("NSAlowsArbitraryLoads=1", "NSAlowsArbitraryLoads is not a key of NSAppTransportSecurity: it has no effect"),

@@ -63,7 +63,7 @@ import Testing
         #expect(!unknown.satisfies(TLSDemands(caPins: [Self.issuer]), versions: Self.any))
     }
 
-    @Test func `two connections have common security only with the same keys and version`() throws {
+    @Test func `two connections have common security only if their keys and versions are equal`() throws {
         let (strong, weak) = (connection(0x0303, 0xC02F), connection(0x0303, 0x009C, isStrong: false))
         let common = try #require(strong.common(with: weak))
         #expect(common == weak && weak.common(with: strong) == common && strong.common(with: strong) == strong)

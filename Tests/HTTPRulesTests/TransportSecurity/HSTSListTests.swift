@@ -33,7 +33,7 @@ import Testing
         ("max-age=0", "https://example.com/", "http://example.com/", false, "6.1.1: zero is no pin"),
         ("bad", "https://example.com/", "http://example.com/", false, "6.1: does not conform"),
     ])
-    func `a host is upgraded once it has HSTS`(field: String, from: String, url: String, isUpgraded: Bool, why: String) throws {
+    func `a host is upgraded after it sent HSTS`(field: String, from: String, url: String, isUpgraded: Bool, why: String) throws {
         let origin = try #require(Origin(requiredURL(from)), "\(from)")
         let target = try #require(Origin(requiredURL(url)), "\(url)")
         var list = HSTSList()
@@ -74,7 +74,7 @@ import Testing
         }
         #expect(list.note(year, host: "h.example", isVerified: true, now: now + 3_600).count == 1)
         #expect(list.entries["h.example"]?.expires == now + 3_600 + 31_536_000)
-        // A changed field updates it at once.
+        // A changed field updates the entry at once.
         #expect(list.note(year + ";includeSubDomains", host: "h.example", isVerified: true, now: now + 3_601).count == 1)
         #expect(list.note("max-age=864000", host: "h.example", isVerified: true, now: now + 3_602).count == 1)
         // A lifetime of less than a day is exact to the second.
@@ -87,7 +87,7 @@ import Testing
         _ = list.note("max-age=10;includeSubDomains", host: "h.example", isVerified: true, now: 0)
         _ = list.note("max-age=10", host: "a.h.example", isVerified: true, now: 0)
         #expect(list.note("max-age=0", host: "a.h.example", isVerified: true, now: 1) == [.removed(host: "a.h.example")])
-        // The parent domain still covers it.
+        // The entry of the parent domain still covers the host.
         #expect(list.requiresUpgrade(host: "a.h.example", now: 1))
         #expect(list.note("max-age=0", host: "h.example", isVerified: false, now: 1) == [])
         #expect(list.note("max-age=0", host: "h.example.", isVerified: true, now: 1) == [.removed(host: "h.example")])
@@ -95,7 +95,7 @@ import Testing
         #expect(list.note("max-age=0", host: "h.example", isVerified: true, now: 1) == [])
     }
 
-    @Test func `an entry without subdomains does not hide that of a parent domain`() {
+    @Test func `an entry without subdomains does not hide the entry of a parent domain`() {
         var list = HSTSList()
         _ = list.note("max-age=10;includeSubDomains", host: "example.com", isVerified: true, now: 0)
         _ = list.note("max-age=5", host: "a.example.com", isVerified: true, now: 0)
@@ -119,7 +119,7 @@ import Testing
         #expect(list.entries.isEmpty)
     }
 
-    @Test func `a site can neither fill the list nor evict another's entry`() {
+    @Test func `a site can neither fill the list nor evict the entry of another site`() {
         var list = HSTSList()
         _ = list.note("max-age=1", host: "other.example", isVerified: true, now: 0)
         _ = list.note("max-age=5;includeSubDomains", host: "site.example", isVerified: true, now: 0)
@@ -140,7 +140,8 @@ import Testing
         #expect(list.entries == ["a.example": entry])
     }
 
-    /// Compares with a model of the definition: a host is known if its own entry, or an including one of a parent, is valid.
+    /// Compares with a model of the definition: a host is known if its own entry is valid, or if a parent's entry that includes
+    /// subdomains is valid.
     @Test func `every history matches the definition`() {
         let hosts = ["a.test", "b.a.test", "c.b.a.test", "x.test", "a.test.", "1.2.3.4", "test"]
         for seed in 0..<300 {

@@ -59,7 +59,7 @@ struct ResumableUploadTests {
         }
     }
 
-    @Test func `a success is the result, with or without a 104`() {
+    @Test func `a success status ends the upload, with or without a 104`() {
         var plain = ResumableUpload(length: 1000)
         #expect(plain.answered(Self.head(200), from: Self.origin, given: 1000, now: 0) == .deliver)
         var announced = Self.announced()
@@ -188,7 +188,7 @@ struct ResumableUploadTests {
         }
     }
 
-    @Test func `only a complete upload counts as complete`() {
+    @Test func `an upload counts as complete only if the server says so and has all bytes`() {
         var upload = Self.interrupted(given: 1000)
         #expect(upload.answered(Self.offset(1000, "?1"), from: Self.resource, given: 0, now: 2) == .deliver)
         var short = Self.interrupted(given: 1000)
@@ -224,7 +224,7 @@ struct ResumableUploadTests {
         }
     }
 
-    @Test func `a conflict or an offset problem requests the offset again; other refusals are the result`() {
+    @Test func `after a conflict or an offset problem the offset is requested again, and other refusals are the result`() {
         for (status, problem) in [
             (409, nil), (400, "https://iana.org/assignments/http-problem-types#mismatching-upload-offset"),
             (400, "https://iana.org/assignments/http-problem-types#completed-upload"),
@@ -278,7 +278,7 @@ struct ResumableUploadTests {
         #expect(plain.answered(Self.head(413), from: Self.origin, given: 10, now: 0) == .discover)
     }
 
-    @Test func `sizes that the server does not accept fail at once`() {
+    @Test func `an upload fails at once if the server does not accept its size`() {
         var large = ResumableUpload(length: 1000)
         let most = Self.head(104, [("Location", "/uploads/1"), ("Upload-Limit", "max-size=999")])
         #expect(large.handleInterim(most, from: Self.origin, given: 0, now: 0) == .fail(.tooLarge(limit: 999)))
@@ -296,8 +296,8 @@ struct ResumableUploadTests {
 
     // MARK: Histories
 
-    /// Against random servers: the upload ends, acknowledged bytes are not sent again, and success means that the server has
-    /// everything.
+    /// With random servers, each upload ends, acknowledged bytes are not sent again, and success means that the server has the
+    /// whole upload.
     @Test func `every upload ends, and acknowledged bytes are never sent again`() {
         var numbers = SeededNumbers(seed: 11)
         var ends: [String: Int] = [:]
@@ -435,7 +435,7 @@ struct ResumableUploadTests {
         #expect(upload.fields.contains { $0 == ("Upload-Complete", "?1") })
     }
 
-    @Test func `after an early response to a part the offset is requested`() {
+    @Test func `after an early response to a part, the offset is requested`() {
         var upload = Self.announced([("Upload-Limit", "max-append-size=400")])
         upload.didSend(upTo: 600)
         let part = Part(offset: 100, count: 400, isLast: false)

@@ -44,7 +44,7 @@ import Testing
     private static let serverBits = "server_max_window_bits"
     private static let clientBits = "client_max_window_bits"
 
-    /// RFC 7692, section 7.1.
+    /// Valid responses, according to RFC 7692, section 7.1.
     private static let good: [(value: String, offer: MessageDeflateOffer, parameters: MessageDeflateParameters)] = [
         ("permessage-deflate", usual, Parameters()),
         ("permessage-deflate; server_no_context_takeover", usual, Parameters(serverTakesContextOver: false)),

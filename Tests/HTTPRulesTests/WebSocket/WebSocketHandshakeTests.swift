@@ -13,7 +13,7 @@ import SeededNumbers
 import Testing
 
 @Suite struct WebSocketHandshakeTests {
-    /// RFC 6455, section 1.3.
+    /// The example key of RFC 6455, section 1.3.
     private static let key = "dGhlIHNhbXBsZSBub25jZQ=="
     private static let accept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
@@ -134,7 +134,7 @@ import Testing
     }
 
     /// RFC 8441, section 5.
-    @Test func `over HTTP 2 a success status accepts, without key and Upgrade`() {
+    @Test func `over HTTP 2, a success status accepts the handshake, without key and Upgrade`() {
         for status in [200, 204, 299] {
             #expect(Self.judge([], status: status, way: .extendedConnect) == .success(.init()))
         }
@@ -180,7 +180,7 @@ import Testing
         #expect(try WebSocketSubprotocols(["chat", "v1.json", "!#$%&'*+-.^_`|~"]).fieldValue == "chat, v1.json, !#$%&'*+-.^_`|~")
         #expect(WebSocketSubprotocols().fieldValue == nil)
         #expect(try WebSocketSubprotocols([]).fieldValue == nil)
-        // They differ in case.
+        // The two names differ in case.
         #expect(try WebSocketSubprotocols(["chat", "Chat"]).names == ["chat", "Chat"])
         let bad = [
             "", " ", "a b", "a,b", "a\r\nHost: x", "a\n", "a\0", "a\t", "é", "\u{7F}", "(a)", "a/b", "a:b", "a;b", "a=b", "\"a\"",

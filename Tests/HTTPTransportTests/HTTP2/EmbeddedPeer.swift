@@ -13,7 +13,7 @@ import LoadingModel
 import NIOCore
 import NIOEmbedded
 
-/// An HTTP/2 connection on a loop whose time the test advances, and the frames that it sends.
+/// An HTTP/2 connection on a loop whose time the test advances, and the frames that the connection sends.
 final class EmbeddedPeer {
     struct Frame: Equatable {
         var type: UInt8
@@ -52,12 +52,12 @@ final class EmbeddedPeer {
         let exchange = try connection.begin(message, control: control)
         control.enter(.exchanging(exchange))
         controls.append(control)
-        // Otherwise writes would wait for the loop's next turn.
+        // Without this run, writes would wait for the loop's next turn.
         if runs { loop.run() }
         return (exchange, control)
     }
 
-    /// The load times out.
+    /// Makes the load time out.
     func timeOut(_ load: (exchange: Exchange, control: LoadControl)) {
         load.control.abort(LoadError(.timedOut, "late"))
         load.exchange.cancel()
@@ -72,7 +72,7 @@ final class EmbeddedPeer {
         loop.run()
     }
 
-    /// The frames since the last call.
+    /// Returns the frames that the connection sent since the last call.
     func takeSent() -> [Frame] {
         loop.run()
         while let buffer = try? channel.readOutbound(as: ByteBuffer.self) { written += Array(buffer.readableBytesView) }
@@ -88,7 +88,7 @@ final class EmbeddedPeer {
         return frames
     }
 
-    /// The payloads of PING frames since the last call.
+    /// Returns the payloads of the PING frames that the connection sent since the last call, without acknowledgements.
     func takePings() -> [[UInt8]] { takeSent().filter { $0.type == HTTP2Frames.ping && $0.flags == 0 }.map(\.payload) }
 
     static func frame(_ type: UInt8, flags: UInt8 = 0, stream: UInt8 = 0, _ payload: [UInt8] = []) -> [UInt8] {
@@ -97,7 +97,7 @@ final class EmbeddedPeer {
 
     static func pong(_ payload: [UInt8]) -> [UInt8] { frame(HTTP2Frames.ping, flags: HTTP2Frames.Flag.ack, payload) }
 
-    /// `:status`, 200 by default, as in the static table.
+    /// Returns a HEADERS frame with `:status`, which is the static table's entry for 200 by default.
     static func head(_ stream: UInt8, _ status: [UInt8] = [0x88], ends: Bool = false) -> [UInt8] {
         frame(HTTP2Frames.headers, flags: HTTP2Frames.Flag.endHeaders | (ends ? 1 : 0), stream: stream, status)
     }
@@ -106,7 +106,7 @@ final class EmbeddedPeer {
         frame(HTTP2Frames.data, flags: ends ? 1 : 0, stream: stream, Array(text.utf8))
     }
 
-    /// Closes the channel; exchanges and loads retain each other until a load has ended.
+    /// Closes the channel, and detaches all loads from their exchanges, which would retain each other otherwise.
     func finish() {
         _ = try? channel.finish(acceptAlreadyClosed: true)
         for control in controls { control.enter(.elsewhere) }
@@ -114,7 +114,7 @@ final class EmbeddedPeer {
 }
 
 extension Exchange {
-    /// The error of its load, if it failed.
+    /// The error of the exchange's load, or nil if the load has not failed.
     var failureKind: LoadError.Kind? {
         do throws(LoadError) {
             _ = try hasEvent()

@@ -27,7 +27,7 @@ import Testing
             ("sent", get, { _ in [] }),
             ("its body waits for a window", put, { _ in [] }),
             ("it waits for 100", { try $0.begin("PUT", body: .data(large), expectsContinue: true) }, { _ in [] }),
-            // A new field without indexing: the name of entry 8, and the value.
+            // A literal field without indexing, with the name of entry 8 and the value 103.
             ("after 103", get, { EmbeddedPeer.head($0, [0x08, 0x03] + Array("103".utf8)) }),
             ("after the head", get, { EmbeddedPeer.head($0) }),
             ("in the body", get, { EmbeddedPeer.head($0) + EmbeddedPeer.data($0, "part") }),
@@ -101,7 +101,7 @@ import Testing
         // The larger window removes the stream from the queue of senders.
         let window = EmbeddedPeer.frame(HTTP2Frames.windowUpdate, [0, 16, 0, 0])
         peer.receive(EmbeddedPeer.head(1) + EmbeddedPeer.data(1, "enough", ends: true) + window)
-        // A body that was not written by then continues: the server may want it (RFC 9113, section 8.1).
+        // A body that is not completely written is sent to its end, because the server may need it (RFC 9113, section 8.1).
         if length > 65_535 {
             #expect(exchange.hasHead && !exchange.hasWholeBody && !peer.connection.isIdle)
             peer.receive(EmbeddedPeer.frame(HTTP2Frames.windowUpdate, stream: 1, [0, 16, 0, 0]))
@@ -113,7 +113,7 @@ import Testing
         #expect(sent.filter { $0.type == HTTP2Frames.data }.reduce(0) { $0 + $1.payload.count } == length)
     }
 
-    /// The error of a load once it has processed everything received before the end.
+    /// Returns the error of a load after the load has processed everything that arrived before the end.
     private static func end(of exchange: Exchange) -> LoadError.Kind? {
         while let event = exchange.takeEvent() { if case .head = event { break } }
         let result = Outcome(exchange)
@@ -128,7 +128,7 @@ import Testing
     }
 }
 
-/// Passes an exchange into a task that ends before the function that creates it returns.
+/// Passes an exchange into a task that ends before the function that creates the task returns.
 //
 // `@unchecked`: everything happens on one thread, one after the other.
 private final class Outcome: @unchecked Sendable {

@@ -49,14 +49,14 @@ import Testing
             peer.loop.advanceTime(by: .milliseconds(1))
             for exchange in [early.exchange, late.exchange] {
                 #expect(exchange.failureKind == .connectionLost)
-                // Whether to retry depends on the method: the server has sent nothing.
+                // The server has sent nothing, so the method decides whether the request is retried.
                 #expect(exchange.evidence == .none && !exchange.record.hasReceivedBytes)
             }
             #expect(!peer.connection.channelIsActive && !peer.channel.isActive && peer.connection.isIdle)
         }
     }
 
-    /// Not only the acknowledgement: a server that is busy with other streams is alive.
+    /// Bytes other than the acknowledgement count, too, because a server that is busy with other streams is alive.
     @Test func `any received bytes keep the connection`() throws {
         let signs: [(String, ([UInt8]) -> [UInt8])] = [
             ("an acknowledgement", EmbeddedPeer.pong), ("SETTINGS", { _ in EmbeddedPeer.frame(HTTP2Frames.settings) }),
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func `a load that times out while others receive bytes does not affect them`() throws {
+    @Test func `a load that times out while other loads receive bytes does not affect the others`() throws {
         try withPeer { peer in
             let neighbour = try peer.begin()
             let load = try peer.begin()
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `a server that answered is sent another PING at the next timeout`() throws {
+    @Test func `a server that answered a PING receives another at the next timeout`() throws {
         try withPeer { peer in
             peer.loop.advanceTime(by: .seconds(11))
             let first = try peer.begin()
@@ -151,7 +151,7 @@ import Testing
             peer.timeOut(second)
             let another = try #require(peer.takePings().first)
             #expect(another != ping)
-            // The timeout of the first PING would end here.
+            // The timeout of the first PING would expire here.
             peer.loop.advanceTime(by: .seconds(4))
             #expect(peer.connection.channelIsActive && first.exchange.failureKind == nil)
             peer.loop.advanceTime(by: .seconds(1))

@@ -40,13 +40,13 @@ import Testing
             defer { peer.finish() }
             _ = try peer.begin(method)
             #expect(widened(peer)[1, default: 0] == window - 1 << 20, "\(method) over \(roundTrip)")
-            // For later streams the responses decide.
+            // The windows of later streams depend on the responses.
             _ = try peer.begin()
             #expect(widened(peer).isEmpty)
         }
     }
 
-    @Test func `large windows are limited in the process, and released with their streams`() throws {
+    @Test func `the sum of large windows is limited in the process, and each is released with its stream`() throws {
         let peers = try (0..<12).map { _ in try peer(roundTrip: .seconds(1)) }
         defer { for peer in peers { peer.finish() } }
         let one = 1 << 25 - 1 << 20
@@ -56,7 +56,7 @@ import Testing
             lent += widened(peer)[1, default: 0]
         }
         #expect(lent <= 1 << 28 && lent > 1 << 28 - one)
-        // The limit is exhausted.
+        // The process's limit is exhausted.
         let late = try peer(roundTrip: .seconds(1))
         defer { late.finish() }
         _ = try late.begin()

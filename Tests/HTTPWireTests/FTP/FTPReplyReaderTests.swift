@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(arguments: ["", "220 ready\r\n", "220 ready", "220-a\r\n", "220-a\r\n220"])
-    func `isEmpty tells whether bytes are left`(_ text: String) {
+    func `isEmpty is true if no bytes are left`(_ text: String) {
         #expect(read(text).isEmpty == (text.isEmpty || text == "220 ready\r\n"))
     }
 

@@ -10,7 +10,7 @@
 import HTTPWire
 import Testing
 
-/// What RFC 7541 forbids: the connection ends, since its table no longer matches the peer's.
+/// Field blocks that RFC 7541 forbids end the connection, because its table no longer matches the peer's.
 @Suite struct `Malformed HPACK` {
     struct Row: CustomTestStringConvertible {
         var sentence: String
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func `up to seven bits of padding and every code but EOS are decoded`() {
-        // One symbol for each length of padding, and every byte.
+        // The texts of zeros need padding of every length.
         for text in ["", "0", "00", "000", "0000", "00000", "000000", "0000000", "00000000", "~", "é\u{1}\u{7F}"] {
             let block = [0x40, 1, 0x61] + PlainHPACK.string(text, isHuffman: true)
             #expect(
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `the peer must resize its table once it acknowledged a lower limit`() {
+    @Test func `the peer must resize its table after it acknowledged a lower limit`() {
         var limits = HTTP2FrameReader.Limits()
         limits.headerTableBytes = 100
         func failure(_ frames: [UInt8]...) -> String? {

@@ -58,7 +58,7 @@ import Testing
         limits.headerTableBytes = 256
         var bytes = ServerFrames.settings + ServerFrames.acknowledgement
         for (index, block) in blocks.enumerated() {
-            // The announced size comes first, before the example's bytes.
+            // The update to the announced table size precedes the example's bytes.
             let size: [UInt8] = index == 0 ? [0x3F, 0xE1, 0x01] : []
             bytes += ServerFrames.headers(size + ServerFrames.hexadecimal(block))
         }
@@ -81,7 +81,7 @@ import Testing
         #expect(transcript.events.last == "HEADERS 1 \(section)", "\(example)")
     }
 
-    @Test func `requests are encoded as in C.4`() throws {
+    @Test func `requests are encoded as in appendix C-4 of RFC 7541`() throws {
         var encoder = HTTP2RequestEncoder()
         func block(_ scheme: StaticString, _ target: String, _ fields: [(String, String)]) throws -> [UInt8] {
             let headers = HeaderBlock([("Host", "www.example.com")] + fields)

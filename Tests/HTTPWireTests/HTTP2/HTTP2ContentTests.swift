@@ -18,7 +18,8 @@ import Testing
         return transcript.events.dropFirst() + [transcript.failure.map { "\($0.code.name)" }].compactMap(\.self)
     }
 
-    /// Pieces of DATA: their text, the bytes that they take of the windows, and whether they end the stream.
+    /// Returns for each piece of DATA its text, the number of bytes that it takes from the windows, and whether it ends the
+    /// stream.
     private func pieces(_ bytes: [UInt8], cuts: [Int]) throws -> [String] {
         var reader = HTTP2FrameReader()
         var found: [String] = []

@@ -82,7 +82,7 @@ import Testing
         #expect(plain.fault == fault, "\(sentence)")
         #expect(plain.status == 200)
         #expect(plain.headers == kept)
-        // As an entry of the table: referenced as a whole, and by its name with another value.
+        // The field is added to the table, and then referenced as a whole, and by its name together with a literal value.
         let added = [0x40] + PlainHPACK.string(name, isHuffman: true) + PlainHPACK.string(value, isHuffman: true)
         let indexed = try Self.section(added, before + [0xBE] + Self.literal("z", "2"))
         #expect(indexed.fault == fault, "\(sentence)")
@@ -168,7 +168,7 @@ import Testing
     }
 
     @Test func `a large section from a small block is not kept`() throws {
-        // An entry of 4,000 bytes that each byte of the block refers to: 400 MB of fields.
+        // Each byte of the block refers to an entry of 4,000 bytes, which results in almost 400 MB of fields.
         let value = String(repeating: "x", count: 4_000)
         let entry = [0x40] + PlainHPACK.string("a", isHuffman: false) + PlainHPACK.string(value, isHuffman: false)
         let bomb = [UInt8](repeating: 0xBE, count: 16_000)

@@ -89,7 +89,7 @@ import Testing
         #expect(found.joined(separator: "; ") == String(value.reversed().drop { $0 == " " }.reversed()))
     }
 
-    @Test func `secrets are never indexed, and fields that change with every request are not added`() throws {
+    @Test func `secrets are never indexed, and fields that change with every request are not added to the table`() throws {
         var pair = Pair()
         let headers = HeaderBlock([
             ("Host", "a"), ("Authorization", "Basic eDp5"), ("Proxy-Authorization", "Basic eDp5"), ("Cookie", "id=short"),
@@ -184,7 +184,7 @@ import Testing
         #expect(bytes.allSatisfy { $0 == 0x23 })
     }
 
-    /// RFC 9113, section 6.5.2: names and values, and 32 per field.
+    /// RFC 9113, section 6.5.2: the size is the sum of the names and values, plus 32 bytes per field.
     @Test(
         arguments: [
             ("GET", "/", [("Host", "a.test"), ("Accept", "*/*")], nil),
@@ -195,7 +195,7 @@ import Testing
             ("GET", "/", [("TE", "trailers"), ("TE", "gzip"), ("Connection", "te")], nil),
             ("CONNECT", "a.test:443", [("Host", "b.test"), ("User-Agent", "x")], nil), ("OPTIONS", "*", [], nil),
         ] as [(String, String, [(String, String)], String?)])
-    func `the size of a head's list is that of the sent fields`(
+    func `the list size of a head is the size of the sent fields`(
         method: String, target: String, fields: [(String, String)], priority: String?
     ) throws {
         let head = RequestHead(method: method, target: target, headers: HeaderBlock(fields))

@@ -11,12 +11,12 @@ import HTTPWire
 
 /// A reader's events for a server's bytes, as text.
 struct HTTP2Transcript: Equatable {
-    /// One per event; the pieces of a DATA frame are joined.
+    /// One text per event; the pieces of a DATA frame are joined.
     var events: [String] = []
     var failure: HTTP2Failure?
     var isAtFrameBoundary = true
 
-    /// DATA whose end was not seen yet: a frame ends when another one begins, or with the stream.
+    /// The DATA frame whose end was not read yet; a frame ends when another frame begins, or with the stream.
     private var open: (stream: UInt32, content: [UInt8], taken: Int)?
 
     static func == (left: HTTP2Transcript, right: HTTP2Transcript) -> Bool {

@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// RFC 7541 in the plainest way, one bit and one string after the other: what the room's coders are compared with.
+/// A simple and slow coder of RFC 7541, with which the module's encoder and decoder are compared.
 struct PlainHPACK {
     struct Field: Equatable, CustomStringConvertible {
         var name: String
         var value: String
-        /// The representation; not compared.
+        /// The representation, which `==` ignores.
         var form: Form
 
         enum Form { case indexed, added, notAdded, neverAdded }
@@ -30,7 +30,7 @@ struct PlainHPACK {
 
     struct Malformed: Error {}
 
-    /// Newest first.
+    /// The dynamic table, with the newest entry first.
     private(set) var table: [(name: String, value: String)] = []
     private(set) var maximumSize = 4_096
 
@@ -57,7 +57,7 @@ struct PlainHPACK {
 
     // MARK: Decoding
 
-    /// The fields of a block, and the table sizes that it sets.
+    /// Decodes a block into its fields and the table sizes that the block sets.
     mutating func decode(_ block: [UInt8]) throws -> (fields: [Field], sizes: [Int]) {
         var rest = block[...]
         var fields: [Field] = []
@@ -182,7 +182,7 @@ struct PlainHPACK {
         }
     }
 
-    /// The codes, derived from their lengths in appendix B.
+    /// The Huffman codes, derived from their lengths in RFC 7541, appendix B.
     static let codes: [Code] = {
         let lengths = """
             13 23 28 28 28 28 28 28 28 24 30 28 28 30 28 28 28 28 28 28 28 28 30 28 28 28 28 28 28 28 28 28 6 10 10 12 13 6 8 11 10 \

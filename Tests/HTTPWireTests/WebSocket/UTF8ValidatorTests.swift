@@ -30,7 +30,7 @@ import Testing
         return validator.isComplete ? .whole : .cut
     }
 
-    /// The rules of RFC 3629, section 4, byte by byte.
+    /// Applies the rules of RFC 3629, section 4, byte by byte.
     private static func judged(_ bytes: [UInt8]) -> Verdict {
         var rest = bytes[...]
         let tail: ClosedRange<UInt8> = 0x80...0xBF
@@ -66,7 +66,7 @@ import Testing
         ([0xF1, 0x80, 0x80, 0x7F], .broken), ([0xF1, 0x80, 0x7F], .broken), ([0xF1, 0x7F], .broken),
     ]
 
-    /// At every position among other bytes, so that every code path is covered.
+    /// Each row is placed at many positions among other bytes, so that every code path is covered.
     @Test(arguments: rows.indices) func `characters are validated at any position`(index: Int) {
         let (bytes, verdict) = Self.rows[index]
         #expect(Self.judged(bytes) == verdict, "\(bytes)")
@@ -90,7 +90,7 @@ import Testing
         #expect(Self.verdict(text, piece: { 1 + random.next(below: 70) }) == .whole)
     }
 
-    /// All four-byte sequences would be too many: all values of the first two bytes, and edge values of the others.
+    /// All four-byte sequences would be too many, so the first two bytes have all values, and the others have edge values.
     @Test func `every sequence is judged as in RFC 3629`() {
         let edges: [UInt8] = [0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xF0, 0xFF]
         for first in 0...UInt8.max {
@@ -109,7 +109,7 @@ import Testing
         for (bytes, verdict) in Self.rows where verdict == .broken {
             #expect(Self.verdict(bytes.dropLast()) != .broken, "\(bytes)")
         }
-        // RFC 6455, section 8.1: text may be cut inside a character by frames, but not at its end.
+        // RFC 6455, section 8.1: frames may split a character of a text, but a text must not end inside a character.
         #expect(Self.verdict(Array("κόσμε".utf8).dropLast()) == .cut)
         #expect(Self.verdict(Array("κόσμε".utf8), piece: { 1 }) == .whole)
     }

@@ -24,7 +24,7 @@ import Testing
     private static let long = [UInt8](repeating: 7, count: 256)
     private static let longer = [UInt8](repeating: 7, count: 65_536)
 
-    /// RFC 6455, section 5.7, and other valid frames.
+    /// The examples of RFC 6455, section 5.7, and other valid frames.
     private static let rows: [(name: String, bytes: [UInt8], items: [Item])] = [
         (
             "a single-frame unmasked text message", [0x81, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F],
@@ -105,7 +105,7 @@ import Testing
         #expect(!WebSocketTranscript(reading: [0x01]).isInMessage)
     }
 
-    /// Invalid frames, some within a message; the last byte is the one that must fail.
+    /// Invalid frames, some within a message; the reader must fail at the last byte.
     private static let malformed: [(name: String, bytes: [UInt8], code: UInt16, word: String)] =
         [
             ("a reserved bit that no extension uses", [0xC1], 1002, "RSV1"),
@@ -143,13 +143,13 @@ import Testing
             ("the close code \($0)", ServerFrame.close($0), 1002, "code \($0)")
         }
 
-    @Test(arguments: malformed.indices) func `an invalid frame fails at the first byte that shows it`(index: Int) {
+    @Test(arguments: malformed.indices) func `an invalid frame fails at the first byte that makes it invalid`(index: Int) {
         let row = Self.malformed[index]
         let found = WebSocketTranscript(reading: row.bytes)
         #expect(found.failure?.code == row.code, "\(row.name)")
         #expect(found.failure?.message.contains(row.word) == true, "\(row.name): \(found)")
         #expect(found.failure.map { $0.message.utf8.count <= 123 } == true, "\(row.name) has a message that is too long")
-        // Not earlier, and the same in pieces.
+        // The reader does not fail earlier, and it fails the same if the bytes arrive in pieces.
         #expect(WebSocketTranscript(reading: row.bytes.dropLast()).failure == nil, "\(row.name)")
         #expect(WebSocketTranscript(reading: row.bytes + [0, 0, 0], piece: { 1 }) == found, "\(row.name), byte by byte")
         // With compression, only RSV1 on the first frame becomes valid.
@@ -184,7 +184,7 @@ import Testing
         #expect(failures == [.protocolError("a frame has the opcode 3, which is reserved")])
     }
 
-    @Test func `RSV1 is only valid on the first frame of a message, with compression`() {
+    @Test func `RSV1 is valid only with compression, on the first frame of a message`() {
         let first = ServerFrame(.text, [1], isFinal: false, isCompressed: true).bytes
         let good = first + ServerFrame(.ping).bytes + ServerFrame(.continuation, [2]).bytes + ServerFrame(.binary, [3]).bytes
         #expect(

@@ -24,7 +24,7 @@ import Testing
         return Array(bytes[..<count])
     }
 
-    /// RFC 6455, section 5.7.
+    /// The example of RFC 6455, section 5.7.
     @Test func `a masked text message is written as in the RFC`() {
         let key: UInt32 = 0x37FA_213D
         var payload = Array("Hello".utf8)
@@ -62,13 +62,13 @@ import Testing
         #expect(WebSocketFrameWriter.controlFrame(.pong, [], key: 0x0506_0708) == [0x8A, 0x80, 5, 6, 7, 8])
     }
 
-    /// Octet by octet, as in section 5.3.
+    /// Masks octet by octet, as in RFC 6455, section 5.3.
     private static func masked(_ bytes: some Sequence<UInt8>, _ key: UInt32, _ offset: Int) -> [UInt8] {
         let key = (0..<4).map { UInt8(truncatingIfNeeded: key >> UInt32(24 - 8 * $0)) }
         return bytes.enumerated().map { $1 ^ key[($0 + offset) % 4] }
     }
 
-    @Test func `every alignment, length and offset is masked the same`() {
+    @Test func `bytes are masked correctly at every alignment, length and offset`() {
         let key: UInt32 = 0xA1B2_C3D4
         var wrong: [String] = []
         for length in Array(0...100) + [127, 128, 129, 1_000] {

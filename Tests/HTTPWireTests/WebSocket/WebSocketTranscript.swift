@@ -25,7 +25,7 @@ struct WebSocketTranscript: Equatable, CustomStringConvertible {
     private(set) var failure: WebSocketFailure?
     private(set) var isOver = false
     private(set) var isInMessage = false
-    /// Bytes not consumed after a close frame.
+    /// The number of bytes after a close frame that were not consumed.
     private(set) var leftOver = 0
 
     init(_ items: [Item], _ failure: WebSocketFailure? = nil) {
@@ -92,7 +92,7 @@ struct ServerFrame {
     var first: UInt8
     var payload: [UInt8]
     var isMasked = false
-    /// The size of the encoded length: 0 for the seven bits.
+    /// The number of bytes of the extended length, 0 if the seven bits are used; nil chooses the shortest encoding.
     var lengthBytes: Int?
     var length: UInt64?
 

@@ -11,11 +11,11 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Downloads URLs into a folder, with transfers that continue without this program.
+/// Downloads URLs into a folder, with transfers that continue while this program does not run.
 ///
-/// If the program is killed and started again, with or without further URLs, it continues where it was. With `--leave` it exits as
-/// soon as the transfers are created, and the daemon starts it again when they are complete. The exit code is 1 if a file could not
-/// be downloaded or saved.
+/// If the program is killed and started again, with or without further URLs, it also handles the transfers of earlier runs. With
+/// `--leave`, it exits as soon as the transfers are created, and the daemon starts it again when they are complete. The exit code
+/// is 1 if a file could not be downloaded or saved.
 @main
 enum BackgroundDownload {
     static func main() async {
@@ -54,7 +54,7 @@ enum BackgroundDownload {
         for url in urls {
             let task = session.downloadTask(with: url)
             task.taskDescription = fileName(of: url, task)
-            // The task is durable when this returns.
+            // The task is durable when this call returns.
             task.resume()
             say("started \(task.taskDescription ?? "?")")
         }
@@ -66,7 +66,7 @@ enum BackgroundDownload {
         if downloads.failureCount > 0 { exit(1) }
     }
 
-    /// Returns the file name of a URL, or a generated name if it has none or an unsafe one.
+    /// Returns the file name of a URL, or a generated name if the URL has no name or an unsafe name.
     private static func fileName(of url: URL, _ task: URLSessionTask) -> String {
         let name = url.lastPathComponent
         return name.isEmpty || name.hasPrefix(".") || name.contains("/") ? "download-\(task.taskIdentifier)" : name

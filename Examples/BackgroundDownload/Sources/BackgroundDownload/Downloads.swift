@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Moves downloaded files to their places, also those of tasks from earlier runs of the program.
+/// Moves downloaded files to their places, including those of tasks from earlier runs of the program.
 final class Downloads: NSObject, URLSessionDownloadDelegate {
     private let folder: URL
     private let toldOfAll = Mutex<(@Sendable () -> Void)?>(nil)
@@ -23,15 +23,16 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
 
     init(into folder: URL) { self.folder = folder }
 
-    /// Sets the completion handler to call when all events from the time when the program did not run were delivered.
+    /// Sets the completion handler that is called after the delivery of all events from the time in which the program did not
+    /// run.
     func whenToldOfAll(_ handler: @escaping @Sendable () -> Void) { toldOfAll.withLock { $0 = handler } }
 
-    /// Returns when a task is complete.
+    /// Waits until a task is complete.
     func nextEnd() async {
         for await _ in ends { return }
     }
 
-    /// Returns when all of those events were delivered.
+    /// Waits until all events from the time in which the program did not run were delivered.
     func waitUntilToldOfAll() async {
         for await _ in tolds { return }
     }
@@ -58,20 +59,20 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
         do {
             try save(location, as: target)
         } catch {
-            // The daemon keeps the file until this method returns. Exit instead, so that the next run gets it again.
+            // The daemon keeps the file until this method returns. Exit instead, so that the next run receives the file again.
             BackgroundDownload.say("cannot save \(target.lastPathComponent): \(error.localizedDescription)")
             exit(1)
         }
     }
 
-    /// Moves a file to its place, or changes nothing.
+    /// Moves a file to its place, or changes nothing if that fails.
     private func save(_ location: URL, as target: URL) throws {
         let files = FileManager.default
         try files.createDirectory(at: folder, withIntermediateDirectories: true)
-        // Move it beside its place first: from another disk, the file is copied.
+        // Move the file into the folder under another name first, because a file from another disk is copied.
         let whole = folder.appending(path: ".\(target.lastPathComponent).\(UUID().uuidString)")
         try files.moveItem(at: location, to: whole)
-        // Replaces a file, but not a folder.
+        // This call replaces an existing file, but not a folder.
         guard rename(whole.path, target.path) == 0 else {
             let reason = POSIXErrorCode(rawValue: errno) ?? .EIO
             try files.moveItem(at: whole, to: location)

@@ -12,8 +12,8 @@ import URLLoading
 
 /// Asks a language model, and prints its answer while it is generated.
 ///
-/// The server uses a common protocol: it responds to a POST of JSON with a stream of events, each with a piece of the text, and the
-/// last one is `[DONE]`. The key is in the environment variable `API_KEY`.
+/// The server uses a common protocol: it responds to a POST of JSON with a stream of events. Each event has a piece of the text,
+/// and the last event is `[DONE]`. The key is in the environment variable `API_KEY`.
 @main
 struct EventStream {
     /// The relevant parts of an event's data.

@@ -10,8 +10,8 @@
 import Foundation
 import URLLoading
 
-/// Loads several URLs, like a server that combines the responses of others: a few at a time and with a timeout, and uses those that
-/// succeed.
+/// Loads several URLs, a few at a time and with a timeout, and uses the responses that succeed, like a server that combines the
+/// responses of other servers.
 @main
 struct FanOut {
     static func main() async {
@@ -50,7 +50,8 @@ struct FanOut {
                 group.addTask { (index, await answer(from: url, by: session)) }
             }
             for _ in 0..<limit { addNext() }
-            // Start the next request when one is complete. Cancelling the caller cancels the group, and with it the loads.
+            // Start the next request when a request is complete. If the caller is cancelled, the group and its loads are
+            // cancelled, too.
             while let (index, answer) = await group.next() {
                 answers[index] = answer
                 addNext()

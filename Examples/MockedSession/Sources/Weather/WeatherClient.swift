@@ -12,9 +12,9 @@ public import URLLoading
 
 /// A client of a weather service.
 ///
-/// The session is injected: a program passes its own, and a test one with mocked responses.
+/// The session is injected: a program passes its own session, and a test passes a session with mocked responses.
 public struct WeatherClient: Sendable {
-    /// The service does not know the city.
+    /// An error that means that the service does not know the city.
     public struct UnknownCity: Error {}
 
     private let session: URLSession

@@ -13,13 +13,13 @@ import URLLoading
 
 /// Responds to a session's requests with a function of the test.
 ///
-/// A header field identifies the session, so tests may run in parallel. Sendable because the mutex guards the only state.
+/// A header field identifies the session, so that tests can run in parallel. Sendable because the mutex guards the only state.
 final class Mock: URLProtocol, @unchecked Sendable {
     typealias Answer = @Sendable (URLRequest) throws -> (status: Int, body: String)
 
     private static let answers = Mutex<[String: Answer]>([:])
 
-    /// Returns a session whose requests all go to the function.
+    /// Returns a session whose requests are all answered by the function.
     static func session(_ answer: @escaping Answer) -> URLSession {
         let name = UUID().uuidString
         answers.withLock { $0[name] = answer }

@@ -27,12 +27,12 @@ struct WeatherClientTests {
         #expect(try await client.temperature(in: "Oslo") == -4.5)
     }
 
-    @Test func `a city that the service does not know is a separate error`() async throws {
+    @Test func `a city that the service does not know has an error of its own`() async throws {
         let client = try client { _ in (404, "") }
         await #expect(throws: WeatherClient.UnknownCity.self) { try await client.temperature(in: "Atlantis") }
     }
 
-    @Test func `a service that does not respond in time is the session's error`() async throws {
+    @Test func `if the service does not respond in time, the error of the session is thrown`() async throws {
         let client = try client { _ in throw URLError(.timedOut) }
         let error = await #expect(throws: URLError.self) { try await client.temperature(in: "Oslo") }
         #expect(error?.code == .timedOut)

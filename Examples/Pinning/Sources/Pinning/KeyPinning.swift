@@ -12,11 +12,11 @@ import URLLoading
 
 /// Trusts servers that the system trusts and that have a certain public key.
 ///
-/// A key outlives its certificates. Pin two keys if the key may have to change.
+/// A key outlives its certificates. Pin two keys if the key might have to change.
 final class KeyPinning: NSObject, URLSessionDelegate {
     private let key: Data
 
-    /// Creates a delegate from a DER certificate with the key; nil if it cannot be parsed.
+    /// Creates a delegate from a DER certificate with the key, or returns nil if the certificate cannot be parsed.
     init?(certificate: Data) {
         guard let certificate = SecCertificateCreateWithData(nil, certificate as CFData),
             let key = SecCertificateCopyKey(certificate), let bytes = SecKeyCopyExternalRepresentation(key, nil)
@@ -30,7 +30,8 @@ final class KeyPinning: NSObject, URLSessionDelegate {
         guard challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodServerTrust,
             let trust = challenge.protectionSpace.serverTrust
         else { return (.performDefaultHandling, nil) }
-        // First check the chain, the name and the dates, as without a delegate. A pin is an additional check, not a replacement.
+        // First check the chain, the name and the dates, as a session without a delegate does. A pin is an additional check, not
+        // a replacement.
         guard SecTrustEvaluateWithError(trust, nil) else { return (.performDefaultHandling, nil) }
         guard let key = SecTrustCopyKey(trust), let bytes = SecKeyCopyExternalRepresentation(key, nil), bytes as Data == self.key
         else { return (.cancelAuthenticationChallenge, nil) }

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// Loads a URL from a server that must be trusted and have the key of a certificate file.
+/// Loads a URL from a server that must be trusted, and must have the public key of a certificate file.
 @main
 struct Pinning {
     static func main() async throws {

@@ -11,15 +11,15 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// A download as a sequence of events, which ends when the file is in its place, or with an error.
+/// A download as a sequence of events; the sequence ends when the file is in its place, or with an error.
 final class Download: NSObject, URLSessionDownloadDelegate {
     enum Event: Sendable {
-        /// The download resumes after the bytes that an earlier one received.
+        /// The download resumes after the bytes that an earlier download received.
         case resumed(at: Int64)
         case progress(percent: Int64)
     }
 
-    /// The response is not the file.
+    /// An error that means that the response is not the file.
     struct Refused: Error {
         let status: Int
     }
@@ -34,7 +34,7 @@ final class Download: NSObject, URLSessionDownloadDelegate {
         let session = URLSession(configuration: .default, delegate: self, delegateQueue: nil)
         let task = resumeData.map { session.downloadTask(withResumeData: $0) } ?? session.downloadTask(with: url)
         task.resume()
-        // The session accepts no other tasks, and releases its delegate when this one is complete.
+        // The session accepts no other tasks, and releases its delegate when this task is complete.
         session.finishTasksAndInvalidate()
         return events
     }
