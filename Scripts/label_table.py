@@ -2,8 +2,8 @@
 # Sources/HTTPRules/Cookies/LabelTable.swift searches, and writes a Swift file with it.
 #
 # A block lists the labels below one name, sorted by their bytes, each followed by a comma. A label alone is a rule without labels below it.
-# Otherwise the label is followed by one letter, "A" plus the sum of RULE, EXCEPTION, WILDCARD and CHILDREN, and for CHILDREN by the start and
-# the length of the block below it, each as four letters in base 26. The root's block is the last one.
+# Otherwise, the label is followed by one letter: "A" plus the sum of those of RULE, EXCEPTION, WILDCARD and CHILDREN that apply. With
+# CHILDREN, the start and the length of the block below the label follow, each as four letters in base 26. The root's block is the last one.
 
 import unicodedata
 
@@ -22,7 +22,7 @@ HEADER = """\
 
 
 def a_label(label):
-    """The A-label of UTS 46, nontransitional; the lists are already lowercase and in NFC."""
+    """Returns the A-label of a label (UTS 46, nontransitional); the lists are already lowercase and in NFC."""
     if label.isascii():
         assert label == label.lower() and label, label
         return label

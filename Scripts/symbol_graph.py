@@ -22,7 +22,7 @@ def module_options():
     # Importing a Swift module needs the C modules that it and its dependencies import.
     folders = [os.path.join(products, "Modules")] + [
         entry.path for entry in os.scandir(products) if os.path.exists(os.path.join(entry.path, "module.modulemap"))]
-    # Module maps that packages include; the build generates the others.
+    # Some packages include module maps; the build generates the others.
     generated = {os.path.basename(path).removesuffix(".build") for path in folders}
     folders += [
         os.path.dirname(path) for path in glob.glob(".build/checkouts/*/Sources/*/include/module.modulemap")

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Absent in processes without the sanitizer, such as nginx, which inherit LD_PRELOAD.
+// These functions are absent in processes that inherit LD_PRELOAD but do not use the sanitizer, such as nginx.
 __attribute__((weak)) void __tsan_acquire(void *address);
 __attribute__((weak)) void __tsan_release(void *address);
 
@@ -42,7 +42,7 @@ static void *real_function(const char *name, void **known) {
     return function;
 }
 
-// The next function of this name in the search order, which this library overrides.
+// The function that this library overrides: the next function of this name in the search order.
 #define REAL(type, name) ({ static void *known; (type *)real_function(name, &known); })
 
 // Mutex
@@ -141,13 +141,13 @@ ASYNC void swift_continuation_await(struct continuation_context *context) {
         acquire(task);
         __attribute__((musttail)) return real(context);
     }
-    // Returns when the task is suspended. The runtime reports when it is resumed.
+    // This call returns when the task is suspended. The runtime itself reports when the task is resumed.
     real(context);
     leave(gate);
 }
 
-// Called when an async function has returned, which includes waiting for a checked continuation: the runtime's library does that without
-// calling the function above. The task was resumed before it reached this point.
+// This function is called after an async function has returned. Waiting for a checked continuation is such a function: the runtime's
+// library waits without calling the function above. The task was resumed before it reached this point.
 void swift_task_dealloc(void *memory) {
     void *task = swift_task_getCurrent();
     if (task) acquire(task);
