@@ -30,7 +30,7 @@ extension SessionLink {
         lastTask = max(lastTask, last)
         var actions: [Action] = [.removeTimeout] + dropLosses()
         let knownTasks = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
-        // The ends are sent again, because some may have been reported to the program since the attach message was sent.
+        // All ends that the program was told of are acknowledged again: some may have been reported after the attach message.
         actions += told.sorted().map { .send(.told($0)) }
         for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !entry.isEnded {
             if let task = knownTasks[id] {

@@ -38,7 +38,7 @@ package enum DaemonMessage: Sendable {
     case rejected(TaskID, LoadError)
     /// The acknowledged end of the task is durable: it is not reported again.
     case forgotten(TaskID)
-    /// An event of a task. The path of a file is the program's own link to the download.
+    /// An event of a task. If it names a downloaded file, the path is that of the program's own hard link to the file.
     case event(TaskEvent, TaskID)
     /// `.challenge` or `.delayedRequest`; asked again on the next connection if this one closes without an answer.
     case question(TaskQuestion, TaskID, question: Int)

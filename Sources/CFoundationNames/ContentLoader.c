@@ -9,10 +9,10 @@
 
 #include "CFoundationNames.h"
 
-// Foundation implements NSData(contentsOf:), XMLParser(contentsOf:) and similar with a class that it looks up in the Swift runtime,
-// by the name "FoundationNetworking._NSNonfileURLContentLoader". Without that class, the program ends. Swift cannot give a class
-// the name of another module. This file therefore emits the record by which the runtime finds the class. The record's accessor
-// returns URLLoading's NonfileURLContentLoader.
+// For URLs that are not file URLs, Foundation implements NSData(contentsOf:), XMLParser(contentsOf:) and similar with a class that
+// it looks up in the Swift runtime, by the name "FoundationNetworking._NSNonfileURLContentLoader". Without that class, such a call
+// ends the program. Swift cannot give a class the name of another module. This file therefore emits the record by which the runtime
+// finds the class. The record's accessor returns URLLoading's NonfileURLContentLoader.
 //
 // The layout is that of the runtime's type context descriptors (swift/ABI/Metadata.h), which is part of Apple's stable ABI. All
 // fields are 32 bits wide, and a reference is relative to its own address. 0x50 means a class (16) that is unique (0x40) and has no

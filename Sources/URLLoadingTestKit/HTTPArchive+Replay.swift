@@ -28,7 +28,7 @@ extension HTTPArchive {
     }
 }
 
-/// The entries that have not been used, keyed by their requests.
+/// Answers requests with the entries of an archive: each entry is used once, but the last one for a request is reused.
 private final class ArchiveReplay: Sendable {
     private struct Key: Hashable {
         let method: String

@@ -135,7 +135,7 @@ struct SessionRecord: Codable, Sendable {
     var isInvalidated = false
     /// Whether the user has force-quit the program; if so, only the user may start the program again.
     var wasQuit = false
-    /// Identifies the process to be killed: if the process reconnects, the next daemon kills it.
+    /// Identifies the process to be killed once the quit is durable; if this daemon ends first, the next one kills it on reconnection.
     var doomed: String?
     var launches = LaunchLimit()
 

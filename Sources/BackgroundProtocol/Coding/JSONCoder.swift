@@ -45,7 +45,7 @@ final class JSONWriter: Coder {
     override func text(_ value: String?) throws -> String { try written(value) { write($0) } }
     override func data(_ value: Data?) throws -> Data { try written(value) { write($0.base64EncodedString()) } }
 
-    /// Encodes each byte as the character with its number.
+    /// Encodes each byte as the character whose code point is the byte's value.
     override func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> {
         try written(value) { write(String(String.UnicodeScalarView($0.map { Unicode.Scalar($0) }))) }
     }

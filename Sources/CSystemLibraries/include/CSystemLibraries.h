@@ -144,7 +144,7 @@ int csl_unbound_look_up(
 struct csl_bus;
 const struct csl_bus *csl_bus_load(void *handle, const char **missing);
 
-// A connection to the system bus that is notified of changes. For use by one thread at a time.
+// A connection to the system bus, notified when NetworkManager starts, ends or changes a property. For use by one thread at a time.
 struct csl_network_watch;
 // address: NULL for the system bus. Returns NULL if there is no bus. Calls wait for an answer for at most `microseconds`.
 struct csl_network_watch *csl_network_watch_open(const struct csl_bus *functions, const char *address, uint64_t microseconds);

@@ -13,7 +13,7 @@ struct RoundBudget {
     /// The initial number is ten times 600,000, the number for each part of an identity with strong protection.
     private var left = 6_000_000
 
-    /// Whether the rounds of one key are within the limit: more rounds than any program uses, but only seconds of work.
+    /// Whether the rounds of one key are within a limit that exceeds what any program uses, but allows only seconds of work.
     static func isReasonable(_ rounds: Int) -> Bool { (1...3_000_000).contains(rounds) }
 
     /// Subtracts rounds of `times` hashes each.

@@ -34,7 +34,7 @@ struct PolicyConstraintsPolicy: VerifierPolicy {
         let any = CertificatePolicies.Name.any
         /// Section 6.1.2: the number of certificates before a policy is required, and before mappings and any-policy are ignored.
         var (explicitPolicy, policyMapping, anyPolicy) = (path.count + 1, path.count + 1, path.count + 1)
-        /// The expected policies of the lowest level.
+        /// The expected policies of all nodes at the lowest level of the valid policy tree.
         var expected: Set = [any]
         for (index, certificate) in path.enumerated() {
             let isLast = index == path.count - 1

@@ -121,7 +121,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// `Authorization` and `Cookie` are sent only to the origin (scheme, host and port) of each task's request. After a redirect to
     /// another origin the task no longer sends them, even if a later redirect leads back. The request's own `Authorization`, or a
-    /// credential that answered a challenge, overrides the session's. Tasks omit both session fields from the requests they show.
+    /// credential that answered a challenge, overrides the session's. A task's `currentRequest` omits the session's values of both fields.
     ///
     /// The other fields that Apple reserves (`Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`, `WWW-Authenticate`)
     /// and message framing fields are ignored, with one warning on standard error. Credentials for a proxy belong in the proxy
