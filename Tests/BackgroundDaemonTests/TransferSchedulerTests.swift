@@ -160,13 +160,28 @@ struct TransferSchedulerTests {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         #expect(bench.send(.sentAll(1, true)) == [])
-        #expect(bench.add(2) == [] && bench.tick(at: 1_000) == [])
+        #expect(bench.add(2) == [] && bench.tick(at: 599) == [])
         #expect(bench.send(.receivedResponse(1)) == [])
         // The conditions do not stop it, even though the response has begun.
         #expect(bench.set { $0.isWithinHours = false } == [])
         #expect(bench.set { $0.isWithinHours = true } == [])
-        #expect(bench.tick(at: 1_059) == [])
-        #expect(bench.tick(at: 1_061) == [.stop(1, .tooSlow)])
+        #expect(bench.tick(at: 658) == [])
+        #expect(bench.tick(at: 660) == [.stop(1, .tooSlow)])
+    }
+
+    @Test func `a server that never responds to an upload keeps no slot from other transfers`() {
+        var bench = SchedulerBench(places: 1)
+        bench.add(1)
+        #expect(bench.send(.sentAll(1, true)) == [])
+        #expect(bench.add(2) == [] && bench.wake == 600)
+        #expect(bench.tick(at: 600) == [] && bench.wake == 660)
+        // A response starts a new measurement.
+        #expect(bench.send(.receivedResponse(1), at: 650) == [])
+        #expect(bench.tick(at: 709) == [])
+        #expect(bench.send(.sentAll(1, false)) == [] && bench.send(.sentAll(1, true)) == [])
+        #expect(bench.tick(at: 1_309) == [] && bench.tick(at: 1_368) == [])
+        #expect(bench.tick(at: 1_369) == [.stop(1, .tooSlow)])
+        #expect(bench.send(.stopped(1)) == [.start(2)])
     }
 
     @Test func `an upload that lost its connection and finds no network obeys the conditions`() {
@@ -182,7 +197,7 @@ struct TransferSchedulerTests {
         bench.add(1) { $0.isDiscretionary = true }
         #expect(bench.send(.sentAll(1, true)) == [])
         #expect(bench.add(2) == [])
-        #expect(bench.tick(at: 1_000) == [])
+        #expect(bench.tick(at: 599) == [])
         #expect(bench.send(.sentAll(1, false)) == [.stop(1, .yields)])
     }
 

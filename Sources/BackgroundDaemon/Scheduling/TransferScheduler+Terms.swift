@@ -26,6 +26,10 @@ extension TransferScheduler {
         /// transfer.
         package var floor = 100.0
         package var floorWindow = 60.0
+        /// How long a transfer that has sent its whole content may wait for the response before its speed counts, in seconds.
+        ///
+        /// A server that sends interim responses without end would otherwise keep the slot until the transfer's deadline.
+        package var responseWait = 600.0
         /// The seconds over which transfers that waited for the network are started when the network is back.
         package var spread = 2.0
         /// The waiting time in seconds that outweighs the whole range of priorities.

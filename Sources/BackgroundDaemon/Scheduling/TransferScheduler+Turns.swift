@@ -65,7 +65,7 @@ extension TransferScheduler {
         entry.failure = nil
         entry.lacksNetwork = false
         entry.hasSentAll = false
-        entry.awaitsResponse = false
+        entry.awaitsResponseSince = nil
         entry.serverBound = nil
         entries[id] = entry
         running.insert(id)
@@ -74,18 +74,19 @@ extension TransferScheduler {
     }
 
     /// Records whether the whole content of a transfer has been sent.
-    mutating func noteSent(_ id: ID, _ hasSentAll: Bool, _ actions: inout [Action]) {
+    mutating func noteSent(_ id: ID, _ hasSentAll: Bool, _ now: Double, _ actions: inout [Action]) {
         guard let entry = entries[id], entry.place == .running, entry.hasSentAll != hasSentAll else { return }
         entries[id]?.hasSentAll = hasSentAll
-        entries[id]?.awaitsResponse = hasSentAll
+        entries[id]?.awaitsResponseSince = hasSentAll ? now : nil
         entries[id]?.sampleTime = nil
         needsReassignment = true
         if !hasSentAll, !conditions.allow(entry.item) { stop(id, .conditions, &actions) }
     }
 
     mutating func noteResponseHead(_ id: ID) {
-        guard entries[id]?.awaitsResponse == true else { return }
-        entries[id]?.awaitsResponse = false
+        guard entries[id]?.awaitsResponseSince != nil else { return }
+        entries[id]?.awaitsResponseSince = nil
+        entries[id]?.sampleTime = nil
         needsReassignment = true
     }
 
@@ -119,7 +120,7 @@ extension TransferScheduler {
         guard let entry = entries[id], entry.place == .running else { return }
         entries[id]?.lacksNetwork = true
         // Content that was sent over a lost connection has to be sent again.
-        noteSent(id, false, &actions)
+        noteSent(id, false, now, &actions)
         guard !conditions.isConnected, !entry.item.isLocal else { return }
         stop(id, .network, &actions)
         // If the network has changed since the attempt began, the transfer is retried.
@@ -155,11 +156,16 @@ extension TransferScheduler {
         var overdue: [ID] = []
         var slowest: (speed: Double, id: ID)?
         for id in running {
-            guard let entry = entries[id], entry.place == .running, !entry.isExpired, !entry.awaitsResponse else { continue }
+            guard let entry = entries[id], entry.place == .running, !entry.isExpired else { continue }
             var isWanted = isOrdinaryReady || makesRoom(entry, for: ordinary)
             if entry.item.isDiscretionary { isWanted = isWanted || isDiscretionaryReady || makesRoom(entry, for: discretionary) }
             guard isWanted else {
                 if entry.sampleTime != nil { entries[id]?.sampleTime = nil }
+                continue
+            }
+            let measurable = entry.awaitsResponseSince.map { $0 + limits.responseWait } ?? now
+            guard measurable <= now else {
+                sampleDue = min(sampleDue, measurable)
                 continue
             }
             if entry.sampleTime == nil { beginSample(of: id, now) }

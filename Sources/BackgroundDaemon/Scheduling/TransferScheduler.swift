@@ -46,9 +46,10 @@ package struct TransferScheduler: Sendable {
         var lacksSpace = false
         /// Whether the transfer is running, and has found no route to its host.
         var lacksNetwork = false
-        /// Whether the running attempt has sent its whole content, and whether it still waits for the response.
+        /// Whether the running attempt has sent its whole content.
         var hasSentAll = false
-        var awaitsResponse = false
+        /// Since when the running attempt has waited for the response to its whole content; nil if it does not wait.
+        var awaitsResponseSince: Double?
         /// The earliest time of the next attempt according to the server.
         var serverBound: Double?
         var isExpired = false
@@ -118,7 +119,7 @@ package struct TransferScheduler: Sendable {
             reconsider(id, now)
         case .progressed(let id, let bytes): progressed(id, bytes)
         case .answered(let id): noteResponse(id, now)
-        case .sentAll(let id, let hasSentAll): noteSent(id, hasSentAll, &actions)
+        case .sentAll(let id, let hasSentAll): noteSent(id, hasSentAll, now, &actions)
         case .receivedResponse(let id): noteResponseHead(id)
         case .stopped(let id): stopped(id, now)
         case .failed(let id, let failure, let madeProgress, let retryAfter, let random):
