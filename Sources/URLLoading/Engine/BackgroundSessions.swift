@@ -114,7 +114,9 @@ extension SessionSettings {
         return nil
     }
 
-    /// Returns the credentials to send to the daemon: those that are not in a file that the daemon can read.
+    /// Returns the credentials to send to the daemon: those that are not in a file that the daemon can read, at most 1,000.
+    ///
+    /// The default credential of each protection space comes first, because it is used without asking the app.
     private static func credentials(in store: CredentialStore, isOnDisk: Bool) -> [BackgroundSettings.KnownCredential] {
         var known: [BackgroundSettings.KnownCredential] = []
         for (space, credentials) in store.all() {
@@ -123,7 +125,8 @@ extension SessionSettings {
                 known.append(.init(space: space, credential: credential, isDefault: credential == preferred))
             }
         }
-        return Array(known.prefix(1000))
+        let ordered = known.filter(\.isDefault) + known.filter { !$0.isDefault }
+        return Array(ordered.prefix(1000))
     }
 
     func backgroundSettings(_ policy: SessionPolicy, _ memory: SessionMemory) -> BackgroundSettings {
