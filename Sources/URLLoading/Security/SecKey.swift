@@ -19,6 +19,9 @@ public final class SecKey: NSObject, Sendable {
     let facts: KeyFacts
     let isPrivate: Bool
 
+    /// The value of `kSecAttrKeyType` for an Ed25519 key.
+    static let ed25519 = "Ed25519"
+
     init(publicKey: Data, _ facts: KeyFacts, isPrivate: Bool = false) {
         self.publicKey = publicKey
         self.facts = facts
@@ -43,7 +46,8 @@ public final class SecKey: NSObject, Sendable {
     }
 }
 
-/// Returns the encoding of a public key: PKCS #1 for an RSA key (RFC 8017, appendix A.1.1), X9.63 for an EC key.
+/// Returns the encoding of a public key: PKCS #1 for an RSA key (RFC 8017, appendix A.1.1), X9.63 for an EC key, and the 32 bytes
+/// of an Ed25519 key (RFC 8032, section 5.1.5).
 ///
 /// Private keys cannot be exported: the error is `errSecUnimplemented`.
 ///
@@ -61,6 +65,8 @@ public func SecKeyCopyExternalRepresentation(
 
 /// Returns the type, the size and the class of a key: `kSecAttrKeyType`, `kSecAttrKeySizeInBits`, `kSecAttrKeyClass`.
 ///
+/// The type of an Ed25519 key is the string `Ed25519`.
+///
 /// - Returns: The attributes.
 @discardableResult
 public func SecKeyCopyAttributes(_ key: SecKey) -> CFDictionary? {
@@ -68,7 +74,7 @@ public func SecKeyCopyAttributes(_ key: SecKey) -> CFDictionary? {
         switch key.facts.kind {
         case .rsa: kSecAttrKeyTypeRSA
         case .ec: kSecAttrKeyTypeECSECPrimeRandom
-        case .ed25519: "Ed25519" as NSString
+        case .ed25519: SecKey.ed25519 as NSString
         }
     let attributes: [String: Any] = [
         kSecAttrKeyType as String: type,
@@ -107,8 +113,9 @@ public func SecKeyCreateWithData(
         return nil
     }
     let bytes = Data(referencing: keyData)
-    let isRSA = attribute(kSecAttrKeyType) == kSecAttrKeyTypeRSA as String
-    guard let facts = KeyFacts(publicKey: bytes, kind: isRSA ? .rsa : .ec) else {
+    let type = attribute(kSecAttrKeyType)
+    let kind: KeyFacts.Kind = type == kSecAttrKeyTypeRSA as String ? .rsa : type == SecKey.ed25519 ? .ed25519 : .ec
+    guard let facts = KeyFacts(publicKey: bytes, kind: kind) else {
         error?.pointee = .passRetained(SecurityFailure.error(errSecDecode, "the key cannot be parsed"))
         return nil
     }

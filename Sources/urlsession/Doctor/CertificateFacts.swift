@@ -25,9 +25,10 @@ struct CertificateFacts: Sendable {
         begin = SecCertificateCopyNotValidBeforeDate(certificate).map { $0 as Date }
         end = SecCertificateCopyNotValidAfterDate(certificate).map { $0 as Date }
         if let key = SecCertificateCopyKey(certificate), let facts = SecKeyCopyAttributes(key) as? [String: Any] {
-            let kind = facts[kSecAttrKeyType as String] as? String
+            let type = facts[kSecAttrKeyType as String] as? String
             let bits = facts[kSecAttrKeySizeInBits as String] as? Int ?? 0
-            self.key = "\(kind == (kSecAttrKeyTypeRSA as String) ? "RSA" : "EC") of \(bits) bits"
+            let kinds = [kSecAttrKeyTypeRSA as String: "RSA", kSecAttrKeyTypeECSECPrimeRandom as String: "EC"]
+            self.key = "\(type.map { kinds[$0] ?? $0 } ?? "a key") of \(bits) bits"
         }
         read(Array(SecCertificateCopyData(certificate) as Data))
     }

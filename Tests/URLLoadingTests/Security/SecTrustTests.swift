@@ -166,4 +166,16 @@ struct SecTrustTests {
         #expect(error?.takeRetainedValue().code == Int(errSecDecode))
         #expect(SecCopyErrorMessageString(errSecHostNameMismatch, nil) != nil)
     }
+
+    @Test func `an exported Ed25519 key is created again`() throws {
+        let bytes = Data(1...32)
+        let key = try #require(SecKeyCreateWithData(bytes as CFData, [kSecAttrKeyType: "Ed25519"] as CFDictionary, nil))
+        let exported = try #require(SecKeyCopyExternalRepresentation(key, nil))
+        let attributes = try #require(SecKeyCopyAttributes(key))
+        #expect(exported as Data == bytes)
+        #expect(SecKeyCreateWithData(exported, attributes, nil) == key)
+        var error: Unmanaged<CFError>?
+        #expect(SecKeyCreateWithData(bytes.dropLast() as CFData, attributes, &error) == nil)
+        #expect(error?.takeRetainedValue().code == Int(errSecDecode))
+    }
 }
