@@ -45,6 +45,7 @@ struct csl_network_watch {
 
 const struct csl_bus *csl_bus_load(void *handle, const char **missing) {
     struct csl_bus *made = calloc(1, sizeof *made);
+    *missing = "memory";
     if (made == NULL) return NULL;
 #define FIND(function)                                       \
     made->function = dlsym(handle, #function);               \
