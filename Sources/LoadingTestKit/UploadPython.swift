@@ -108,7 +108,10 @@ extension UploadServer {
 
             def note(self, seen):
                 with lock:
-                    print(json.dumps({name: value for name, value in seen.items() if name != "upload"}), flush=True)
+                    line = json.dumps({name: value for name, value in seen.items() if name != "upload"})
+                    with open(os.path.join(place, "requests"), "a") as file:
+                        file.write(line + "\n")
+                    print(line, flush=True)
 
             def serve(self):
                 try:

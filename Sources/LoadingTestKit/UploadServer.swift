@@ -140,8 +140,11 @@ package final class UploadServer: Sendable {
         return url
     }
 
-    /// The requests that were read completely, or as far as they arrived.
-    package var requests: [Request] { lines.read { Self.requests($0.text) } }
+    /// The requests that the server has answered, is holding, or could not read completely.
+    package var requests: [Request] {
+        // A file, because the output may arrive later than the response.
+        Self.requests((try? String(contentsOf: directory.file("requests"), encoding: .utf8)) ?? "")
+    }
 
     /// Waits for `count` requests.
     package func requests(_ count: Int) async throws -> [Request] { try await requests { $0.count >= count } }

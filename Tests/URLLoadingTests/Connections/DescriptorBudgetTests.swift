@@ -21,16 +21,12 @@ import Musl
 /// Loads with few file descriptors: each scene runs in its own process.
 @Suite(.timeLimit(.minutes(2)))
 struct DescriptorBudgetTests {
-    private static let server: Result<NginxServer, any Error> = Result {
+    private func run(_ suite: String, descriptors: Int) async throws {
         let server = try NginxServer.start(try TestCertificates.shared.get().valid)
+        defer { server.stop() }
         try server.put("hello".utf8, at: "/hello.txt")
         // A file that is larger than what an HTTP/2 server sends before the client reads data.
         try server.put(DescriptorScene.content, at: "/large.bin")
-        return server
-    }
-
-    private func run(_ suite: String, descriptors: Int) async throws {
-        let server = try Self.server.get()
         try await SeparateProcess.run(
             suite,
             environment: [
