@@ -199,7 +199,8 @@ var targets: [Target] = [
         [
             "URLLoading", "LoadingTestKit", logging, metrics, metricsTestKit, tracing, inMemoryTracing,
         ]),
-    // A client in Swift 5 mode without upcoming features. As on Apple's platforms, it gets a warning that a delegate is Sendable.
+    // A client in Swift 5 mode without upcoming features. As on Apple's platforms, the compiler warns
+    // about a delegate with mutable properties, because delegates are Sendable.
     .testTarget(
         name: "SwiftFiveTests",
         dependencies: ["URLLoading", "LoadingTestKit"],
