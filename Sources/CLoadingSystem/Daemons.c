@@ -60,7 +60,7 @@ static void become_daemon(const char *path, char *const arguments[], char *const
     int null = open("/dev/null", O_RDWR);
     int errors = log == NULL ? null : open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     if (errors < 0) errors = null;
-    // The duplicates have numbers of at least 10, because the calls of dup2 would overwrite lower ones.
+    // The duplicates get numbers of at least 10, because the calls of dup2 would overwrite duplicates with the numbers 0 to 2.
     int kept = fcntl(trouble, F_DUPFD_CLOEXEC, 10);
     int spoken = output < 0 ? null : fcntl(output, F_DUPFD_CLOEXEC, 10);
     dup2(null, 0);

@@ -90,7 +90,7 @@ int cls_route(const void *address, int length, int interface) {
     memset(&message, 0, sizeof message);
     size_t size = NLMSG_LENGTH(sizeof message.body) + RTA_LENGTH((size_t)length);
     if (interface > 0) {
-        // This makes the kernel use the routing tables: otherwise, with an output interface, it treats every address as on-link.
+        // Without this flag, the kernel treats an address that has no route through the output interface as on-link.
         message.body.rtm_flags = RTM_F_FIB_MATCH;
         struct rtattr attribute = {.rta_len = RTA_LENGTH(sizeof interface), .rta_type = RTA_OIF};
         memcpy(message.address + length, &attribute, sizeof attribute);

@@ -37,7 +37,7 @@ package struct FieldName: Sendable, Hashable {
     init(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ length: Int) {
         self = .other
         guard length >= 2, length < Self.row else { return }
-        // The hash assumes letters. The comparison below rejects all other bytes, and names of a different length.
+        // The hash treats the first and the last byte as letters. The comparison below rejects every name that is not in the table.
         let slot = Self.slot(length, bytes[start] | 0x20, bytes[start &+ length &- 1] | 0x20)
         let number = Self.slots.utf8Start[slot] &- UInt8(ascii: "0")
         guard number < Self.count else { return }

@@ -42,7 +42,7 @@ package struct ResponseParser: ~Copyable, Sendable {
         package init() {}
     }
 
-    /// The kind of request, which determines whether the response has content (RFC 9112, section 6.3).
+    /// The kind of request; together with the status, it determines whether the response has content (RFC 9112, section 6.3).
     package enum RequestKind: Sendable {
         case head, connect, other
         /// Requests a protocol switch (RFC 9110, section 7.8): a 101 is then the final response, and all bytes after it are

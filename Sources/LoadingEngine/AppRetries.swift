@@ -19,7 +19,8 @@ struct AppRetries {
 
     /// Whether the app's rules have caused a retry.
     ///
-    /// ``HTTPRules/RetryPolicy`` then no longer retries the load, so that the two kinds of retries do not multiply.
+    /// From then on, a response no longer resets the failed attempts that ``HTTPRules/RetryPolicy`` counts, so that the two kinds of
+    /// retries do not multiply.
     var hasBegun: Bool { count > 0 }
 
     /// Returns the seconds to wait before another attempt, or nil if the failure is the load's result.

@@ -74,7 +74,7 @@ final class DeadlineClock {
         for load in watched {
             guard let load else { continue }
             var idleSince = load.control.idleSince(now: now)
-            // A load on hold does not expire now: it is checked again after at least 50 ms.
+            // A load on hold does not reach its request timeout now: it is checked again after at least 50 ms.
             if load.control.isOnHold, let timeout = Self.nanoseconds(load.requestTimeout) {
                 idleSince = max(idleSince, now + Self.pause - .nanoseconds(timeout))
             }

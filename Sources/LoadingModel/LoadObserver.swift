@@ -14,7 +14,7 @@ package import FoundationEssentials
 ///
 /// Its methods are called on the session's event loop: they must not block.
 package protocol LoadObserver: AnyObject, Sendable {
-    /// Reports that a request has a connection and is about to be sent; returns the observer of that request.
+    /// Reports that a request will be sent as soon as it has a connection; returns the observer of that request.
     func willSend(_ request: ObservedRequest) -> any RequestObserver
 }
 

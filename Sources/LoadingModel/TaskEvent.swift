@@ -14,7 +14,8 @@ package import HTTPWire
 ///
 /// `.finished` is the last, and comes exactly once.
 package enum TaskEvent: Sendable {
-    /// The task's `currentRequest` has changed, because the request is first sent or a redirect is followed.
+    /// The task's `currentRequest` has changed: the app replaced the delayed request, the request was redirected or upgraded (HSTS),
+    /// or a download starts over with its first request.
     case requestChanged(LoadRequest)
     /// The load waits, because no network that it may use is available; sent at most once.
     case waitingForConnectivity

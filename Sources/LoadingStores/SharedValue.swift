@@ -13,11 +13,11 @@ import SystemThreads
 /// A value that is shared by the threads of this process and, through a file, by the user's processes.
 ///
 /// Every change is visible in this process immediately and is written to the file soon after, on the disk queue. Writes start at
-/// least one second apart; the changes made in between are written together. Before a write, the file is read and the changes
-/// made here are applied to what other processes wrote. The file is first read when the value is needed: by ``prepare(_:)`` on
-/// the disk queue, or by the first caller on its own thread. Lookups cause the file to be checked on the disk queue, at most
-/// every 250 ms, and read again if it has changed. Problems with the file never fail a caller: a damaged file is set aside, and
-/// if no file can be written, the value is kept in memory only.
+/// least one second apart, except for a flush and at exit; the changes made in between are written together. Before a write, the
+/// file is read and the changes made here are applied to what other processes wrote. The file is first read when the value is
+/// needed: by ``prepare(_:)`` on the disk queue, or by the first caller on its own thread. Lookups cause the file to be checked on
+/// the disk queue, at most every 250 ms, and read again if it has changed. Problems with the file never fail a caller: a damaged
+/// file is set aside, and if no file can be written, the value is kept in memory only.
 ///
 /// The lock of `fileState` is held while the file is read or written, the lock of `state` during a lookup or change. The lock of
 /// `state` may be taken while that of `fileState` is held. Neither lock is held while a thread waits for another process to

@@ -12,8 +12,8 @@ package import Foundation
 
 /// An Apache httpd on its own loopback ports, with all its authentication methods.
 ///
-/// Each of these folders has a file `page.txt`, and a resource `echo` that responds to a POST with the request's body. PUT creates
-/// a file.
+/// Each of the following folders has a file `page.txt`, and a resource `echo` that responds to a POST with the request's body. PUT
+/// creates a file.
 /// - `/open/`: without authentication.
 /// - `/basic/`, `/digest/`: realms "basic" and "digest" (MD5, auth); `/digest/other/` has another realm, "other".
 /// - `/int/`: like `/digest/`, with nonces that are valid for one second.

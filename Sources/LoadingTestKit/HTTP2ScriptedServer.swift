@@ -17,9 +17,9 @@ import Glibc
 ///
 /// A Python program (``HTTP2Python``) reads and writes the frames; its field blocks come from an independent HPACK implementation.
 /// The program records what the client sends and checks it against the RFC: a violation makes ``close()`` throw. Without a script,
-/// the program acknowledges SETTINGS and PING and returns flow control credit. After a step that waits, the next step runs when
-/// this server has recorded all earlier events. A connection that does not begin with HTTP/2's preface uses HTTP/1.1; its requests
-/// are answered with ``HTTP2Step/write(_:)-(String)``.
+/// the program acknowledges SETTINGS and PING and returns flow control credit. After a step that waits for the client, the next
+/// step runs when this server has recorded all earlier events. A connection that does not begin with HTTP/2's preface uses
+/// HTTP/1.1; its requests are answered with ``HTTP2Step/write(_:)-(String)``.
 ///
 /// Tests wait for recorded events; no wait polls or sleeps, and every wait ends when its task is cancelled (give suites a time
 /// limit).

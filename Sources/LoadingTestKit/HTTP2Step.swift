@@ -110,7 +110,7 @@ package struct HTTP2Step: Sendable, Encodable {
         return frame(.pushPromise, flags: .endHeaders, stream: stream, bytes(of: promised) + HPACKBytes.literals(fields))
     }
 
-    /// A compressed field section, in frames of at most `size` bytes.
+    /// A compressed field section, in frames with a payload of at most `size` bytes.
     package static func headers(
         _ fields: [(String, String)], ends: Bool = false, stream: Int? = nil, huffman: Bool = true, size: Int? = nil
     ) -> HTTP2Step {
@@ -179,7 +179,7 @@ package struct HTTP2Step: Sendable, Encodable {
 
     // MARK: Waiting
 
-    /// Waits until the connection has received `count` frames of this type with these flags in all; a nil stream means any stream.
+    /// Waits until `count` frames of this type, with these flags, have arrived since the connection began; nil means any stream.
     package static func awaitFrame(
         _ kind: HTTP2Frame.Kind, _ flags: HTTP2Frame.Flags = [], stream: Int? = nil, count: Int = 1
     ) -> HTTP2Step {

@@ -88,7 +88,7 @@ package final class KerberosRealm: Sendable {
             "KRB5_CONFIG": "\(directory.path)/krb5.conf",
             "KRB5_KDC_PROFILE": "\(directory.path)/kdc.conf",
             "KRB5CCNAME": "FILE:\(directory.path)/no-tickets",
-            // This turns off the replay cache: servers must not write into this directory, and they share one clock.
+            // This turns off the replay cache, a file that the servers would otherwise write outside this directory.
             "KRB5RCACHENAME": "none:",
         ]
     }

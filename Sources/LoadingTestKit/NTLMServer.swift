@@ -15,7 +15,7 @@ import Glibc
 
 /// A server on a loopback port that requires NTLM, with an independent implementation (pyspnego).
 ///
-/// The first component of the path selects the schemes: `/ntlm`, `/negotiate` (SPNEGO with NTLM inside), `/both`, `/ntlm-or-basic`,
+/// The first component of the path selects the schemes: `/ntlm`, `/both` (NTLM, and Negotiate with NTLM inside), `/ntlm-or-basic`,
 /// `/closing` (closes the connection after the first 401), `/bound` (only over TLS: requires the channel binding). All other paths
 /// need no authentication. An authenticated connection stays authenticated. The body of a response contains the request's method
 /// and path, and the length and SHA-256 of the request's body. X-User contains the user, and X-Connection the number of the

@@ -52,7 +52,7 @@ package final class SquidServer: Sendable {
     ) throws -> SquidServer {
         let program = try ServerProcess.program("squid", package: "squid")
         let directory = try ServerDirectory()
-        // The name consists of at most 32 letters and digits.
+        // The name may only consist of letters and digits, at most 32 of them.
         let serviceName = "tests" + UUID().uuidString.filter { $0 != "-" }.prefix(20)
         try directory.makeFolder("logs")
         if let identity {

@@ -67,7 +67,7 @@ package final class UploadServer: Sendable {
         package var limits: String?
         /// The header fields of the response to `OPTIONS`; nil if the server does not support the method.
         package var options: [[String]]?
-        /// The number of bytes between two 104 responses that report progress.
+        /// The minimum number of bytes between two 104 responses that report progress.
         package var progressStep: Int?
         /// How many times the first 104 is sent.
         package var announcements = 1

@@ -22,7 +22,8 @@ import Musl
 ///
 /// The thread starts with the first watch and then sleeps until something changes.
 ///
-/// Sendable because the shared state is accessed only under the lock, and all other state is confined to the thread.
+/// Sendable because shared state that changes is accessed only under the lock, and all other state is immutable or confined to the
+/// thread.
 package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     /// The monitor of the whole process.
     package static let shared = SystemPathMonitor()

@@ -129,7 +129,7 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Starts the next attempt, or loses if no address is left and no attempt is running.
+    /// Starts the next attempt, or loses if both lookups have ended, no address is left, and no attempt is running.
     private mutating func advance() -> [Action] {
         guard let address = nextAddress() else {
             if !isResolved || !running.isEmpty { return [] }

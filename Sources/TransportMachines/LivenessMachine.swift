@@ -62,7 +62,7 @@ package struct LivenessMachine: Sendable {
         lastRead = now
     }
 
-    /// An upper bound of the round-trip time, given the round-trip time of the handshake.
+    /// An upper bound of the round-trip time, given the duration of the handshake.
     package func roundTrip(handshake: Int64) -> Int64 { measuredRoundTrip ?? max(lastRead - began, handshake) }
 
     package mutating func settingsWereAcknowledged(now: Int64) { measuredRoundTrip = measuredRoundTrip ?? now - began }

@@ -57,8 +57,8 @@ package struct PoolMachine: Sendable {
         /// A reused connection to the origin was closed: the origin's idle connections are presumed to be closed as well.
         case wentStale(OriginID)
         case timer(now: Int64)
-        /// Whether a dial to the origin waits for something other than its server: for the app's answer about the origin, or for
-        /// the host name lookup, which is queued behind others.
+        /// A dial to the origin starts (true) or stops (false) waiting for something other than its server: the app's answer about
+        /// the origin, a host name lookup that is queued behind others, or the end of a pause between dials.
         case appIsAsked(OriginID, Bool)
         /// The time that `queueIsBlocked` asked for has passed.
         case queueCheckIsDue(OriginID)

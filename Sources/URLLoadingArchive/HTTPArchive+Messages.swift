@@ -89,7 +89,7 @@ extension HTTPArchive {
     public struct Content: Sendable, Equatable {
         /// The decoded length in bytes.
         public var size: Int64
-        /// The number of bytes saved by the content coding; nil if the body had no content coding.
+        /// The number of bytes saved by the content coding; nil if the body had no content coding or did not come from the network.
         public var compression: Int64?
         /// The media type with its parameters; "x-unknown" if the response has none.
         public var mimeType: String

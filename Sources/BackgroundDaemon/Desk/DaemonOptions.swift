@@ -37,7 +37,7 @@ package struct DaemonOptions: Sendable {
     ///
     /// - `URLSESSIOND_SPOOL`: the folder in which the spool is created;
     /// - `URLSESSIOND_LIMIT`: the number of concurrent transfers;
-    /// - `URLSESSIOND_PAUSE`: the maximum number of seconds after a first failed attempt;
+    /// - `URLSESSIOND_PAUSE`: the maximum pause after a first failed attempt, in seconds;
     /// - `URLSESSIOND_PATIENCE`: the number of seconds that a launched program has for its events and for a question;
     /// - `URLSESSIOND_METERED`: 1 or 0;
     /// - `URLSESSIOND_SYSFS`: the mount point of sysfs;

@@ -12,9 +12,9 @@ import BackgroundProtocol
 /// Limits how often a program may be launched for its session.
 ///
 /// Each launch doubles the delay before the next launch, so that a program that crashes at each launch is not launched endlessly.
-/// The delay starts over if the program is not launched for a period of twice the delay. It also starts over when the user starts
-/// the program, because that creates a new limit. A program that has processed everything it was launched for can soon be
-/// launched again.
+/// The delay starts over if the program is not launched for a period of twice the delay, to which the time that a launched program
+/// may take is added. It also starts over when the user starts the program, because that creates a new limit. A program that has
+/// processed everything it was launched for can soon be launched again.
 package struct LaunchLimit: Codable, Hashable, Sendable {
     /// The delay after a first launch, in seconds.
     package static let firstDelay = 10.0
@@ -67,8 +67,8 @@ struct LaunchCandidate: Hashable, Sendable {
     var asking = 0
     var ended = 0
 
-    /// Whether to launch the program: it can be launched, has no connection, and all transfers have ended or one needs its
-    /// decision.
+    /// Whether to launch the program: it may be launched, has neither joined nor been launched yet, and all transfers have ended or
+    /// one needs its decision.
     var isDue: Bool {
         way != nil && !isConnected && !isLaunched && transfers > 0 && (asking > 0 || ended == transfers)
     }

@@ -134,7 +134,7 @@ struct TransferMachine: Hashable, Sendable {
         }
     }
 
-    /// Whether the running attempt is being stopped, and its data are not kept.
+    /// Whether the running attempt is being stopped because the transfer was cancelled, and no resume data are wanted.
     var isBeingDiscarded: Bool {
         guard case .running(.givenUp(let why)?, _) = state else { return false }
         return why == .cancelled && !wantsData

@@ -13,7 +13,7 @@ import HTTPWire
 /// A constraint that a value is checked against when it is encoded and decoded: a value that the receiver would reject is not
 /// sent.
 struct Rule<Value> {
-    /// Returns the value, or the nearest valid one; throws if no valid value is near.
+    /// Returns the value, corrected if the rule can correct it; throws if the value remains invalid.
     let validate: (Value) throws -> Value
 
     static var any: Rule { Rule { $0 } }

@@ -200,7 +200,7 @@ const struct csl_js *csl_js_load(void *handle, const char **missing);
 typedef char *(*csl_js_helper)(void *data, const char *what, const char *name);
 
 struct csl_js_result {
-    // The result, which the caller frees; NULL if the result is null.
+    // The result of csl_js_call, which the caller frees; NULL if the result is null, or after a failure.
     char *text;
     // The exception that the script threw, or what is wrong with its result.
     char failure[512];
@@ -294,7 +294,7 @@ void csl_avahi_forget(struct csl_avahi_event *event);
 
 // The function table of a decoding library. Written once, never freed.
 struct csl_codec;
-// These two functions return NULL if the library lacks a function.
+// These two functions return NULL if the library lacks a function, or if memory is exhausted.
 const struct csl_codec *csl_brotli_load(void *handle, const char **missing);
 const struct csl_codec *csl_zstd_load(void *handle, const char **missing);
 

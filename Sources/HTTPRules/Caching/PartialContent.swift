@@ -92,7 +92,8 @@ package enum PartialContent {
         return .unsatisfiable(headers: headers)
     }
 
-    /// The stored byte range of the representation, or nil if the range and the stored body differ in length.
+    /// The stored byte range of the representation, or nil if the range is unknown or contradicts the length of the stored body or
+    /// the complete length.
     private static func available(_ stored: StoredResponse) -> Range<Int64>? {
         guard stored.bodyLength >= 0 else { return nil }
         guard let range = stored.storedRange else { return stored.status == 206 ? nil : 0..<stored.bodyLength }

@@ -107,8 +107,8 @@ package enum Revalidation {
     /// "The cache MUST add each header field in the provided response to the stored response, replacing field values that are
     /// already present", with exceptions (section 3.2).
     ///
-    /// If the request had a credential, the result is only for this credential, unless the result is for every credential
-    /// (``CacheControl/isForEveryCredential``).
+    /// If the stored response has a credential, the result has the same one. Otherwise the result gets the credential of the request,
+    /// unless the result is for every credential (``CacheControl/isForEveryCredential``).
     static func updated(
         _ stored: StoredResponse,
         with headers: HeaderBlock,

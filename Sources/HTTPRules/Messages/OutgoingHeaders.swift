@@ -191,7 +191,7 @@ package final class OutgoingHeaders: Sendable {
 
     /// Whether the library sets a field.
     ///
-    /// `Host` is included, although the value of the request's own `Host` is used if it is present.
+    /// `Host` is included, although the value of the request's own `Host` is used unless it is empty.
     private static func isReserved(_ name: String) -> Bool {
         var name = name
         return name.withUTF8 { isReserved(UnsafeRawBufferPointer($0)) }

@@ -9,7 +9,7 @@
 
 import FoundationEssentials
 
-/// Decides which hosts may be reached without TLS, and which requirements TLS connections to other hosts must satisfy: the
+/// Decides which hosts may be reached without TLS, and which requirements TLS connections to a host must satisfy: the
 /// `NSAppTransportSecurity` dictionary.
 ///
 /// Quotations are from Apple's documentation of the Information Property List. An absent key has its default, and the defaults are

@@ -37,11 +37,11 @@ extension ResumableUpload {
         /// `keepsResponse` says whether the current response is kept meanwhile.
         case retrieve(after: Double, keepsResponse: Bool)
         case append(Part)
-        /// The upload cannot be continued.
+        /// The load cannot continue the upload.
         case fail(Failure)
     }
 
-    /// Why an upload cannot be continued.
+    /// Why a load cannot continue its upload.
     package enum Failure: Hashable, Sendable {
         /// The server's statements contradict each other or the data that was sent.
         case contradiction(String)

@@ -117,7 +117,7 @@ final class CodingStage {
         case .isOver:
             input.hasMore = false
             state = .betweenFrames(decode)
-        // This call returns the output decoded so far; the next one throws the failure.
+        // The output decoded so far is returned first; after that, `produce(upTo:)` throws the failure.
         case .failed(let failure): state = .damaged(failure)
         }
         return output

@@ -42,7 +42,7 @@ package final class ContentDecoder {
     package static let maximumCodings = 5
     /// The maximum size of a piece that ``next()`` returns.
     package static let pieceSize = 65_536
-    /// The maximum number of bytes that one call of ``next()`` processes without producing output.
+    /// The number of processed bytes after which one call of ``next()`` returns even if it has produced no output.
     ///
     /// Nested codings can decode to nothing, however long they are.
     private static let workPerCall = 262_144
@@ -157,7 +157,7 @@ package final class ContentDecoder {
                 stage.feed(input)
             } else {
                 guard let input = try pull(from: index - 1) else { return nil }
-                // An empty piece means that the inner call used up the work limit.
+                // An empty piece means that the inner call used up the work limit, or that its decoding takes a long time.
                 guard input.readableBytes > 0 else { return input }
                 workLeft -= input.readableBytes
                 stage.feed(input)

@@ -11,7 +11,7 @@ package import HTTPRules
 package import LoadingModel
 package import NIOCore
 
-/// An established connection: over TCP and, for a secure route, with TLS and a trusted server certificate.
+/// An established connection: over TCP or a Unix-domain socket and, for a secure route, with TLS and a trusted server certificate.
 package struct DialledChannel {
     package let channel: any Channel
     package let facts: ConnectionFacts

@@ -15,7 +15,7 @@ package import LoadingModel
 ///
 /// Called on the loop; the adviser replies on the loop too, immediately or later.
 package protocol HandshakeAdviser: AnyObject {
-    /// Whether the app judges servers itself; if so, the roots do not decide.
+    /// Whether the app judges servers itself; if so, the roots must not decide before the app was asked.
     var judgesServers: Bool { get }
     /// Asks whether to trust a server that presents these certificates (DER, the server's own first).
     func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void)
@@ -27,7 +27,7 @@ package protocol HandshakeAdviser: AnyObject {
     func authorization(for tunnel: TunnelAttempt) -> String?
     /// Asks for the authorization to send to a proxy that refuses a tunnel with 407; a nil reply gives up.
     func answer(_ head: ResponseHead, for tunnel: TunnelAttempt, reply: @escaping (Result<String?, LoadError>) -> Void)
-    /// Checks that the proxy that opened the tunnel is the one that the credential was meant for; a nil reply means that it is.
+    /// Checks that the proxy that opened the tunnel is the one that the credential was meant for; a nil reply means no objection.
     func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void)
 }
 
@@ -42,7 +42,7 @@ package struct ServerName: Sendable, Hashable {
     }
 }
 
-/// A tunnel that is requested from a proxy, several times if the proxy requires authentication.
+/// A tunnel that is requested from a proxy, possibly several times if the proxy requires authentication.
 package final class TunnelAttempt {
     package let proxy: ProxyServer
     /// The host and port of the server, as in the CONNECT request.

@@ -41,7 +41,7 @@ struct TrafficMarks: Hashable {
 
     /// Whether the kernel has loaded the congestion control that yields to all others (TCP Low Priority).
     ///
-    /// The kernel's list is read once, because requesting a congestion control that is not loaded would make the kernel run
+    /// The kernel's list is read first, because requesting a congestion control that is not loaded would make the kernel run
     /// `modprobe`. Reading a procfs file does not wait for a disk.
     static let hasLowPriority: Bool = {
         let file = open("/proc/sys/net/ipv4/tcp_available_congestion_control", O_RDONLY | O_CLOEXEC)

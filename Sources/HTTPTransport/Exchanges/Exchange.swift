@@ -146,7 +146,9 @@ package final class Exchange {
         return hasReceivedHead ? .head : nil
     }
 
-    /// Whether ``takeEvent()`` returns an event and the task is not suspended; throws if the load or the exchange has failed.
+    /// Whether ``takeEvent()`` returns an event and the task is not suspended.
+    ///
+    /// Throws if the load has failed, or if the exchange has failed and no event is left.
     package func hasEvent() throws(LoadError) -> Bool {
         try control.check()
         guard !control.isSuspended else { return false }
@@ -225,7 +227,7 @@ package final class Exchange {
         return all
     }
 
-    /// Ends the switched protocol, and closes the connection if the peer does not close it within `patience`.
+    /// Ends the switched protocol, and closes the connection or stream if the peer does not do so within `patience`.
     package func linger(_ patience: TimeAmount) {
         guard !isOver else { return }
         end = .complete

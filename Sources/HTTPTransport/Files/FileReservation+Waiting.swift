@@ -17,8 +17,8 @@ extension LoadControl {
 
     /// Reserves a descriptor for a file; waits in a queue while the budget is used up.
     ///
-    /// The request timeout does not run during this wait, nor during the wait for a connection. A suspended load leaves the queue,
-    /// and joins it again at the end when the load is resumed.
+    /// The request timeout does not run during this wait, as in the queue for a connection. A suspended load leaves the queue, and
+    /// joins it again at the end when the load is resumed.
     package func reserveFile(
         _ part: FileBudget.Part, of budget: FileBudget = .shared
     ) async throws(LoadError) -> FileReservation {

@@ -27,7 +27,8 @@ struct BlockReservation: Sendable {
 
     /// Returns the range of bytes to reserve before writing `count` bytes; nil if nothing has to be reserved.
     ///
-    /// The range covers those bytes, and as many further bytes as the file then has, within ``aheadRange``.
+    /// Together with the blocks that are already reserved, the range covers those bytes, and as many further bytes as the file then
+    /// has (within ``aheadRange``), but nothing beyond the expected length.
     func next(_ count: Int64, written: Int64) -> Range<Int64>? {
         let start = max(end, written)
         let written = written.addingSaturating(count)

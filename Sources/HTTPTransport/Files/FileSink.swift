@@ -234,7 +234,7 @@ package final class FileSink: Sendable {
         fail(Self.writingFailed(path, status)) { _ = $0.machine.handle(.wrote(count, of: size)) }
     }
 
-    /// Fails the sink, and deletes its file before other programs can open it.
+    /// Fails the sink, and deletes its file before other programs can open it, unless the file is kept (``keepWhenFull()``).
     private func fail(_ error: LoadError, change: (inout State) -> Void = { _ in }) {
         if handle(.failed(isFull: error.isOutOfSpace), error, change: change) == .unlink { _ = cls_unlink(path) }
     }

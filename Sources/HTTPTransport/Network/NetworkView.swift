@@ -186,7 +186,7 @@ package final class NetworkView {
             return path.interfaces.first.map { prohibited.objection(to: $0) != nil } ?? false
         }
         guard path.localAddresses.contains(local) else { return true }
-        // If no interface has the address, the connection stays within the machine, or on one link.
+        // If no interface of the path has the address, the connection stays within the machine, or on one link.
         guard let interface = path.interface(withAddress: local) else { return false }
         if prohibited.objection(to: interface) != nil { return true }
         return !isBound && monitor.interface(to: remote, in: path) == nil

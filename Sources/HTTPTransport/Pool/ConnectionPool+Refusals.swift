@@ -29,7 +29,7 @@ extension ConnectionPool {
     ///
     /// - Parameters:
     ///   - connection: The connection.
-    ///   - isFruitless: Whether the server has answered none of the connection's requests.
+    ///   - isFruitless: Whether the server refuses all of the connection's open requests, and has answered none before.
     ///   - asksForCalm: Whether the server reported excessive load (ENHANCE_YOUR_CALM); if so, no second connection to the server
     ///     is made for a while.
     /// - Returns: Whether the connection is the last of too many fruitless connections in a row.

@@ -12,7 +12,7 @@ import NIOSSL
 
 /// Determines which handshake a server's request for a client certificate belongs to.
 ///
-/// NIOSSL reports the request through a callback of the TLS context, and passes only the server's name. All handshakes share the
+/// NIOSSL reports the request through a callback of the TLS context, and passes only the server's name. Many handshakes share a
 /// context. NIOSSL makes the call while the TLS handler processes the event that carried the request. The handshake is therefore
 /// recorded here before each event is passed to the TLS handler.
 enum ClientCertificateRequests {

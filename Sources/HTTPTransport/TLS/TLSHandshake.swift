@@ -59,7 +59,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
 
     // MARK: The server's certificate
 
-    /// Evaluates the server's chain: if the app judges servers itself, the app decides; otherwise the roots decide.
+    /// Evaluates the server's chain: asks the app if it judges servers itself; otherwise, or if the app leaves it to them, the roots
+    /// decide.
     func verify(_ presented: [NIOSSLCertificate], on loop: any EventLoop, verdict: EventLoopPromise<NIOSSLVerificationResult>) {
         self.verdict = verdict
         do {

@@ -39,7 +39,7 @@ final class Authenticator {
     private(set) var holder: ConnectionHolder?
     /// Whether the handshake still needs a connection.
     private var wantsConnection = false
-    /// Whether the app gave the credential in answer to this load's challenge; false if it came from the session or another load.
+    /// Whether the app answered this load's challenge; false if the credential came from the session or another load.
     var hasOwnAnswer = false
     /// The number of answered challenges.
     private(set) var answers = 0
@@ -64,7 +64,7 @@ final class Authenticator {
 
     // MARK: What to send
 
-    /// Uses a proof that another load of the session obtained: the next request carries it before any challenge.
+    /// Uses a proof that the session remembers: the next request carries it before any challenge.
     func use(_ proof: Proof) {
         self.proof = proof
         hasOwnAnswer = false

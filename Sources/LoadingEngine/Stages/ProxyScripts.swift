@@ -17,7 +17,8 @@ import SystemLibraries
 
 /// The session's proxy script.
 ///
-/// The script is fetched when a load first needs it, and again after an hour. It runs once for each hop, on a thread of its own.
+/// A script at a URL is fetched when a load first needs it, and again after an hour or after ``forget()``. The script runs once for
+/// each hop, on a thread of its own.
 ///
 /// Confined to the session's event loop.
 final class ProxyScripts {

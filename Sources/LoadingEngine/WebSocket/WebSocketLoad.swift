@@ -82,7 +82,7 @@ final class WebSocketLoad {
                     ? .upgrade(key: WebSocketHandshake.makeKey(using: &random)) : .extendedConnect,
                 subprotocols: names, deflate: order.offersCompression ? MessageDeflateOffer() : nil)
             self.handshake = handshake
-            // If the request has a `Sec-WebSocket-Protocol` field of its own, that field is sent unchanged.
+            // If the task has no protocols, the request's own `Sec-WebSocket-Protocol` field is sent unchanged.
             return handshake.requestFields.filter { !order.protocols.isEmpty || $0.name != "Sec-WebSocket-Protocol" }
                 .map { ($0.name, $0.value) }
         } catch {

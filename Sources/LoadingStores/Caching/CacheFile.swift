@@ -18,7 +18,7 @@ import Glibc
 import Musl
 #endif
 
-/// An open file of the disk tier, which is read as a whole, or without its body.
+/// An open file of the disk tier, which is read as a whole, or without its body; a large body is then read in pieces.
 ///
 /// It stays readable even if it is removed or replaced meanwhile.
 final class CacheFile: Sendable {

@@ -224,7 +224,7 @@ extension DiskTier {
 /// The capacity of the disk tier, and whether a scan for files of other processes is due.
 struct CacheCapacity: Sendable {
     private(set) var capacity: Int
-    /// Whether the directory is not used, because other users can write to it or the file system is read-only.
+    /// Whether the directory is not used, because it cannot be created or opened, or because other users own it or can write to it.
     private(set) var isRefused = false
     private var isEvicting = false
     private var writtenSinceScan: Int64 = 0

@@ -131,7 +131,7 @@ package final class EntryWriter: Sendable {
         }
     }
 
-    /// Changes the properties that are stored with the body, after the app has changed them at the end of the load.
+    /// Replaces the properties that are stored with the body, because the app may have changed them at the end of the load.
     ///
     /// With `memoryOnly`, a body that is too large for memory is not stored.
     package func amend(userInfo: [UInt8]?, attachment: (any Sendable)?, memoryOnly: Bool) {

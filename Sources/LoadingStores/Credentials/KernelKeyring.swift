@@ -19,7 +19,7 @@ import HTTPWire
 package struct KernelKeyring: Sendable {
     private let name: String
 
-    /// Makes the key for a file.
+    /// Identifies the key for a file, without creating it in the keyring.
     ///
     /// The name is a hash of the path, since every process can see the names of keys.
     package init(path: String) {

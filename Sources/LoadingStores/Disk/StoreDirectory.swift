@@ -15,8 +15,8 @@ import Musl
 
 /// The folder of a store's files, which only its user may write to.
 ///
-/// Cookies are as sensitive as passwords. If the folder is a symbolic link, or other users can write to it, those users could
-/// read or plant cookies. Such a folder is refused, and the store works in memory.
+/// Cookies are as sensitive as passwords. Other users could read or plant cookies if the folder is a symbolic link, or if they can
+/// write to it. Such a folder is refused, and the store works in memory.
 package struct StoreDirectory: ~Copyable {
     private let descriptor: Descriptor
     package var number: CInt { descriptor.number }

@@ -27,7 +27,7 @@ package enum TrustRoots {
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
     ]
 
-    /// The system's roots; as with OpenSSL and curl, `SSL_CERT_FILE` replaces these roots, and `SSL_CERT_DIR` adds others.
+    /// The system's roots; `SSL_CERT_FILE` replaces these roots, as with OpenSSL and curl, and `SSL_CERT_DIR` adds others.
     private static let system: CertificateStore =
         file == nil
         ? CertificateStore.systemTrustRoots.appending(contentsOf: environmentRoots) : CertificateStore(environmentRoots)

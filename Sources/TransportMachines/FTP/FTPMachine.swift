@@ -250,7 +250,7 @@ package struct FTPMachine: Sendable {
 
     private mutating func dataConnectionIsReady() -> [Action] {
         guard beginning.offset > 0 else { return transfer() }
-        // REST must directly precede the transfer command (RFC 3659, section 5.4).
+        // REST must directly precede the transfer command (RFC 3659, section 5.3).
         return go(to: .restarting, .send(FTPCommand("REST", "\(beginning.offset)")))
     }
 

@@ -25,7 +25,8 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
         case forSession = 1
         /// The credential is stored permanently, even after the process ends.
         case permanent = 2
-        /// The credential is also stored on the user's other devices; deprecated by Apple, and the same as ``permanent`` here.
+        /// On Apple's systems, the credential is also stored on the user's other devices; deprecated by Apple, and stored like
+        /// ``permanent`` here.
         case synchronizable = 3
     }
 

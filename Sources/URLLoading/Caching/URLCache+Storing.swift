@@ -72,7 +72,8 @@ extension URLCache {
         }
     }
 
-    /// Looks up a request without blocking: if the disk must be read, the handler is called on another thread.
+    /// Looks up a request without blocking: if the disk must be read or there are two entries, the handler is called on another
+    /// thread.
     func lookUp(_ request: URLRequest, _ completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void) {
         switch (find(request), find(request, ofProtocol: true)) {
         case (.hit(let hit), .miss), (.hit(let hit), .unavailable):

@@ -162,8 +162,9 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// Calls a completion handler with the entry for a task's request, or nil; the default implementation calls
     /// ``cachedResponse(for:)-(URLRequest)``.
     ///
-    /// The handler is called synchronously unless the disk must be read; in that case the handler is called on a global dispatch
-    /// queue.
+    /// The handler is called synchronously unless the disk must be read or the URL has two entries; in these cases the handler is
+    /// called on a global dispatch queue. In a subclass that does not override this method, the handler is always called
+    /// synchronously.
     open func getCachedResponse(
         for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) {

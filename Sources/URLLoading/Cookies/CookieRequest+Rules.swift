@@ -17,7 +17,7 @@ extension CookieRequest {
         guard cookie.matches(domain: host), mayCarry(cookie) else { return false }
         guard cookie.isHostOnly || cookie.domain == host || Cookie.maySetDomain(cookie.domain, from: host) else { return false }
         guard !isSecure else { return true }
-        // "Leave secure cookies alone": RFC 6265bis, section 5.7, steps 8 and 15.
+        // "Leave secure cookies alone": RFC 6265bis, section 5.7, steps 13 and 16.
         return !cookie.isSecure
             && !others.contains { other in
                 other.isSecure && other.name == cookie.name && other.matches(path: cookie.path)

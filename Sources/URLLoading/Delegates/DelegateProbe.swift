@@ -16,8 +16,8 @@ import Synchronization
 /// probe: it calls no completion handler. The result is cached for each class (``DelegateForms``), so that a class is probed once
 /// for each method.
 ///
-/// The app can also call a delegate method itself, for example in an object that wraps another delegate. Then no probe is running, and
-/// the default does what the session would do without the method.
+/// The app can also call a delegate method itself, for example in an object that wraps another delegate. Then no probe is running for
+/// that method of that object, and the default does what the session would do without the method.
 package final class DelegateProbe: Sendable {
     package enum Form: Sendable { case completion, async }
 

@@ -31,8 +31,9 @@ public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
 
     /// Tells the delegate that a download has begun to write its file, or to append to it, and can be resumed later.
     ///
-    /// If the app stores the resume data, the download can be resumed even after the program was killed. Before the app resumes it,
-    /// ``URLSessionDownloadTask/resumeData(_:forWhatIsIn:)`` updates the data with the current length of the file.
+    /// If the app stores the resume data, the download can be resumed even after the program was killed. Before the app resumes the
+    /// download, it must update the data with the current length of the file: see
+    /// ``URLSessionDownloadTask/resumeData(_:forWhatIsIn:)``.
     ///
     /// Not in Apple's API. Not called for background sessions, because the daemon keeps their partial files.
     func urlSession(

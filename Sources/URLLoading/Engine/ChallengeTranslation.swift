@@ -59,7 +59,7 @@ extension URLCredential {
         }
     }
 
-    /// The credential for the engine; nil if its user name or its password is missing.
+    /// The credential for the engine; nil for a password credential without a user name or without a password.
     var forEngine: LoadCredential? {
         let persistence = LoadCredential.Persistence(rawValue: persistence.rawValue) ?? .forSession
         if isTrust { return LoadCredential(.trust, persistence: persistence) }

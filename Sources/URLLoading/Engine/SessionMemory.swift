@@ -71,7 +71,7 @@ struct SessionMemory: Sendable {
     /// Whether any storage is an instance of an app's subclass.
     var hasAppSubclasses: Bool { cookies != nil || cache != nil || credentials != nil }
 
-    /// The maximum size, in bytes, of a body for the app's cache: 5 % of the cache's capacity, as for the library's own cache.
+    /// The maximum size, in bytes, of a body for the app's cache: 5 % of the larger of the cache's two capacities.
     var cachedBodyLimit: Int64 { cache.map { Int64(max($0.memoryCapacity, $0.diskCapacity) / 20) } ?? 0 }
 
     /// Makes the underlying stores of the app's subclasses durable; the engine does the same for all other stores.

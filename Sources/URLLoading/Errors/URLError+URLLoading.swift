@@ -60,7 +60,7 @@ extension URLError {
         (userInfo[NSURLErrorBackgroundTaskCancelledReasonKey] as? Int).flatMap(BackgroundTaskCancelledReason.init)
     }
 
-    /// App Transport Security requires the load to use TLS, but the load does not use it: -1022.
+    /// App Transport Security or HSTS requires the load to use TLS, but the load does not use it: -1022.
     ///
     /// Foundation on Linux has the code but not this short name.
     public static var appTransportSecurityRequiresSecureConnection: URLError.Code {

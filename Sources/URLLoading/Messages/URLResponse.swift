@@ -170,10 +170,10 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     /// The name of the body's character encoding in lower case, or nil if the server did not send it.
     open var textEncodingName: String? { givenEncoding }
 
-    /// A valid file name for the body, with an extension that matches the MIME type.
+    /// A valid file name for the body.
     ///
     /// The name comes from the first of these that is available: `Content-Disposition` (RFC 6266), the URL's last path component, the
-    /// URL's host. Otherwise the name is "unknown".
+    /// URL's host. Otherwise the name is "unknown". A name that has no extension gets one that matches the MIME type.
     open var suggestedFilename: String? {
         archivedFilename ?? SuggestedFilename.make(contentDisposition: contentDisposition, url: url, mimeType: mimeType)
     }

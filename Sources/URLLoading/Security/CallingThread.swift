@@ -12,7 +12,7 @@ internal import Synchronization
 
 /// Runs asynchronous work to completion on the calling thread, for functions that are synchronous in Apple's API.
 ///
-/// The work runs on no other thread, so it completes even if calls of this function block every thread of the cooperative pool. The
+/// The work runs on no other thread, so it completes even if calls of ``wait(for:)`` block every thread of the cooperative pool. The
 /// work must not wait for an actor on which the caller runs.
 final class CallingThread: TaskExecutor {
     private struct State {

@@ -107,8 +107,8 @@ public func SecIdentityCopyPrivateKey(
 ///   - options: The password as `kSecImportExportPassphrase`.
 ///   - items: One dictionary, with `kSecImportItemIdentity`, `kSecImportItemCertChain`, `kSecImportItemTrust` and
 ///     `kSecImportItemLabel`.
-/// - Returns: `errSecSuccess`, `errSecAuthFailed` if the password is wrong or missing, `errSecDecode` if the file cannot be parsed,
-///   or `errSecItemNotFound` if the file lacks a certificate or its key.
+/// - Returns: `errSecSuccess`, `errSecAuthFailed` if the password is wrong or missing, `errSecDecode` if the file is malformed or
+///   not supported, or `errSecItemNotFound` if the file lacks a certificate or its key.
 @discardableResult
 public func SecPKCS12Import(
     _ pkcs12_data: CFData, _ options: CFDictionary, _ items: UnsafeMutablePointer<CFArray?>

@@ -145,8 +145,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 if let error { throw error }
                 return
             }
-            // The server may ask for an immediate reconnection (`retry: 0`). Doubling zero gives zero, so the pause after a failure has
-            // a minimum.
+            // The server may ask for an immediate reconnection (`retry: 0`). Doubling zero gives zero, so the pause has a minimum from
+            // the second consecutive failure on.
             let basePause = Swift.max(reader.retry.map { Double($0) / 1000 } ?? Self.defaultPause, failures > 0 ? 0.25 : 0)
             let pause = Swift.max(basePause, Swift.min(basePause * Double(1 << Swift.min(failures, 10)), Self.longestPause))
             failures += 1

@@ -51,7 +51,8 @@ enum ProgramSecurity {
         }
     }
 
-    /// Whether the environment variable `NSAllowsArbitraryLoads` is set to `YES`, as an aid while a server is migrated to HTTPS.
+    /// Whether the environment variable `NSAllowsArbitraryLoads` is `YES`, `TRUE` or `1` (case-insensitive), as an aid while a server
+    /// is migrated to HTTPS.
     private static var allowsArbitraryLoads: Bool {
         ["YES", "TRUE", "1"].contains(ProcessInfo.processInfo.environment["NSAllowsArbitraryLoads"]?.uppercased())
     }

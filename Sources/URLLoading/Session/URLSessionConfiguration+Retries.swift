@@ -23,8 +23,8 @@ extension URLSessionConfiguration {
     ///   retries;
     /// - WebSockets, stream tasks, FTP, and loads of a ``URLProtocol`` class.
     ///
-    /// Regardless of this policy, a request whose reused connection was lost is sent again once, as RFC 9110 allows. When this policy
-    /// has retried a load, the load's requests are no longer sent again for that reason.
+    /// Regardless of this policy, a request whose reused connection was lost is sent again once, as RFC 9110 allows. After this policy
+    /// has first retried a load, that happens at most once for each request, so that the two kinds of retries do not multiply.
     ///
     /// ```swift
     /// let configuration = URLSessionConfiguration.default

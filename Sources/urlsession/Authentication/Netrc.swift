@@ -117,7 +117,8 @@ struct Netrc: Sendable {
     /// The files that have been read: all loads of a command use the same file, and a pipe can be read only once.
     private static let known = Mutex<[String: Netrc]>([:])
 
-    /// Reads a `.netrc` file, but refuses a file that another user owns or has permission to access.
+    /// Reads a `.netrc` file, but refuses a regular file that another user except root owns, or that other users have permission to
+    /// access.
     ///
     /// - Parameters:
     ///   - path: The file.

@@ -103,8 +103,8 @@ struct TransferTable {
             ? text.prefix(max(0, width - 1)) + "…" : text + String(repeating: " ", count: width - text.count)
     }
 
-    /// Returns the bar if there is space for it, the percentage, and more: for a running transfer the bytes, the rate and the time
-    /// left, for others the state and its reason.
+    /// Returns the bar if there is space for it, the percentage, and more: for a running transfer the bytes, the rate, the time left
+    /// and the reason, if there is one, for others the state and its reason.
     private static func progress(_ row: Row, _ columns: Int, _ now: ContinuousClock.Instant) -> String {
         let (done, total) = TransferText.amount(row.report)
         let width = columns >= 60 ? min(40, columns / 4) : 0

@@ -11,7 +11,8 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The command-line tool; except for the management of background transfers, it uses only the public API.
+/// The command-line tool; it uses only the public API, except to manage background transfers, and to make changed cookies and
+/// credentials durable.
 struct URLSessionTool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "urlsession",

@@ -12,7 +12,7 @@ import URLLoading
 
 /// The data for a command's load, prepared in advance, so that passwords are asked for before anything is loaded.
 struct PreparedLoad {
-    /// The URL without its user name and password, which are in `answers`.
+    /// The URL without its user name and password; the login to use is in `answers`.
     let url: URL
     let configuration: URLSessionConfiguration
     let answers: ChallengeAnswers

@@ -86,7 +86,7 @@ struct RequestOptions: ParsableArguments {
     }
 
     /// Changes a request so that it is sent to the server even if a stored response is fresh or `immutable` (RFC 8246), and so that
-    /// even an error response is accepted.
+    /// an error response is shown instead of a stored response.
     ///
     /// A GET becomes conditional on the stored response. The user's own conditions and `Cache-Control` are sent unchanged.
     static func askServer(_ request: inout URLRequest) {

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// `--time-cond`: requests a body only if it was modified after a given time, or with a leading `-` only if it was not.
+/// `--time-cond`: requests a body only if it was modified after a given time, or with a leading `-` only if before that time.
 struct TimeCondition: Sendable {
     private let date: Date
     private let isForOlder: Bool

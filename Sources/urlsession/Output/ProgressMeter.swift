@@ -137,7 +137,7 @@ final class ProgressMeter: Sendable {
 
     /// Draws the bar in the columns that the numbers leave free.
     ///
-    /// If there are too few columns, the bar is omitted first, and then the numbers from the last one on.
+    /// Numbers are omitted from the last one on until the others fit; the bar is omitted if fewer than 8 columns are left for it.
     ///
     /// The last column stays free, because some terminals wrap the line after a character in that column.
     static func drawing(_ numbers: [String], filled share: Double?, columns: Int) -> String {

@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// Writes messages to standard error; the data that the user requests is written to standard output.
+/// Writes messages to standard error, and not the data that the user requests.
 enum StandardError {
     static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 

@@ -55,7 +55,7 @@ struct DownloadFiles: Sendable {
 
     /// Moves the complete file to its place, and returns the path.
     ///
-    /// An existing file of that name is replaced, as by curl, unless the server chose the name.
+    /// An existing file of that name is replaced, as by curl, unless the server chose a name other than `path`.
     func take(_ location: URL, _ response: URLResponse?) throws -> String {
         var target = path
         if takesSuggestion, isUnnamed || Self.isNamed(response),

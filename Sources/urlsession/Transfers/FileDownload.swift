@@ -246,8 +246,8 @@ struct FileDownload {
         return ToolFailure(130, "interrupted; resume with: \(continuation(place.path))")
     }
 
-    /// Keeps the received data if the download can be resumed, keeps earlier data if the server failed temporarily, and otherwise
-    /// removes the data.
+    /// Keeps the received data if the download can be resumed, keeps earlier data after an HTTP error other than 404, 410 and 416,
+    /// and otherwise removes the data.
     private func clean(_ place: DownloadFiles, after outcome: TransferObserver.State, wasResumed: Bool) throws {
         if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
             status >= 400, ![404, 410, 416].contains(status)

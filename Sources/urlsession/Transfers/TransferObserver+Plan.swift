@@ -40,7 +40,7 @@ extension TransferObserver {
         var continuation: CheckedContinuation<Void, Never>?
         var response: URLResponse?
         var error: (any Error)?
-        /// The reason why the tool itself cancelled the load; it is reported instead of the cancellation error.
+        /// The reason why the tool itself cancelled the load or rejects its result; it is reported instead of the task's error.
         var failure: ToolFailure?
         /// The failure of a load that nevertheless runs to completion.
         var verdict: ToolFailure?

@@ -281,7 +281,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     }
 
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
-        // Waiting for a network does not count as connecting; only --max-time limits it.
+        // Waiting for a network does not count as connecting; --max-time and --speed-limit limit it.
         awaitConnection(task, isOffline: true)
         if !plan.isSilent { StandardError.print("urlsession: waiting for a network") }
     }

@@ -37,7 +37,7 @@ final class UploadSource: Sendable {
         }
     }
 
-    /// Returns the URL, with the file's name appended if the URL's path is empty or ends with a slash.
+    /// Returns the URL, with the file's name appended if the URL's path is empty or ends with a slash, unless standard input is sent.
     func target(_ url: URL) -> URL {
         guard !isStandardInput, url.path(percentEncoded: true).last.map({ $0 == "/" }) ?? true else { return url }
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return url }
