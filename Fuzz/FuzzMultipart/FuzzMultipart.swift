@@ -39,23 +39,16 @@ private struct Parts: Equatable {
     }
 
     var parts: [Part] = []
-    var isMalformed = false
 
     init(_ splitter: MultipartReplace, _ body: ArraySlice<UInt8>, step: () -> Int) {
         var splitter = splitter
         var rest = body
-        do throws(MultipartReplace.Malformed) {
-            while !rest.isEmpty {
-                let piece = rest.prefix(max(1, step()))
-                rest = rest.dropFirst(piece.count)
-                try take(splitter.feed(piece))
-            }
-            take(splitter.finish())
-        } catch {
-            // The parts before the failure depend on the cuts.
-            parts = []
-            isMalformed = true
+        while !rest.isEmpty {
+            let piece = rest.prefix(max(1, step()))
+            rest = rest.dropFirst(piece.count)
+            take(splitter.feed(piece))
         }
+        take(splitter.finish())
     }
 
     private mutating func take(_ events: [MultipartReplace.Event]) {

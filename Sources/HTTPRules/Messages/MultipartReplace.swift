@@ -13,7 +13,8 @@ package import HTTPWire
 /// sequence of images in one response.
 ///
 /// The input may be split at any byte. Only a possible delimiter or the header section of a part is buffered. The sequence ends at
-/// the close delimiter or at the end of the body.
+/// the close delimiter or at the end of the body. A header section that exceeds ``headerLimit`` bytes or ``lineLimit`` lines is not
+/// parsed: it and the rest of the body are the data of a last part without header fields.
 package struct MultipartReplace: Sendable {
     package enum Event: Hashable, Sendable {
         case part(HeaderBlock)
@@ -24,8 +25,6 @@ package struct MultipartReplace: Sendable {
     package enum Malformed: Error, Hashable, Sendable {
         /// The boundary has an invalid length. RFC 2046 allows 1 to 70 characters; up to 200 are accepted here.
         case badBoundary
-        /// A header section exceeds ``MultipartReplace/headerLimit`` bytes or ``MultipartReplace/lineLimit`` lines.
-        case headersTooLarge
     }
 
     package static let headerLimit = 65536
@@ -40,6 +39,8 @@ package struct MultipartReplace: Sendable {
         case preamble
         case headers
         case body
+        /// After the start of a header section that exceeds the limits; everything is data.
+        case rest
         /// After the close delimiter; the content is ignored.
         case epilogue
     }
@@ -73,11 +74,11 @@ package struct MultipartReplace: Sendable {
         delimiter = Array("--\(boundary)".utf8)
     }
 
-    package mutating func feed(_ bytes: some Sequence<UInt8>) throws(Malformed) -> [Event] {
+    package mutating func feed(_ bytes: some Sequence<UInt8>) -> [Event] {
         pending.append(contentsOf: bytes)
         var events: [Event] = []
         var position = 0
-        while try step(&position, &events) {}
+        while step(&position, &events) {}
         pending.removeFirst(position)
         return events
     }
@@ -90,6 +91,7 @@ package struct MultipartReplace: Sendable {
             state = .epilogue
             pending = []
         }
+        if case .rest = state { return [.partEnd] }
         guard case .body = state else { return [] }
         // If the body stops after a delimiter without a line break, the part has ended.
         let isDelimiter = pending.drop { $0 == 0x0D || $0 == 0x0A } == delimiter[...]
@@ -99,11 +101,15 @@ package struct MultipartReplace: Sendable {
     /// Performs one step at a position in the buffer.
     ///
     /// Returns false if more bytes are needed.
-    private mutating func step(_ position: inout Int, _ events: inout [Event]) throws(Malformed) -> Bool {
+    private mutating func step(_ position: inout Int, _ events: inout [Event]) -> Bool {
         switch state {
         case .preamble: return skipPreamble(&position)
-        case .headers: return try takeHeaders(&position, &events)
+        case .headers: return takeHeaders(&position, &events)
         case .body: return takeBody(&position, &events)
+        case .rest:
+            if position < pending.count { events.append(.data(Array(pending[position...]))) }
+            position = pending.count
+            return false
         case .epilogue:
             position = pending.count
             return false
@@ -148,11 +154,11 @@ package struct MultipartReplace: Sendable {
         return !bare.starts(with: rest)
     }
 
-    private mutating func takeHeaders(_ position: inout Int, _ events: inout [Event]) throws(Malformed) -> Bool {
+    private mutating func takeHeaders(_ position: inout Int, _ events: inout [Event]) -> Bool {
         while let newline = pending[(position + head.scanned)...].firstIndex(of: 0x0A) {
             let line = pending[(position + head.lineStart)..<newline]
             if line.isEmpty || line.elementsEqual([0x0D]) {
-                guard newline - position <= Self.headerLimit else { throw .headersTooLarge }
+                guard newline - position <= Self.headerLimit else { return endSplitting(&events) }
                 events.append(.part(Self.fields(pending[position..<position + head.lineStart])))
                 position = newline + 1
                 head = Head()
@@ -163,11 +169,18 @@ package struct MultipartReplace: Sendable {
             head.lineCount += 1
             head.lineStart = newline + 1 - position
             head.scanned = head.lineStart
-            guard head.lineCount <= Self.lineLimit else { throw .headersTooLarge }
+            guard head.lineCount <= Self.lineLimit else { return endSplitting(&events) }
         }
         head.scanned = pending.count - position
-        guard head.scanned <= Self.headerLimit else { throw .headersTooLarge }
+        guard head.scanned <= Self.headerLimit else { return endSplitting(&events) }
         return false
+    }
+
+    /// Begins the last part at a header section that exceeds the limits.
+    private mutating func endSplitting(_ events: inout [Event]) -> Bool {
+        events.append(.part(HeaderBlock()))
+        state = .rest
+        return true
     }
 
     private mutating func takeBody(_ position: inout Int, _ events: inout [Event]) -> Bool {

@@ -33,11 +33,8 @@ struct MultipartParts: Sendable {
         self.splitter = splitter
     }
 
-    /// Returns the items for some bytes of the body; nil if the body is malformed, in which case the rest of the body is not split.
-    mutating func items(for data: Data) -> [DelegateMailbox.Item]? {
-        guard let events = try? splitter.feed(data) else { return nil }
-        return items(events) + [.credit(data.count)]
-    }
+    /// Returns the items for some bytes of the body.
+    mutating func items(for data: Data) -> [DelegateMailbox.Item] { items(splitter.feed(data)) + [.credit(data.count)] }
 
     /// Returns the items for bytes that were still buffered when the body ended.
     mutating func lastItems() -> [DelegateMailbox.Item] { items(splitter.finish()) }

@@ -229,6 +229,23 @@ struct HTTP1ExchangeTests {
         }
     }
 
+    @Test func `a part whose head is too long is delivered unsplit with the rest of the body`() async throws {
+        let recorder = EventRecorder()
+        let rest = String(repeating: "x", count: 8_000_000)
+        try await withScenario(
+            delegate: recorder,
+            reply: { _ in
+                .ok("--b\r\n\r\none\r\n--b\r\n" + rest, [("Content-Type", "multipart/x-mixed-replace; boundary=b")])
+            }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.error == nil && record.events.count { $0.letter == "R" } == 2)
+            #expect(record.body == Data(("one" + rest).utf8))
+        }
+    }
+
     @Test func `a refused connection fails with cannotConnectToHost`() async throws {
         let port = try RefusingPort()
         let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
