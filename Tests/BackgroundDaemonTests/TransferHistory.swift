@@ -29,6 +29,18 @@ struct TransferHistory {
         var serverBound: Double?
         var bytes: Int64 = 0
         var sample: (time: Double, bytes: Int64)?
+        var hasSentAll = false
+        var hasResponse = false
+        var unansweredSince: Double?
+        var unansweredStops = 0
+
+        mutating func note(hasSentAll: Bool, _ now: Double) {
+            guard self.hasSentAll != hasSentAll else { return }
+            self.hasSentAll = hasSentAll
+            if !hasSentAll { hasResponse = false }
+            unansweredSince = hasSentAll && !hasResponse ? now : nil
+            sample = nil
+        }
     }
 
     private(set) var faults: [String] = []
@@ -81,7 +93,7 @@ struct TransferHistory {
             return send(.tick)
         }
         now = next
-        switch random.next(below: 29) {
+        switch random.next(below: 33) {
         case 0..<7: add()
         case 7, 8: end()
         case 9, 10: fail()
@@ -103,6 +115,8 @@ struct TransferHistory {
             offline = []
             networkChange = now
             send(.networkChanged)
+        case 28, 29, 30: if let id = any(.running) { sendContent(id) }
+        case 31: if let id = any(.running) { beginResponse(id) }
         default: send(.tick)
         }
     }
@@ -111,6 +125,7 @@ struct TransferHistory {
 
     private mutating func failWithoutNetwork(_ id: Int64) {
         transfers[id]?.lacksNetwork = true
+        transfers[id]?.note(hasSentAll: false, now)
         noteOffline()
         send(.lacksNetwork(id))
     }
@@ -211,6 +226,20 @@ struct TransferHistory {
         send(.progressed(id, bytes: transfers[id]?.bytes ?? 0))
     }
 
+    private mutating func sendContent(_ id: Int64) {
+        let hasSentAll = random.next(below: 4) > 0
+        transfers[id]?.note(hasSentAll: hasSentAll, now)
+        send(.sentAll(id, hasSentAll))
+    }
+
+    private mutating func beginResponse(_ id: Int64) {
+        transfers[id]?.hasResponse = true
+        transfers[id]?.unansweredStops = 0
+        if transfers[id]?.unansweredSince != nil { transfers[id]?.sample = nil }
+        transfers[id]?.unansweredSince = nil
+        send(.receivedResponse(id))
+    }
+
     private mutating func answer(_ id: Int64) {
         send(.answered(id))
         guard let origin = transfers[id]?.item.origin, pause(of: origin) != nil else { return }
@@ -249,6 +278,7 @@ struct TransferHistory {
             transfers[id]?.serverBound = transfer?.serverBound.map { $0 + seconds }
             transfers[id]?.startTime += seconds
             transfers[id]?.sample?.time += seconds
+            transfers[id]?.unansweredSince = transfer?.unansweredSince.map { $0 + seconds }
         }
         send(.clockMoved(by: seconds))
     }
@@ -367,6 +397,8 @@ struct TransferHistory {
         transfers[id]?.failedForNetwork = false
         transfers[id]?.lacksNetwork = false
         transfers[id]?.serverBound = nil
+        transfers[id]?.note(hasSentAll: false, now)
+        transfers[id]?.hasResponse = false
         transfers[id]?.sample = nil
     }
 
@@ -379,10 +411,11 @@ struct TransferHistory {
             switch reason {
             case .held: transfer.item.isHeld
             case .network: transfer.lacksNetwork && !transfer.item.isLocal && !conditions.isConnected
+            case .conditions where transfer.hasSentAll: false
             case .conditions:
                 !conditions.isWithinHours
                     || transfer.item.isDiscretionary && (conditions.isMetered || !conditions.hasExternalPower)
-            case .yields: transfer.item.isDiscretionary && isWanted(transfer, onlyByOrdinary: true)
+            case .yields: !transfer.hasSentAll && transfer.item.isDiscretionary && isWanted(transfer, onlyByOrdinary: true)
             case .tooSlow:
                 if let sample = transfer.sample {
                     isWanted(transfer) && sample.time + limits.floorWindow <= now
@@ -394,6 +427,7 @@ struct TransferHistory {
         if !isRight { faults.append("no reason to stop \(id)") }
         transfers[id]?.stage = .stopping
         transfers[id]?.sample = nil
+        if reason == .tooSlow, transfer.unansweredSince != nil { transfers[id]?.unansweredStops += 1 }
         reasons[id] = reason
     }
 
@@ -412,8 +446,8 @@ struct TransferHistory {
         for id in all(.running) {
             guard let transfer = transfers[id] else { continue }
             if transfer.item.isHeld { faults.append("\(id) is held and still running") }
-            if !conditions.isWithinHours { faults.append("\(id) is running outside the hours") }
-            if transfer.item.isDiscretionary, conditions.isMetered || !conditions.hasExternalPower {
+            if !conditions.isWithinHours, !transfer.hasSentAll { faults.append("\(id) is running outside the hours") }
+            if transfer.item.isDiscretionary, !transfer.hasSentAll, conditions.isMetered || !conditions.hasExternalPower {
                 faults.append("\(id) is still running")
             }
             if transfer.isExpired { continue }
@@ -421,8 +455,15 @@ struct TransferHistory {
                 transfers[id]?.sample = nil
                 continue
             }
-            if transfer.item.isDiscretionary, !isLeaving, isWanted(transfer, onlyByOrdinary: true) {
+            if transfer.item.isDiscretionary, !transfer.hasSentAll, !isLeaving, isWanted(transfer, onlyByOrdinary: true) {
                 faults.append("\(id) does not yield")
+            }
+            if let since = transfer.unansweredSince {
+                let measurable = since + limits.responseWait * Double(1 << min(transfer.unansweredStops, 10))
+                guard measurable <= now else {
+                    due = min(due, measurable)
+                    continue
+                }
             }
             var sample = transfer.sample ?? (now, transfer.bytes)
             if sample.time + limits.floorWindow <= now, sample.time < now {

@@ -172,8 +172,7 @@ struct TransferSchedulerTests {
     @Test func `a server that never responds to an upload keeps no slot from other transfers`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
-        #expect(bench.send(.sentAll(1, true)) == [])
-        #expect(bench.add(2) == [] && bench.wake == 600)
+        #expect(bench.send(.sentAll(1, true)) == [] && bench.add(2) == [] && bench.wake == 600)
         #expect(bench.tick(at: 600) == [] && bench.wake == 660)
         // A response starts a new measurement.
         #expect(bench.send(.receivedResponse(1), at: 650) == [])
@@ -182,6 +181,26 @@ struct TransferSchedulerTests {
         #expect(bench.tick(at: 1_309) == [] && bench.tick(at: 1_368) == [])
         #expect(bench.tick(at: 1_369) == [.stop(1, .tooSlow)])
         #expect(bench.send(.stopped(1)) == [.start(2)])
+        // The server may need longer: the next attempt waits twice as long.
+        #expect(bench.send(.removed(2)) == [.start(1)])
+        #expect(bench.send(.sentAll(1, true), at: 2_000) == [] && bench.add(3) == [] && bench.wake == 3_200)
+        #expect(bench.tick(at: 3_200) == [] && bench.tick(at: 3_260) == [.stop(1, .tooSlow)])
+    }
+
+    @Test func `a rate limit does not extend the wait for a response`() {
+        var bench = SchedulerBench(places: 1)
+        bench.add(1)
+        bench.set { $0.isSlow = true }
+        #expect(bench.send(.sentAll(1, true)) == [] && bench.add(2) == [] && bench.wake == 600)
+        #expect(bench.tick(at: 600) == [] && bench.tick(at: 660) == [.stop(1, .tooSlow)])
+    }
+
+    @Test func `a response that begins before the whole content was sent is not waited for`() {
+        var bench = SchedulerBench(places: 1)
+        bench.add(1)
+        #expect(bench.send(.receivedResponse(1)) == [] && bench.send(.sentAll(1, true)) == [])
+        #expect(bench.add(2) == [] && bench.wake == 60)
+        #expect(bench.tick(at: 60) == [.stop(1, .tooSlow)])
     }
 
     @Test func `an upload that lost its connection and finds no network obeys the conditions`() {
@@ -192,7 +211,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.lacksNetwork(1)) == [.stop(1, .conditions)])
     }
 
-    @Test func `an upload that waits for its response yields its slot to no other transfer`() {
+    @Test func `a discretionary upload that waits for its response does not give way`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1) { $0.isDiscretionary = true }
         #expect(bench.send(.sentAll(1, true)) == [])
@@ -410,6 +429,15 @@ struct TransferSchedulerTests {
         #expect(bench.machine.waitReason(of: 1) == .retry(at: 1060, attempts: 1) && bench.wake == 1060)
         #expect(bench.tick(at: 1060) == [.start(1)] && bench.wake == 1500)
         #expect(bench.tick(at: 1500) == [.expire(1)])
+    }
+
+    @Test func `a change of the clock does not shorten the wait for a response`() {
+        var bench = SchedulerBench(places: 1)
+        bench.add(1)
+        #expect(bench.send(.sentAll(1, true)) == [] && bench.add(2) == [] && bench.wake == 600)
+        #expect(bench.send(.clockMoved(by: 5000), at: 5100) == [] && bench.wake == 5600)
+        #expect(bench.send(.clockMoved(by: -4000), at: 1200) == [] && bench.wake == 1600)
+        #expect(bench.tick(at: 1600) == [] && bench.tick(at: 1660) == [.stop(1, .tooSlow)])
     }
 
     @Test func `a transfer waits again if its start time is in the future after a change of the clock`() {

@@ -28,7 +28,8 @@ extension TransferScheduler {
         package var floorWindow = 60.0
         /// How long a transfer that has sent its whole content may wait for the response before its speed counts, in seconds.
         ///
-        /// A server that sends interim responses without end would otherwise keep the slot until the transfer's deadline.
+        /// A server that sends interim responses without end would otherwise keep the slot until the transfer's deadline. The time
+        /// doubles each time that the transfer has lost its slot in this way, because a server may really need that long.
         package var responseWait = 600.0
         /// The seconds over which transfers that waited for the network are started when the network is back.
         package var spread = 2.0
@@ -125,7 +126,7 @@ extension TransferScheduler {
         /// Whether the whole content of a request was sent.
         ///
         /// If so, the conditions do not stop the transfer, because another attempt would make the server process the request
-        /// twice. Until the response arrives, the transfer's speed does not count either.
+        /// twice. Until the response arrives, but at most for ``Limits/responseWait``, the transfer's speed does not count either.
         case sentAll(ID, Bool)
         case receivedResponse(ID)
         /// The transfer's total number of bytes so far.

@@ -9,6 +9,16 @@
 
 /// The order of transfers, and the timer.
 extension TransferScheduler {
+    /// What is known of the request and the response of a running attempt.
+    struct Attempt: Sendable {
+        /// Whether the whole content was sent.
+        var hasSentAll = false
+        /// Whether the response has begun.
+        var hasResponse = false
+        /// When the whole content was sent, while no response has begun; otherwise nil.
+        var unansweredSince: Double?
+    }
+
     /// Processes the transfers whose time has come.
     mutating func processDue(_ now: Double, _ actions: inout [Action]) {
         // Due probes start first, because transfers that wait for an origin have waited longer than the transfer that probed it
@@ -46,7 +56,7 @@ extension TransferScheduler {
         if runningDiscretionary > 0, stoppingCount == 0, !ordinary.isEmpty {
             let isAnyReady = !hasFreeSlot && next(of: ordinary) != nil
             let leaving = running.filter { id in
-                guard let entry = entries[id], entry.item.isDiscretionary, !entry.isExpired, !entry.hasSentAll else {
+                guard let entry = entries[id], entry.item.isDiscretionary, !entry.isExpired, !entry.attempt.hasSentAll else {
                     return false
                 }
                 return isAnyReady || makesRoom(entry, for: ordinary)
@@ -64,8 +74,7 @@ extension TransferScheduler {
         entry.startTime = now
         entry.failure = nil
         entry.lacksNetwork = false
-        entry.hasSentAll = false
-        entry.awaitsResponseSince = nil
+        entry.attempt = Attempt()
         entry.serverBound = nil
         entries[id] = entry
         running.insert(id)
@@ -75,17 +84,23 @@ extension TransferScheduler {
 
     /// Records whether the whole content of a transfer has been sent.
     mutating func noteSent(_ id: ID, _ hasSentAll: Bool, _ now: Double, _ actions: inout [Action]) {
-        guard let entry = entries[id], entry.place == .running, entry.hasSentAll != hasSentAll else { return }
-        entries[id]?.hasSentAll = hasSentAll
-        entries[id]?.awaitsResponseSince = hasSentAll ? now : nil
+        guard var attempt = entries[id]?.attempt, entries[id]?.place == .running, attempt.hasSentAll != hasSentAll else { return }
+        attempt.hasSentAll = hasSentAll
+        // A response to content that is sent again is still to come.
+        if !hasSentAll { attempt.hasResponse = false }
+        attempt.unansweredSince = hasSentAll && !attempt.hasResponse ? now : nil
+        entries[id]?.attempt = attempt
         entries[id]?.sampleTime = nil
         needsReassignment = true
-        if !hasSentAll, !conditions.allow(entry.item) { stop(id, .conditions, &actions) }
+        if !hasSentAll, !conditions.allow(entries[id]?.item) { stop(id, .conditions, &actions) }
     }
 
+    /// Records that the response of a transfer has begun.
     mutating func noteResponseHead(_ id: ID) {
-        guard entries[id]?.awaitsResponseSince != nil else { return }
-        entries[id]?.awaitsResponseSince = nil
+        entries[id]?.attempt.hasResponse = true
+        entries[id]?.unansweredStops = 0
+        guard entries[id]?.attempt.unansweredSince != nil else { return }
+        entries[id]?.attempt.unansweredSince = nil
         entries[id]?.sampleTime = nil
         needsReassignment = true
     }
@@ -143,14 +158,11 @@ extension TransferScheduler {
     ///
     /// Only one slot is withdrawn at a time, because one slot may be enough.
     ///
-    /// Speed is measured only while transfers wait, and not while a rate limit slows all of them. A discretionary transfer does not
+    /// Speed is measured only while transfers wait. While a rate limit slows all transfers, it is measured only for those that have
+    /// waited too long for a response. A discretionary transfer does not
     /// get the slot of an ordinary transfer, because the discretionary transfer would lose the slot again.
     private mutating func judgeSpeed(_ now: Double, _ actions: inout [Action]) {
         sampleDue = .infinity
-        guard !conditions.isSlow else {
-            for id in running { entries[id]?.sampleTime = nil }
-            return
-        }
         let isOrdinaryReady = !hasFreeSlot && next(of: ordinary) != nil
         let isDiscretionaryReady = !hasFreeDiscretionarySlot && next(of: discretionary) != nil
         var overdue: [ID] = []
@@ -159,11 +171,12 @@ extension TransferScheduler {
             guard let entry = entries[id], entry.place == .running, !entry.isExpired else { continue }
             var isWanted = isOrdinaryReady || makesRoom(entry, for: ordinary)
             if entry.item.isDiscretionary { isWanted = isWanted || isDiscretionaryReady || makesRoom(entry, for: discretionary) }
-            guard isWanted else {
+            let unanswered = entry.attempt.unansweredSince
+            guard isWanted, !conditions.isSlow || unanswered != nil else {
                 if entry.sampleTime != nil { entries[id]?.sampleTime = nil }
                 continue
             }
-            let measurable = entry.awaitsResponseSince.map { $0 + limits.responseWait } ?? now
+            let measurable = unanswered.map { $0 + limits.responseWait * Double(1 << min(entry.unansweredStops, 10)) } ?? now
             guard measurable <= now else {
                 sampleDue = min(sampleDue, measurable)
                 continue
@@ -180,7 +193,10 @@ extension TransferScheduler {
         }
         // While a transfer is stopping, the other transfers are not judged.
         guard stoppingCount == 0, !overdue.isEmpty else { return }
-        if let slowest { return stop(slowest.id, .tooSlow, &actions) }
+        if let slowest {
+            if entries[slowest.id]?.attempt.unansweredSince != nil { entries[slowest.id]?.unansweredStops += 1 }
+            return stop(slowest.id, .tooSlow, &actions)
+        }
         for id in overdue { beginSample(of: id, now) }
         sampleDue = min(sampleDue, now + limits.floorWindow)
     }

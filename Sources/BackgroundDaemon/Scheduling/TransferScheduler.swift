@@ -14,9 +14,8 @@
 /// waiting compensates for a low priority over time. Discretionary transfers run on unmetered networks and external power, in at
 /// most half of the slots, and give way to others.
 ///
-/// Transfers that could run immediately are queued per session and host, so that a queue whose host is busy costs one check;
-/// transfers that wait for a time are in one ordered queue. Only changes of the conditions, the network or the clock affect all
-/// transfers.
+/// Transfers that could run immediately are queued per session and host, so that a queue whose host is busy costs one check; others
+/// wait for a time in one ordered queue. Only changes of the conditions, the network or the clock require work for every transfer.
 package struct TransferScheduler: Sendable {
     enum Queue: Hashable, Sendable {
         /// The transfer is queued, ready to run.
@@ -46,10 +45,10 @@ package struct TransferScheduler: Sendable {
         var lacksSpace = false
         /// Whether the transfer is running, and has found no route to its host.
         var lacksNetwork = false
-        /// Whether the running attempt has sent its whole content.
-        var hasSentAll = false
-        /// Since when the running attempt has waited for the response to its whole content; nil if it does not wait.
-        var awaitsResponseSince: Double?
+        /// The running attempt.
+        var attempt = Attempt()
+        /// How often in a row the transfer lost its slot because no response began.
+        var unansweredStops = 0
         /// The earliest time of the next attempt according to the server.
         var serverBound: Double?
         var isExpired = false
@@ -252,7 +251,7 @@ package struct TransferScheduler: Sendable {
         let before = conditions
         guard before != next else { return }
         conditions = next
-        for id in running.sorted() where !next.allow(entries[id]?.item) && entries[id]?.hasSentAll != true {
+        for id in running.sorted() where !next.allow(entries[id]?.item) && entries[id]?.attempt.hasSentAll != true {
             stop(id, .conditions, &actions)
         }
         let isBack = next.isConnected && !before.isConnected
@@ -300,6 +299,7 @@ package struct TransferScheduler: Sendable {
             entry.item.notBefore = entry.item.notBefore.map { $0 + seconds }
             entry.serverBound = entry.serverBound.map { $0 + seconds }
             entry.sampleTime = entry.sampleTime.map { $0 + seconds }
+            entry.attempt.unansweredSince = entry.attempt.unansweredSince.map { $0 + seconds }
             entry.since += seconds
             entry.startTime += seconds
             entries[id] = entry
