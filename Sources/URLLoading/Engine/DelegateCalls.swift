@@ -19,8 +19,8 @@ struct DelegateCalls: Sendable {
 
     /// The methods that may be called for a task whose result goes to a completion handler or an `async` caller.
     private static let methodsForEveryAudience: [DelegateMethod] = [
-        .taskChallenge, .redirection, .newBodyStream, .delayedRequest, .sentRequestHead, .sentBodyData, .informationalResponse,
-        .collectedMetrics, .sessionChallenge,
+        .taskChallenge, .redirection, .newBodyStream, .newBodyStreamFromOffset, .delayedRequest, .waitsForConnectivity,
+        .sentRequestHead, .sentBodyData, .informationalResponse, .collectedMetrics, .sessionChallenge,
     ]
 
     /// Whether a delegate might implement a method that has to be called for a task with this audience.

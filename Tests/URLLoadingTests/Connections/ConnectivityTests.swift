@@ -107,6 +107,41 @@ struct ConnectivityTests {
         }
     }
 
+    @Test func `a delegate that only observes waits is called for async calls`() async throws {
+        let network = TestNetwork(Self.ethernet)
+        let observer = WaitObserver()
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
+            switch request.path {
+            case "/again": .redirect(307, to: "/")
+            case "/login": .status(401, [("WWW-Authenticate", "NTLM"), ("WWW-Authenticate", "Basic realm=r")])
+            case "/early": .raw("HTTP/1.1 103 Early Hints\r\n\r\n" + ScriptedReply.head(200, [("Content-Length", "0")]))
+            default: .ok("here")
+            }
+        }
+        try await withScenario(
+            delegate: observer,
+            configure: {
+                $0.networkPathMonitor = network
+                $0.waitsForConnectivity = true
+            }, reply: reply
+        ) { (server, session) async throws in
+            for path in ["/", "/again", "/login", "/early"] { _ = try await session.data(from: server.url(path)) }
+            var request = URLRequest(server.url("/again"), method: "POST")
+            request.httpBodyStream = InputStream(data: Data("body".utf8))
+            _ = try? await session.data(for: request)
+            let ended = Delivered<Bool>()
+            let delayed = session.dataTask(with: server.url()) { _, _, error in ended(error == nil) }
+            delayed.earliestBeginDate = Date()
+            delayed.resume()
+            #expect(try await ended.value)
+            network.change(to: .over(nil))
+            async let text = session.text(server.url())
+            try await observer.waitingTasks.count(reaches: 1)
+            network.change(to: .over(Self.ethernet))
+            #expect(try await text == "here")
+        }
+    }
+
     @Test func `thousands of waiting tasks all continue`() async throws {
         let network = TestNetwork(nil)
         let waiting = WaitingRecorder()
@@ -359,6 +394,14 @@ private final class LateNetwork: NetworkPathMonitor {
     func start(_ update: @escaping @Sendable (NetworkPath) -> Void) -> NetworkPathWatch {
         self.update.change { $0 = update }
         return NetworkPathWatch {}
+    }
+}
+
+private final class WaitObserver: NSObject, URLSessionTaskDelegate, Sendable {
+    let waitingTasks = Delivered<Int>()
+
+    func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+        waitingTasks(task.taskIdentifier)
     }
 }
 
