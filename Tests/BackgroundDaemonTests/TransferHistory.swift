@@ -93,7 +93,7 @@ struct TransferHistory {
             return send(.tick)
         }
         now = next
-        switch random.next(below: 33) {
+        switch random.next(below: 31) {
         case 0..<7: add()
         case 7, 8: end()
         case 9, 10: fail()
@@ -115,8 +115,8 @@ struct TransferHistory {
             offline = []
             networkChange = now
             send(.networkChanged)
-        case 28, 29, 30: if let id = any(.running) { sendContent(id) }
-        case 31: if let id = any(.running) { beginResponse(id) }
+        case 28: if let id = any(.running) { sendContent(id) }
+        case 29: if let id = any(.running) { beginResponse(id) }
         default: send(.tick)
         }
     }
