@@ -34,11 +34,11 @@ struct TransferHistory {
         var unansweredSince: Double?
         var unansweredStops = 0
 
-        mutating func note(hasSentAll: Bool, _ now: Double) {
+        mutating func note(hasSentAll: Bool, _ start: Double) {
             guard self.hasSentAll != hasSentAll else { return }
             self.hasSentAll = hasSentAll
             if !hasSentAll { hasResponse = false }
-            unansweredSince = hasSentAll && !hasResponse ? now : nil
+            unansweredSince = hasSentAll && !hasResponse ? start : nil
             sample = nil
         }
     }
@@ -126,6 +126,7 @@ struct TransferHistory {
     private mutating func failWithoutNetwork(_ id: Int64) {
         transfers[id]?.lacksNetwork = true
         transfers[id]?.note(hasSentAll: false, now)
+        transfers[id]?.hasResponse = false
         noteOffline()
         send(.lacksNetwork(id))
     }
@@ -227,9 +228,9 @@ struct TransferHistory {
     }
 
     private mutating func sendContent(_ id: Int64) {
-        let hasSentAll = random.next(below: 4) > 0
-        transfers[id]?.note(hasSentAll: hasSentAll, now)
-        send(.sentAll(id, hasSentAll))
+        let (hasSentAll, pause) = (random.next(below: 4) > 0, Double(random.next(below: 3)) * 100)
+        transfers[id]?.note(hasSentAll: hasSentAll, now + pause)
+        send(.sentAll(id, hasSentAll, pausedFor: pause))
     }
 
     private mutating func beginResponse(_ id: Int64) {
@@ -251,11 +252,12 @@ struct TransferHistory {
 
     private mutating func changeConditions() {
         let before = conditions
-        switch random.next(below: 5) {
+        switch random.next(below: 6) {
         case 0: conditions.isConnected.toggle()
         case 1: conditions.isMetered.toggle()
         case 2: conditions.hasExternalPower.toggle()
         case 3: conditions.isWithinHours = !conditions.isWithinHours || random.next(below: 3) > 0
+        case 4: conditions.isSlow.toggle()
         default: conditions.hasSpace.toggle()
         }
         noteOffline()
@@ -457,6 +459,10 @@ struct TransferHistory {
             }
             if transfer.item.isDiscretionary, !transfer.hasSentAll, !isLeaving, isWanted(transfer, onlyByOrdinary: true) {
                 faults.append("\(id) does not yield")
+            }
+            if conditions.isSlow, transfer.unansweredSince == nil {
+                transfers[id]?.sample = nil
+                continue
             }
             if let since = transfer.unansweredSince {
                 let measurable = since + limits.responseWait * Double(1 << min(transfer.unansweredStops, 10))

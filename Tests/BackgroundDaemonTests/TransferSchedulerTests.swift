@@ -187,12 +187,12 @@ struct TransferSchedulerTests {
         #expect(bench.tick(at: 3_200) == [] && bench.tick(at: 3_260) == [.stop(1, .tooSlow)])
     }
 
-    @Test func `a rate limit does not extend the wait for a response`() {
+    @Test func `with a rate limit the wait for a response starts after the pause`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.set { $0.isSlow = true }
-        #expect(bench.send(.sentAll(1, true)) == [] && bench.add(2) == [] && bench.wake == 600)
-        #expect(bench.tick(at: 600) == [] && bench.tick(at: 660) == [.stop(1, .tooSlow)])
+        #expect(bench.send(.sentAll(1, true, pausedFor: 1_000)) == [] && bench.add(2) == [] && bench.wake == 1_600)
+        #expect(bench.tick(at: 1_600) == [] && bench.tick(at: 1_660) == [.stop(1, .tooSlow)])
     }
 
     @Test func `a response that begins before the whole content was sent is not waited for`() {

@@ -118,7 +118,7 @@ extension TransferDesk {
                 .wrote(bytes: max(0, after.received - before.received), total: after.received, expected: after.expectedToReceive),
                 of: transfer)
         }
-        if after.hasSentAll || before.hasSentAll { schedule(.sentAll(number, after.hasSentAll)) }
+        if after.hasSentAll || before.hasSentAll { schedule(.sentAll(number, after.hasSentAll, pausedFor: load.ratePause)) }
         // Moving bytes show that the server is responsive.
         if after.sent > before.sent || after.received > before.received { schedule(.answered(number)) }
         schedule(.progressed(number, bytes: transfer.movedBytes))

@@ -127,7 +127,9 @@ extension TransferScheduler {
         ///
         /// If so, the conditions do not stop the transfer, because another attempt would make the server process the request
         /// twice. Until the response arrives, but at most for ``Limits/responseWait``, the transfer's speed does not count either.
-        case sentAll(ID, Bool)
+        ///
+        /// While a rate limit pauses the transfer, for that many seconds from now, the response cannot be seen.
+        case sentAll(ID, Bool, pausedFor: Double = 0)
         case receivedResponse(ID)
         /// The transfer's total number of bytes so far.
         case progressed(ID, bytes: Int64)

@@ -82,13 +82,13 @@ extension TransferScheduler {
         actions.append(.start(id))
     }
 
-    /// Records whether the whole content of a transfer has been sent.
-    mutating func noteSent(_ id: ID, _ hasSentAll: Bool, _ now: Double, _ actions: inout [Action]) {
+    /// Records whether the whole content of a transfer has been sent; if so, the wait for the response starts at `start`.
+    mutating func noteSent(_ id: ID, _ hasSentAll: Bool, _ start: Double, _ actions: inout [Action]) {
         guard var attempt = entries[id]?.attempt, entries[id]?.place == .running, attempt.hasSentAll != hasSentAll else { return }
         attempt.hasSentAll = hasSentAll
         // A response to content that is sent again is still to come.
         if !hasSentAll { attempt.hasResponse = false }
-        attempt.unansweredSince = hasSentAll && !attempt.hasResponse ? now : nil
+        attempt.unansweredSince = hasSentAll && !attempt.hasResponse ? start : nil
         entries[id]?.attempt = attempt
         entries[id]?.sampleTime = nil
         needsReassignment = true
@@ -97,6 +97,7 @@ extension TransferScheduler {
 
     /// Records that the response of a transfer has begun.
     mutating func noteResponseHead(_ id: ID) {
+        guard entries[id]?.place == .running else { return }
         entries[id]?.attempt.hasResponse = true
         entries[id]?.unansweredStops = 0
         guard entries[id]?.attempt.unansweredSince != nil else { return }
@@ -134,6 +135,7 @@ extension TransferScheduler {
     mutating func lacksNetwork(_ id: ID, _ now: Double, _ actions: inout [Action]) {
         guard let entry = entries[id], entry.place == .running else { return }
         entries[id]?.lacksNetwork = true
+        entries[id]?.attempt.hasResponse = false
         // Content that was sent over a lost connection has to be sent again.
         noteSent(id, false, now, &actions)
         guard !conditions.isConnected, !entry.item.isLocal else { return }

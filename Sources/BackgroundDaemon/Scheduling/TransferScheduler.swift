@@ -118,7 +118,7 @@ package struct TransferScheduler: Sendable {
             reconsider(id, now)
         case .progressed(let id, let bytes): progressed(id, bytes)
         case .answered(let id): noteResponse(id, now)
-        case .sentAll(let id, let hasSentAll): noteSent(id, hasSentAll, now, &actions)
+        case .sentAll(let id, let hasSentAll, let pause): noteSent(id, hasSentAll, now + pause, &actions)
         case .receivedResponse(let id): noteResponseHead(id)
         case .stopped(let id): stopped(id, now)
         case .failed(let id, let failure, let madeProgress, let retryAfter, let random):

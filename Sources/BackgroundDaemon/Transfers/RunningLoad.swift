@@ -149,9 +149,12 @@ final class RunningLoad: LoadClient {
         }
     }
 
+    /// Seconds until the load resumes; 0 if the rate limit has not suspended it.
+    var ratePause: Double { max(0, (state.withLock { $0.pausedUntil } ?? 0) - Monitor.clock) }
+
     /// Seconds until the load resumes, if it is suspended long enough to be worth reporting.
     var pause: Double? {
-        let rest = (state.withLock { $0.pausedUntil } ?? 0) - Monitor.clock
+        let rest = ratePause
         return rest > Self.reportedPause / 2 ? rest : nil
     }
 
