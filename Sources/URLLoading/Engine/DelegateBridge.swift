@@ -144,7 +144,7 @@ final class DelegateBridge: LoadClient {
             case .done: break
             case .replaced(let items): mail = items + mail
             case .paused(let response):
-                state.withLock { $0.mailbox.pause(mail) }
+                guard state.withLock({ $0.mailbox.pause(mail) }) else { return schedule() }
                 return ask(about: response, for: task)
             }
         }
@@ -183,7 +183,7 @@ final class DelegateBridge: LoadClient {
         case .question(let question, let reply): deliver(question, to: task, reply: reply)
         case .challenge(let challenge, let reply):
             calls.challenge(task, challenge) { answer in reply(answer?.0 ?? .performDefaultHandling, answer?.1) }
-        case .part(let response): return .paused(response)
+        case .part(let part): return .paused(part.response)
         case .partData(let data): deliver(.data(data), to: task)
         case .credit(let count): task.consumed(count)
         }

@@ -22,7 +22,7 @@ struct DelegateMailbox: Sendable {
         /// A challenge from a `URLProtocol` of the app.
         case challenge(URLAuthenticationChallenge, reply: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
         /// The head of one part of a body, about which the delegate is asked.
-        case part(LoadResponse)
+        case part(MultipartParts.Part)
         /// Bytes of a part.
         case partData(Data)
         /// Returns this number of bytes to the engine as credit, after the preceding items have been delivered.
@@ -55,12 +55,19 @@ struct DelegateMailbox: Sendable {
     }
 
     /// Pauses delivery, and puts back the items that were not delivered.
-    mutating func pause(_ rest: ArraySlice<Item>) {
-        items = rest + items
+    ///
+    /// Returns false if the load has failed meanwhile. The delegate is not asked then: the caller must schedule an operation that
+    /// delivers the end.
+    mutating func pause(_ rest: ArraySlice<Item>) -> Bool {
+        if let end = items.last, case .event(.finished(let outcome)) = end, case .failure = outcome.result {
+            items = [end]
+            return false
+        }
+        // Most of the time nothing has arrived meanwhile, and the rest may be thousands of parts.
+        items = items.isEmpty ? rest : rest + items
         isPaused = true
         isScheduled = false
-        // If the load has failed meanwhile, the task ends without the delegate's answer.
-        if let end = items.last, case .event(.finished(let outcome)) = end, case .failure = outcome.result { items = [end] }
+        return true
     }
 
     /// Resumes delivery.

@@ -14,6 +14,27 @@ internal import LoadingModel
 
 /// Splits the body of a `multipart/x-mixed-replace` response into a response and data for each part.
 struct MultipartParts: Sendable {
+    /// The head of one part.
+    ///
+    /// It refers to the whole response, because a piece of a body may have thousands of parts: only the response of the part that
+    /// is delivered is made.
+    struct Part: Sendable {
+        fileprivate let outer: LoadResponse
+        fileprivate let head: ResponseHead
+        fileprivate let fields: HeaderBlock
+
+        /// The response for the part: it has the whole response's head, in which the part's fields replace those that describe the
+        /// whole body.
+        var response: LoadResponse {
+            var head = head
+            let ofPart = Set(fields.fields.map { $0.name.lowercased() })
+            head.headers.remove(all: ofPart.union(["content-type", "content-length", "transfer-encoding"]))
+            head.headers.append(contentsOf: fields)
+            let length = fields.first("Content-Length").flatMap { Int64($0) } ?? NSURLSessionTransferSizeUnknown
+            return LoadResponse(url: outer.url, kind: .http(head), expectedLength: max(length, NSURLSessionTransferSizeUnknown))
+        }
+    }
+
     private let outer: LoadResponse
     private let head: ResponseHead
     private var splitter: MultipartReplace
@@ -42,21 +63,10 @@ struct MultipartParts: Sendable {
     private func items(_ events: [MultipartReplace.Event]) -> [DelegateMailbox.Item] {
         events.compactMap { event in
             switch event {
-            case .part(let fields): .part(response(fields))
+            case .part(let fields): .part(Part(outer: outer, head: head, fields: fields))
             case .data(let bytes): .partData(Data(bytes))
             case .partEnd: nil
             }
         }
-    }
-
-    /// Returns the response for a part: it has the whole response's head, in which the part's fields replace those that describe
-    /// the whole body.
-    private func response(_ fields: HeaderBlock) -> LoadResponse {
-        var head = head
-        let ofPart = Set(fields.fields.map { $0.name.lowercased() })
-        head.headers.remove(all: ofPart.union(["content-type", "content-length", "transfer-encoding"]))
-        head.headers.append(contentsOf: fields)
-        let length = fields.first("Content-Length").flatMap { Int64($0) } ?? NSURLSessionTransferSizeUnknown
-        return LoadResponse(url: outer.url, kind: .http(head), expectedLength: max(length, NSURLSessionTransferSizeUnknown))
     }
 }
