@@ -145,7 +145,7 @@ struct TransferReport: Sendable {
         last?.isProxyConnection == true && last?.request.url?.scheme?.lowercased() == "https" && response != nil
     }
 
-    /// The destination of a redirect that was not followed; empty if there is none.
+    /// The destination of a redirect that was not followed; empty if the response is not a redirect.
     private var redirect: String {
         guard let response, 300..<400 ~= response.statusCode, let location = response.value(forHTTPHeaderField: "Location") else {
             return ""
