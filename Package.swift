@@ -315,9 +315,30 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
     dependencies.append(.package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"))
 }
 
+// `ONLY=HTTPRulesTests swift test` builds and runs only these test targets, separated by commas, and builds what they need.
+let only = ProcessInfo.processInfo.environment["ONLY"].map { $0.split(separator: ",").map(String.init) }
+if let only {
+    /// The names of the package's own targets that a target depends on.
+    func needed(by target: Target) -> [String] {
+        target.dependencies.compactMap { dependency in
+            switch dependency {
+            case .byNameItem(let name, _), .targetItem(let name, _): name
+            default: nil
+            }
+        }
+    }
+    var kept: Set<String> = []
+    var next = only
+    while let name = next.popLast() {
+        guard let target = targets.first(where: { $0.name == name }) else { fatalError("ONLY: no target is named \(name)") }
+        if kept.insert(name).inserted { next += needed(by: target) }
+    }
+    targets.removeAll { !kept.contains($0.name) }
+}
+
 let package = Package(
     name: "swift-url-loading",
-    products: [
+    products: only != nil ? [] : [
         .library(name: "URLLoading", targets: ["URLLoading"]),
         .plugin(name: "DropIn", targets: ["DropIn"]),
         .library(name: "URLLoadingArchive", targets: ["URLLoadingArchive"]),
