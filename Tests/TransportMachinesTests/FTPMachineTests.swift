@@ -79,7 +79,7 @@ import TransportMachines
         }
 
         mutating func run(count: Int64 = 100) -> [String] {
-            handle(.opened(isIPv6: false))
+            handle(.opened(isIPv6: false, port: 21))
             if !machine.isOver, log.last != "[tls]" || true { reply("greeting") }
             if log.last?.hasPrefix("[begin") == true {
                 handle(.dataEnded(count))
@@ -136,7 +136,7 @@ import TransportMachines
     @Test func `PASV is used if EPSV is unknown, and its address is ignored`() {
         #expect(run(Self.plan(), ["EPSV": "500 what"]).contains("[connect 258]"))
         var play = Play(Self.plan(), ["EPSV": "500 what"])
-        play.handle(.opened(isIPv6: true))
+        play.handle(.opened(isIPv6: true, port: 21))
         play.reply("greeting")
         #expect(play.log.suffix(2) == ["EPSV", "[refused]"])
     }
@@ -179,7 +179,7 @@ import TransportMachines
     func `data in flight is delivered before a lost connection is reported`(_ event: FTPMachine.Event) {
         for loss in [FTPMachine.Event.replied(FTPReply(code: 426, text: "cut")), .controlEnded] {
             var play = Play(Self.plan())
-            play.handle(.opened(isIPv6: false))
+            play.handle(.opened(isIPv6: false, port: 21))
             play.reply("greeting")
             play.handle(loss)
             #expect(play.log.last == "[expect]")
@@ -192,7 +192,7 @@ import TransportMachines
 
     @Test func `endless preliminary replies fail the load`() {
         var machine = FTPMachine(Self.plan())
-        _ = machine.handle(.opened(isIPv6: false))
+        _ = machine.handle(.opened(isIPv6: false, port: 21))
         for _ in 0..<16 { #expect(machine.handle(.replied(FTPReply(code: 120, text: "wait"))) == []) }
         guard case .fail(let failure)? = machine.handle(.replied(FTPReply(code: 120, text: "wait"))).first else {
             return #expect(Bool(false))
@@ -202,7 +202,7 @@ import TransportMachines
 
     @Test func `endless final replies fail the load`() {
         var play = Play(Self.plan())
-        play.handle(.opened(isIPv6: false))
+        play.handle(.opened(isIPv6: false, port: 21))
         play.reply("greeting")
         play.reply("end")
         #expect(play.log.last == "[begin 100 0]")
@@ -212,7 +212,7 @@ import TransportMachines
 
     @Test func `the control connection may close after the final reply`() {
         var play = Play(Self.plan(), ["RETR": "150 here\r\n226 done"])
-        play.handle(.opened(isIPv6: false))
+        play.handle(.opened(isIPv6: false, port: 21))
         play.reply("greeting")
         play.handle(.controlEnded)
         play.handle(.dataEnded(100))
@@ -254,7 +254,7 @@ import TransportMachines
 
     @Test func `a refused login is requested again`() {
         var machine = FTPMachine(Self.plan())
-        _ = machine.handle(.opened(isIPv6: false))
+        _ = machine.handle(.opened(isIPv6: false, port: 21))
         #expect(machine.handle(.replied(FTPReply(code: 220, text: ""))) == [.findLogin(refusal: nil)])
         _ = machine.handle(.login(user: [97], password: []))
         #expect(machine.handle(.replied(FTPReply(code: 530, text: "no"))) == [.findLogin(refusal: "530 no")])
@@ -365,7 +365,7 @@ import TransportMachines
         case 0: return .controlEnded
         case 1: return .dataFailed
         case 2: return .waitTimedOut
-        case 3...8: return .opened(isIPv6: Bool.random(using: &numbers))
+        case 3...8: return .opened(isIPv6: Bool.random(using: &numbers), port: 21)
         case 9...20: return .secured
         case 21...32: return .login(user: [97], password: [98])
         case 33...42: return .connected

@@ -83,11 +83,14 @@ package final class Dialer {
 
     /// Returns the resolver for the server's name, also for a server behind a SOCKS proxy that must receive an address.
     func serverResolver(for route: Route) -> any Resolver {
-        guard !(route.details?.needs ?? needs).requiresDNSSEC else { return validatingResolver }
-        guard let known = route.details?.addresses, !known.isEmpty else { return resolver }
+        let known = route.details?.addresses ?? []
+        let isExact = route.details?.isExact ?? false
+        // An exact route's addresses are those of another connection, whose lookup was validated.
+        guard !(route.details?.needs ?? needs).requiresDNSSEC || isExact && !known.isEmpty else { return validatingResolver }
+        guard !known.isEmpty else { return resolver }
         var options = options ?? ConnectionOptions()
-        // The session's configuration takes precedence.
-        if options.configuredAddresses(host: route.host, port: route.port) == nil {
+        // The session's configuration takes precedence, unless the route is exact.
+        if isExact || options.configuredAddresses(host: route.host, port: route.port) == nil {
             options.addresses[ConnectionOptions.Endpoint(host: route.host, port: route.port)] = known
         }
         return DirectedResolver(options, otherwise: resolver)
@@ -109,7 +112,8 @@ package final class Dialer {
 
     /// Returns the route's server, or its replacement in the session's configuration.
     func destination(of route: Route) -> ServerName {
-        let destination = options?.destination(host: route.host, port: route.port)
+        let isExact = route.details?.isExact ?? false
+        let destination = isExact ? nil : options?.destination(host: route.host, port: route.port)
         return ServerName(host: destination?.host ?? route.host, port: destination?.port ?? route.port)
     }
 

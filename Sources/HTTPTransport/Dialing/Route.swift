@@ -41,7 +41,7 @@ package struct Route: Sendable, Hashable {
             proxy: details?.proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: details?.holder,
             needs: details?.needs, tunnelCredential: details?.tunnelCredential, requiresHTTP1: true,
             hasAlternatives: details?.hasAlternatives ?? false, carriesByteStream: details?.carriesByteStream ?? false,
-            addresses: details?.addresses ?? [])
+            addresses: details?.addresses ?? [], isExact: details?.isExact ?? false)
         return route
     }
 
@@ -85,12 +85,17 @@ package final class RouteDetails: Sendable, Hashable {
     package let carriesByteStream: Bool
     /// Known addresses of the host that no lookup would find; empty if the host must be looked up.
     package let addresses: [String]
+    /// Whether the connection leads to exactly the route's host and port, or to ``addresses``: the session's own substitutions and
+    /// addresses do not apply to it.
+    package let isExact: Bool
 
     package init(
         proxy: ProxyServer?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil,
         needs: ConnectionNeeds? = nil, tunnelCredential: TunnelCredential? = nil, requiresHTTP1: Bool = false,
-        hasAlternatives: Bool = false, carriesByteStream: Bool = false, addresses: [String] = []
+        hasAlternatives: Bool = false, carriesByteStream: Bool = false, addresses: [String] = [],
+        isExact: Bool = false
     ) {
+        self.isExact = isExact
         self.addresses = addresses
         self.carriesByteStream = carriesByteStream
         self.tunnelCredential = tunnelCredential
@@ -108,7 +113,7 @@ package final class RouteDetails: Sendable, Hashable {
             || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.judge == right.judge
                 && left.holder == right.holder && left.needs == right.needs && left.requiresHTTP1 == right.requiresHTTP1
                 && left.tunnelCredential == right.tunnelCredential && left.carriesByteStream == right.carriesByteStream
-                && left.addresses == right.addresses
+                && left.addresses == right.addresses && left.isExact == right.isExact
     }
 
     package func hash(into hasher: inout Hasher) {
@@ -121,5 +126,6 @@ package final class RouteDetails: Sendable, Hashable {
         hasher.combine(tunnelCredential)
         hasher.combine(carriesByteStream)
         hasher.combine(addresses)
+        hasher.combine(isExact)
     }
 }

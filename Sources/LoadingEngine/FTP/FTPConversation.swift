@@ -163,21 +163,39 @@ final class FTPConversation {
     private var server: ServerName { ServerName(host: target.origin.host, port: target.origin.port) }
 
     private func connect() async throws(LoadError) {
-        let control = try await connection(to: target.origin.port, use: .counted)
+        let control = try await connecting(to: target.origin.port, use: .counted).connect(in: load)
         self.control = control
         reader = FTPReplyReader()
         hasReportedEnd = false
         load.transaction?.connection = control.facts
         watch(control)
-        tell(.opened(isIPv6: !control.facts.isToProxy && control.facts.remoteAddress?.contains(":") == true))
+        let isIPv6 = !control.facts.isToProxy && control.facts.remoteAddress?.contains(":") == true
+        tell(.opened(isIPv6: isIPv6, port: destination.port))
+    }
+
+    /// Where the control connection leads: the URL's server, or its substitute in the session's configuration.
+    private var destination: (host: String, port: Int) {
+        let (host, port) = (target.origin.host, target.origin.port)
+        return load.session.policy.connections?.destination(host: host, port: port) ?? (host, port)
     }
 
     private func connectData(to port: Int) async throws(LoadError) -> ByteStreamConnection {
-        // The data connection uses the control connection's route and peer address, because several servers may share a host
-        // name. A proxy resolves the host name itself.
-        let address = control?.facts.isToProxy == false ? control?.facts.remoteAddress : nil
         do throws(LoadError) {
-            let connection = try await connection(to: port, use: .fresh, at: address)
+            var connecting = try connecting(to: port, use: .fresh)
+            // The data connection leads to the control connection's peer, because several servers may share a host name. What the
+            // session's configuration substitutes for a host or a port has been substituted for the control connection. A proxy
+            // resolves the host name itself.
+            connecting.exactHost = destination.host
+            if let facts = control?.facts, !facts.isToProxy {
+                guard let address = facts.remoteAddress, facts.remotePort != nil else {
+                    throw LoadError(.cannotConnectToHost, "a Unix socket has no port for it")
+                }
+                connecting.addresses = [address]
+            } else {
+                let connections = load.session.policy.connections
+                connecting.addresses = connections?.configuredAddresses(host: destination.host, port: destination.port) ?? []
+            }
+            let connection = try await connecting.connect(in: load)
             watch(connection)
             return connection
         } catch {
@@ -187,15 +205,11 @@ final class FTPConversation {
         }
     }
 
-    private func connection(
-        to port: Int, use: StreamConnecting.Use, at address: String? = nil
-    ) async throws(LoadError) -> ByteStreamConnection {
+    private func connecting(to port: Int, use: StreamConnecting.Use) throws(LoadError) -> StreamConnecting {
         let (target, url) = try StreamOrder(host: target.origin.host, port: port).target()
         let needs = load.order.request.needs.joined(with: load.session.policy.needs)
-        return try await StreamConnecting(
-            target: target, url: url, pool: pool, addresses: address.map { [$0] } ?? [], use: use,
-            needs: needs == load.session.policy.needs ? nil : needs
-        ).connect(in: load)
+        return StreamConnecting(
+            target: target, url: url, pool: pool, use: use, needs: needs == load.session.policy.needs ? nil : needs)
     }
 
     private func watch(_ connection: ByteStreamConnection) {

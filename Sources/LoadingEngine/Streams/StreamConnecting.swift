@@ -31,6 +31,8 @@ struct StreamConnecting {
     let pool: ConnectionPool
     /// The addresses to use instead of a host name lookup; empty for a lookup.
     var addresses: [String] = []
+    /// Set if the connection leads to exactly this host and the target's port, whatever the session's configuration substitutes.
+    var exactHost: String?
     var use = Use.own
     var needs: ConnectionNeeds?
 
@@ -65,11 +67,11 @@ struct StreamConnecting {
 
     private func route(_ hop: Hop, in load: Load) throws(LoadError) -> Route {
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies)
-        var route = Route(isSecure: false, host: target.origin.host, port: target.origin.port)
+        var route = Route(isSecure: false, host: exactHost ?? target.origin.host, port: target.origin.port)
         route.details = RouteDetails(
             proxy: proxy, needs: needs, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives,
             carriesByteStream: true,
-            addresses: addresses)
+            addresses: addresses, isExact: exactHost != nil)
         return route
     }
 

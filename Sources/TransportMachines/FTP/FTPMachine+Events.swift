@@ -11,8 +11,8 @@ package import HTTPWire
 
 extension FTPMachine {
     package enum Event: Hashable, Sendable {
-        /// The control connection is established.
-        case opened(isIPv6: Bool)
+        /// The control connection is established with this port of the server.
+        case opened(isIPv6: Bool, port: Int)
         /// TLS is established on the control connection.
         case secured
         /// The user and password to log in with.

@@ -35,6 +35,8 @@ package struct FTPMachine: Sendable {
     private var state = State.connecting
     private var login: (user: [UInt8], password: [UInt8])?
     private var isIPv6 = false
+    /// The port of the control connection.
+    private var controlPort = 0
     private var beginning = Beginning()
     /// The final reply of the transfer has arrived.
     private var isComplete = false
@@ -60,8 +62,9 @@ package struct FTPMachine: Sendable {
         switch (event, state) {
         case (_, .over): return []
         case (.controlEnded, _): return handleControlEnd()
-        case (.opened(let isIPv6), .connecting):
+        case (.opened(let isIPv6, let port), .connecting):
             self.isIPv6 = isIPv6
+            controlPort = port
             guard plan.security != .implicit else { return go(to: .securing, .secure) }
             return go(to: .greeting)
         case (.secured, .securing):
@@ -241,8 +244,9 @@ package struct FTPMachine: Sendable {
     private mutating func takePassive(_ reply: FTPReply, isExtended: Bool) -> [Action] {
         if isExtended, reply.isRefusal, !isIPv6 { return go(to: .passive(isExtended: false), .send(FTPCommand("PASV"))) }
         guard reply.code == (isExtended ? 229 : 227) else { return refused(reply, by: "a data connection") }
-        guard let port = isExtended ? reply.extendedPassivePort : reply.passivePort else {
-            return fail(.refused, "the server's reply has no port for the data connection: \(quote(reply))")
+        // On the control port, the greeting would be taken for the file.
+        guard let port = isExtended ? reply.extendedPassivePort : reply.passivePort, port != controlPort else {
+            return fail(.refused, "the server's reply has no usable port for the data connection: \(quote(reply))")
         }
         // The address in a PASV reply is ignored: it may be that of any host (CVE-2020-8284).
         return go(to: .connectingData, .connect(port))

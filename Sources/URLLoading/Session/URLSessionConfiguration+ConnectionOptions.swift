@@ -115,7 +115,7 @@ extension URLSessionConfiguration {
         /// Hosts and ports to connect to instead of the ones in URLs; the first match applies.
         ///
         /// Default empty. A tunnel through a proxy leads to the replacement. Requests that a proxy forwards without a tunnel are not
-        /// changed.
+        /// changed. FTP's data connections lead where the control connection leads, to the port that the server names.
         public var substitutions: [Substitution] = []
 
         /// Creates options that change nothing.

@@ -41,6 +41,98 @@ struct FTPRouteTests {
         }
     }
 
+    typealias Options = URLSessionConfiguration.ConnectionOptions
+
+    private static let ways: [@Sendable (Int) -> Options] = [
+        { port in
+            var options = Options()
+            options.substitutions = [
+                Options.Substitution(of: Options.Endpoint(), with: Options.Endpoint(host: "127.0.0.1", port: port))
+            ]
+            return options
+        },
+        { port in
+            var options = Options()
+            options.substitutions = [
+                Options.Substitution(of: Options.Endpoint(host: "files.test"), with: Options.Endpoint(port: port))
+            ]
+            options.addresses = [Options.Endpoint(host: "files.test"): ["127.0.0.1"]]
+            return options
+        },
+        { port in
+            var options = Options()
+            options.substitutions = [
+                Options.Substitution(of: Options.Endpoint(port: 21), with: Options.Endpoint(host: "localhost", port: port))
+            ]
+            // The data connection leads to the control connection's peer, not to another address of its host.
+            options.addresses = [
+                Options.Endpoint(host: "localhost", port: port): ["127.0.0.1"], Options.Endpoint(): ["127.0.0.2"],
+            ]
+            return options
+        },
+    ]
+
+    @Test(arguments: ways.indices)
+    func `a data connection leads to the control connection's peer, and nothing is substituted for its port`(
+        way: Int
+    ) async throws {
+        try await withFTP(["/home/a.bin": content]) { (server, _) async throws in
+            try await withSession {
+                $0.connectionOptions = Self.ways[way](server.port)
+                $0.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
+                $0.timeoutIntervalForRequest = 5
+            } test: { (session) async throws in
+                let url = try #require(URL(string: "ftp://files.test/a.bin"))
+                #expect(try await session.data(from: url).0 == Data(content))
+                _ = try await session.upload(
+                    for: URLRequest(url: try #require(URL(string: "ftp://files.test/b.bin"))), from: Data(content))
+                #expect(server.content("/home/b.bin") == content)
+            }
+        }
+    }
+
+    @Test func `through a proxy, a data connection leads to the host that was substituted for the control connection`()
+        async throws
+    {
+        try await withFTP(["/home/a.bin": content]) { (server, _) async throws in
+            try await withTunnelProxy({ .tunnel(to: Int($0.target.split(separator: ":").last ?? "") ?? 0) }) {
+                (proxy) async throws in
+                try await withSession {
+                    $0.connectionProxyDictionary = proxyDictionary(https: proxy.port)
+                    $0.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
+                    $0.connectionOptions.substitutions = [
+                        Options.Substitution(
+                            of: Options.Endpoint(host: "files.test"),
+                            with: Options.Endpoint(host: "other.test", port: server.port))
+                    ]
+                } test: { (session) async throws in
+                    let url = try #require(URL(string: "ftp://files.test/a.bin"))
+                    #expect(try await session.data(from: url).0 == Data(content))
+                    #expect(proxy.demands.first?.target == "other.test:\(server.port)")
+                    #expect(proxy.demands.allSatisfy { $0.target.hasPrefix("other.test:") }, "\(proxy.demands.map(\.target))")
+                }
+            }
+        }
+    }
+
+    @Test(arguments: ["EPSV", "PASV"])
+    func `the control connection's own port is refused for a data connection`(word: String) async throws {
+        try await withFTP(configure: { $0.timeoutIntervalForRequest = 5 }) { visit, order in
+            let port = visit.server.port
+            switch order.word {
+            case "EPSV" where word == "PASV": try visit.say("500 what?")
+            case "EPSV": try visit.say("229 (|||\(port)|)")
+            case "PASV": try visit.say("227 (127,0,0,1,\(port / 256),\(port % 256))")
+            default: return false
+            }
+            return true
+        } test: { (server, session) async throws in
+            await expectFailure(.badServerResponse) { try await session.data(from: try server.url("/a.bin")) }
+            #expect(server.connectionCount == 1)
+            #expect(server.commands("RETR") == [])
+        }
+    }
+
     @Test func `the data of a host in the exceptions list is also fetched directly`() async throws {
         try await withFTP(
             ["/home/a.bin": content],
