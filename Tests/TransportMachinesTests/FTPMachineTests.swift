@@ -29,6 +29,8 @@ import TransportMachines
         var log: [String] = []
         var answers: [String: String]
         var login = ("anonymous", "anonymous@")
+        /// The ports that refuse the data connection.
+        var refusedPorts: Set<Int> = []
 
         init(_ plan: FTPPlan, _ answers: [String: String] = [:]) {
             machine = FTPMachine(plan)
@@ -67,7 +69,7 @@ import TransportMachines
             case .loggedIn: log.append("[in]")
             case .connect(let port):
                 log.append("[connect \(port)]")
-                handle(.connected)
+                handle(refusedPorts.contains(port) ? .connectionRefused : .connected)
             case .secureData:
                 log.append("[data tls]")
                 handle(.dataSecured)
@@ -99,7 +101,7 @@ import TransportMachines
     @Test func `a file is retrieved`() {
         #expect(
             run(Self.plan(directories: ["a", "b c"])) == Self.start + [
-                "CWD a", "CWD b c", "TYPE I", "SIZE f", "MDTM f", "EPSV", "[connect 4000]", "RETR f", "[begin 100 0]", "[end]",
+                "CWD a", "CWD b c", "TYPE I", "SIZE f", "EPSV", "MDTM f", "[connect 4000]", "RETR f", "[begin 100 0]", "[end]",
             ])
     }
 
@@ -116,7 +118,7 @@ import TransportMachines
 
     @Test func `TLS starts before the login, and the data connection is protected`() {
         let rest = [
-            "PBSZ 0", "PROT P", "TYPE I", "SIZE f", "MDTM f", "EPSV", "[connect 4000]", "RETR f", "[data tls]", "[begin 100 0]",
+            "PBSZ 0", "PROT P", "TYPE I", "SIZE f", "EPSV", "MDTM f", "[connect 4000]", "RETR f", "[data tls]", "[begin 100 0]",
             "[end]",
         ]
         #expect(run(Self.plan(security: .explicit)) == ["AUTH TLS", "[tls]"] + Self.start + rest)
@@ -141,11 +143,62 @@ import TransportMachines
         #expect(play.log.suffix(2) == ["EPSV", "[refused]"])
     }
 
+    @Test(arguments: ["229 nothing", "350 go on", "200 fine", "229 (|||21|)", "229 (||6446|)", "227 (9,9,9,9,1,2)"])
+    func `an odd reply to EPSV leads to PASV, once`(_ answer: String) {
+        let log = run(Self.plan(), ["EPSV": answer])
+        #expect(log.suffix(7) == ["EPSV", "PASV", "MDTM f", "[connect 258]", "RETR f", "[begin 100 0]", "[end]"])
+        let odd = run(Self.plan(), ["EPSV": answer, "PASV": "227 nothing"])
+        #expect(odd.suffix(3) == ["EPSV", "PASV", "[refused]"])
+        #expect(run(Self.plan(), ["EPSV": answer, "PASV": "227 (9,9,9,9,0,21)"]).last == "[refused]")
+    }
+
+    @Test func `a port of EPSV that refuses leads to PASV, once`() {
+        var play = Play(Self.plan())
+        play.refusedPorts = [4000]
+        #expect(
+            play.run().dropFirst(5) == [
+                "EPSV", "MDTM f", "[connect 4000]", "PASV", "[connect 258]", "RETR f", "[begin 100 0]", "[end]",
+            ])
+        play = Play(Self.plan())
+        play.refusedPorts = [4000, 258]
+        #expect(play.run().suffix(3) == ["PASV", "[connect 258]", "[noConnection]"])
+        play = Play(Self.plan())
+        play.refusedPorts = [4000]
+        play.handle(.opened(isIPv6: true, port: 21))
+        play.reply("greeting")
+        #expect(play.log.suffix(2) == ["[connect 4000]", "[noConnection]"])
+    }
+
+    @Test func `a description of a file or directory needs no data connection`() {
+        #expect(run(Self.plan(.describe)) == Self.start + ["TYPE I", "SIZE f", "MDTM f", "[begin 100 0]", "[end]"])
+        #expect(
+            run(Self.plan(.describe, directories: ["d"], name: nil)) == Self.start + ["CWD d", "TYPE I", "[begin -1 0]", "[end]"])
+        let outcomes = [
+            ("550 no", "550 no", "[noSuchFile]"), ("550 no", "500 what", "[noSuchFile]"), ("500 what", "502 what", "[refused]"),
+            ("550 no", "213 20200203040506", "[end]"), ("213 5", "550 no", "[end]"),
+        ]
+        for (size, time, outcome) in outcomes {
+            #expect(run(Self.plan(.describe), ["SIZE": size, "MDTM": time]).last == outcome, "\(size), \(time)")
+        }
+    }
+
+    @Test(arguments: [
+        ("greeting", "530 TLS only"), ("USER", "530 Non-anonymous sessions must use encryption."),
+        ("USER", "550 SSL/TLS required on the control channel"), ("PASS", "530-no\r\n530 Please use FTPS"), ("RETR", "522 no"),
+        ("CWD", "530 Log in with TLS first"), ("EPSV", "534 policy"),
+    ])
+    func `a server that demands TLS is named as such`(_ command: String, answer: String) {
+        let plan = Self.plan(directories: ["d"])
+        var play = Play(plan, [command: answer, "PASV": answer])
+        #expect(play.run().last == "[notSecure]")
+        #expect(run(plan, ["RETR": "550 ssl.pem: no such file, nor tls"]).last == "[noSuchFile]")
+    }
+
     @Test func `a download of the same version is resumed, and of another version restarted`() {
         var plan = Self.plan()
         plan.offset = 40
         plan.earlier = FTPPlan.Version(size: 100, modified: "20200203040506")
-        let end = ["EPSV", "[connect 4000]", "REST 40", "RETR f", "[begin 100 40]", "[end]"]
+        let end = ["MDTM f", "[connect 4000]", "REST 40", "RETR f", "[begin 100 40]", "[end]"]
         #expect(run(plan, count: 60).suffix(6) == end[...])
         #expect(run(plan, ["REST": "502 no"]).suffix(2) == ["[begin 100 0]", "[end]"])
         for answers in [["SIZE": "213 101"], ["MDTM": "213 20200203040507"], ["MDTM": "550 no"], ["SIZE": "550 no"]] {
@@ -243,9 +296,11 @@ import TransportMachines
     @Test(arguments: [
         ("CWD", "550 no", "[noSuchFile]"), ("RETR", "550 no", "[noSuchFile]"), ("RETR", "450 busy", "[lost]"),
         ("TYPE", "500 no", "[refused]"),
-        ("EPSV", "229 nothing", "[refused]"), ("EPSV", "421 bye", "[lost]"), ("greeting", "421 full", "[noConnection]"),
+        ("EPSV", "421 bye", "[lost]"), ("greeting", "421 full", "[noConnection]"),
         ("greeting", "554 no", "[noConnection]"),
         ("USER", "332 account", "[refused]"), ("PASS", "230 in", "[end]"), ("USER", "230 in", "[end]"),
+        ("USER", "200 in", "[end]"),
+        ("EPSV", "150 wait", "[refused]"),
         ("greeting", "120 wait\r\n220 hi", "[end]"),
     ])
     func `each refusal has its own error`(_ command: String, answer: String, outcome: String) {
@@ -277,7 +332,7 @@ import TransportMachines
             let security = [FTPPlan.Security.none, .implicit, .explicit].randomElement(using: &numbers) ?? .none
             let transfer =
                 [
-                    FTPPlan.Transfer.retrieve, .list, .listNames, .store(resumes: true),
+                    FTPPlan.Transfer.retrieve, .list, .listNames, .describe, .store(resumes: true),
                     .store(resumes: false),
                 ]
                 .randomElement(using: &numbers) ?? .list
@@ -336,7 +391,9 @@ import TransportMachines
         switch action {
         case .secure: return .secured
         case .findLogin: return .login(user: [97], password: [98])
-        case .connect: return .connected
+        case .connect:
+            return [.connected, .replied(FTPReply(code: 213, text: "20200203040506")), .connectionRefused].randomElement(
+                using: &numbers)
         case .secureData: return .dataSecured
         case .begin:
             return [.dataEnded(9), .dataEnded(5), .replied(FTPReply(code: 226, text: "")), .dataFailed].randomElement(

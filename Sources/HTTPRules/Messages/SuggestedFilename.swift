@@ -33,6 +33,11 @@ package enum SuggestedFilename {
     }
 
     private static func lastPathComponent(_ url: URL) -> String? {
+        // The `;type=` of FTP is no part of the name, and `?` is.
+        if FTPTarget.isFTP(url), let target = try? FTPTarget(url) {
+            let name = target.name ?? target.directories.last { $0 != [UInt8(ascii: "/")] }
+            return name.map { String(decoding: $0, as: UTF8.self) }
+        }
         let path = url.path(percentEncoded: true).utf8.split(separator: UInt8(ascii: "/"))
         return path.last.map { String(decoding: PercentEncoding.bytes($0), as: UTF8.self) }
     }

@@ -49,6 +49,12 @@ extension FTPReply {
         return Self.port(Int(numbers[4]) * 256 + Int(numbers[5]))
     }
 
+    /// Whether the message mentions TLS, as refusals of connections without TLS do; no reply code says so alone.
+    package var mentionsTLS: Bool {
+        let words = message.lowercased().split { !("a"..."z" ~= $0 || "0"..."9" ~= $0) }
+        return words.contains { ["tls", "ssl", "ftps", "encryption", "encrypted", "encrypt"].contains($0) }
+    }
+
     private var value: Substring.UTF8View { text.utf8.drop { $0 == UInt8(ascii: " ") } }
 
     private static func isDigit(_ byte: UInt8) -> Bool { 0x30...0x39 ~= byte }

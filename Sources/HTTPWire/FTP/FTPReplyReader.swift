@@ -41,10 +41,13 @@ package struct FTPReplyReader: Sendable {
         case malformed
         /// A line or a multiline reply exceeds the limit.
         case tooLong
+        /// A line contains a NUL, at which other programs would end it.
+        case containsNUL
 
         package var message: String {
             switch self {
             case .malformed: "the server's reply does not begin with a three-digit code (RFC 959, section 4.2)"
+            case .containsNUL: "the server's reply contains a NUL"
             case .tooLong: "the server's reply is longer than \(FTPReplyReader.maximumSize) bytes"
             }
         }
@@ -86,6 +89,7 @@ package struct FTPReplyReader: Sendable {
             start = end + 1
             searched = start
             guard size <= Self.maximumSize else { throw .tooLong }
+            guard !line.contains(0) else { throw .containsNUL }
             if let reply = try take(line.last == 0x0D ? line.dropLast() : line) { return reply }
         }
         searched = bytes.count

@@ -102,8 +102,15 @@ final class FTPConversation {
             load.transaction?.sent = SentFields(HeaderBlock(), credential: login.sentCredential)
         case .connect(let port):
             load.transaction?.asked = .now()
-            data = try await connectData(to: port)
-            tell(.connected)
+            do throws(LoadError) {
+                data = try await connectData(to: port)
+                dataFailure = nil
+                tell(.connected)
+            } catch {
+                guard error.kind == .cannotConnectToHost, !error.isProxyError else { throw error }
+                dataFailure = error
+                tell(.connectionRefused)
+            }
         case .secureData: try await secureData()
         case .begin(let beginning):
             load.transaction?.began = .now()
@@ -154,7 +161,7 @@ final class FTPConversation {
             case .refused: .badServerResponse
             }
         hasInvalidReply = failure.kind == .malformed
-        if failure.kind == .lost, let dataFailure { return dataFailure }
+        if failure.kind == .lost || failure.kind == .noConnection, let dataFailure { return dataFailure }
         return LoadError(kind, failure.message)
     }
 

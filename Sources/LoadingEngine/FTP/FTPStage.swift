@@ -16,7 +16,8 @@ import TransportMachines
 
 /// Loads `ftp:` and `ftps:` URLs (RFC 959).
 ///
-/// The response is a file, a directory listing, or, for an upload, empty. A request with a body is an upload, whatever its method.
+/// The response is a file, a directory listing, or, for an upload or `HEAD`, empty. A request with a body is an upload, whatever its
+/// method.
 final class FTPStage: LoadStage {
     /// The media type of a listing in the server's own format; no type is registered for that.
     static let listingType = "text/ftp-dir-listing"
@@ -52,7 +53,8 @@ final class FTPStage: LoadStage {
             let beginning = try await conversation.begin()
             if plan.transfer.isStore { try await conversation.store(body, from: beginning.offset) }
             let file = FTPFile(
-                mimeType: Self.mimeType(plan, url), size: beginning.size, modified: beginning.modified, offset: beginning.offset)
+                mimeType: Self.mimeType(target, plan), size: beginning.size, modified: beginning.modified,
+                offset: beginning.offset)
             let response = LoadResponse(
                 url: url, kind: .ftp(file), expectedLength: Self.expectedLength(of: file, plan))
             transaction.response = response
@@ -78,6 +80,7 @@ final class FTPStage: LoadStage {
         let policy = load.session.policy
         let transfer: FTPPlan.Transfer
         switch request.body {
+        case .none where request.method == "HEAD": transfer = .describe
         case .none where target.listsNames: transfer = .listNames
         case .none: transfer = target.name == nil ? .list : .retrieve
         case .data, .file, .stream, .streamOnDemand:
@@ -102,13 +105,12 @@ final class FTPStage: LoadStage {
         }
     }
 
-    private static func mimeType(_ plan: FTPPlan, _ url: URL) -> String? {
-        switch plan.transfer {
-        case .retrieve: MediaType.mimeType(forPathExtension: url.pathExtension)
-        case .list: listingType
-        case .listNames: "text/plain"
-        case .store: nil
-        }
+    private static func mimeType(_ target: FTPTarget, _ plan: FTPPlan) -> String? {
+        if plan.transfer.isStore { return nil }
+        if target.listsNames { return "text/plain" }
+        guard let name = target.name else { return listingType }
+        let text = String(decoding: name, as: UTF8.self)
+        return text.lastIndex(of: ".").flatMap { MediaType.mimeType(forPathExtension: String(text[$0...].dropFirst())) }
     }
 
     private static func expectedLength(of file: FTPFile, _ plan: FTPPlan) -> Int64 {

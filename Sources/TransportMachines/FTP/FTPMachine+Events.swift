@@ -22,6 +22,8 @@ extension FTPMachine {
         case controlEnded
         /// The data connection is established.
         case connected
+        /// The server refuses the data connection.
+        case connectionRefused
         /// TLS is established on the data connection.
         case dataSecured
         /// The data connection transferred this many bytes and was closed properly.
@@ -39,7 +41,7 @@ extension FTPMachine {
         /// Looks up the login; `refusal` is the server's message if it refused the previous login.
         case findLogin(refusal: String?)
         case loggedIn
-        /// Connects to this port of the server.
+        /// Connects to this port of the server; replies wait meanwhile.
         case connect(Int)
         case secureData
         /// The transfer starts.

@@ -14,7 +14,7 @@ import HTTPWire
 ///
 /// The machine does no I/O: ``handle(_:)`` returns the actions.
 package struct FTPMachine: Sendable {
-    private enum State: Hashable, Sendable {
+    enum State: Hashable, Sendable {
         case connecting, greeting, authenticating, securing
         case findingLogin, user, password, protecting, protectingData
         case directory(Int)
@@ -31,20 +31,28 @@ package struct FTPMachine: Sendable {
         case over
     }
 
-    private let plan: FTPPlan
-    private var state = State.connecting
+    let plan: FTPPlan
+    var state = State.connecting
     private var login: (user: [UInt8], password: [UInt8])?
     private var isIPv6 = false
     /// The port of the control connection.
     private var controlPort = 0
-    private var beginning = Beginning()
+    /// The server does not support `EPSV`, or not in a way that works.
+    private var usesPASV = false
+    /// The answer to the attempt to establish the data connection, and whether the reply to `MDTM` is outstanding meanwhile.
+    private var isConnected: Bool?
+    private var awaitsTime = false
+    private var hasAskedForTime = false
+    /// The server has no such file, according to its reply to `SIZE` or `MDTM`.
+    private var isMissing = false
+    var beginning = Beginning()
     /// The final reply of the transfer has arrived.
-    private var isComplete = false
+    var isComplete = false
     /// The number of bytes transferred, once the data connection has ended.
-    private var count: Int64?
-    private var controlHasEnded = false
+    var count: Int64?
+    var controlHasEnded = false
     /// Why the transfer is incomplete; data in flight is delivered before the failure is reported.
-    private var failure: Failure?
+    var failure: Failure?
     /// The number of preliminary replies since the last command.
     private var preliminaryReplyCount = 0
     private static let maximumPreliminaryReplies = 16
@@ -72,7 +80,12 @@ package struct FTPMachine: Sendable {
         case (.login(let user, let password), .findingLogin):
             login = (user, password)
             return go(to: .user, .send(FTPCommand("USER", user)))
-        case (.connected, .connectingData): return dataConnectionIsReady()
+        case (.connected, .connectingData):
+            isConnected = true
+            return continueWithData()
+        case (.connectionRefused, .connectingData):
+            isConnected = false
+            return continueWithData()
         case (.dataSecured, .securingData): return begin()
         case (.dataEnded(let count), .transferring):
             self.count = count
@@ -89,12 +102,12 @@ package struct FTPMachine: Sendable {
         }
     }
 
-    private mutating func go(to state: State, _ actions: Action...) -> [Action] {
+    mutating func go(to state: State, _ actions: Action...) -> [Action] {
         self.state = state
         return actions
     }
 
-    private mutating func fail(_ kind: Failure.Kind, _ message: String) -> [Action] {
+    mutating func fail(_ kind: Failure.Kind, _ message: String) -> [Action] {
         go(to: .over, .fail(Failure(kind: kind, message: message)))
     }
 
@@ -112,6 +125,7 @@ package struct FTPMachine: Sendable {
         switch state {
         case .greeting:
             if reply.isPreliminary { return [] }
+            if asksForTLS(reply) { return failWithoutTLS(reply) }
             guard reply.isSuccess else { return fail(.noConnection, "the server does not accept connections: \(quote(reply))") }
             guard plan.security == .explicit else { return go(to: .findingLogin, .findLogin(refusal: nil)) }
             return go(to: .authenticating, .send(FTPCommand("AUTH", "TLS")))
@@ -129,14 +143,21 @@ package struct FTPMachine: Sendable {
             guard reply.isSuccess else { return refused(reply, by: "the directory") }
             return changeDirectory(index + 1)
         case .type:
+            if asksForTLS(reply) { return failWithoutTLS(reply) }
             guard reply.isSuccess else { return fail(.refused, "the server does not accept the transfer type: \(quote(reply))") }
             return describe()
         case .size:
             if reply.code == 213 { beginning.size = reply.number }
-            return sized()
+            isMissing = reply.code == 550
+            return plan.transfer == .describe ? askForTime() : openData()
         case .time:
             if reply.code == 213 { beginning.modified = reply.time }
-            return openData()
+            isMissing = isMissing || reply.code == 550
+            return described(reply)
+        case .connectingData where awaitsTime:
+            if reply.code == 213 { beginning.modified = reply.time }
+            awaitsTime = false
+            return continueWithData()
         case .passive(let isExtended): return takePassive(reply, isExtended: isExtended)
         case .restarting:
             // If the server does not support resuming, the load starts from the beginning.
@@ -158,9 +179,10 @@ package struct FTPMachine: Sendable {
         }
     }
 
-    private func quote(_ reply: FTPReply) -> String { reply.message.isEmpty ? "\(reply.code)" : "\(reply.code) \(reply.message)" }
+    func quote(_ reply: FTPReply) -> String { reply.message.isEmpty ? "\(reply.code)" : "\(reply.code) \(reply.message)" }
 
     private mutating func refused(_ reply: FTPReply, by what: String) -> [Action] {
+        if asksForTLS(reply) { return failWithoutTLS(reply) }
         if mayRequireSessionReuse(reply) { return failWithoutSessionReuse(reply) }
         let kind: Failure.Kind =
             switch reply.code {
@@ -178,7 +200,9 @@ package struct FTPMachine: Sendable {
 
     private mutating func takeLogin(_ reply: FTPReply) -> [Action] {
         switch reply.code {
-        case 202, 230, 232: return loggedIn()
+        // Some servers accept a user without a password by 200.
+        case 200, 202, 230, 232: return loggedIn()
+        case 400...599 where asksForTLS(reply): return failWithoutTLS(reply)
         case 331 where state == .user:
             return go(to: .password, .send(FTPCommand("PASS", login?.password ?? [])))
         case 332:
@@ -186,6 +210,19 @@ package struct FTPMachine: Sendable {
         case 430, 530, 501, 500...599: return go(to: .findingLogin, .findLogin(refusal: quote(reply)))
         default: return fail(.refused, "the server does not accept the login: \(quote(reply))")
         }
+    }
+
+    /// Whether the server refuses a connection without TLS.
+    ///
+    /// No code says so alone, except those of RFC 2228 and RFC 4217. In a refusal of a file, 550 and 553 may quote its name.
+    private func asksForTLS(_ reply: FTPReply) -> Bool {
+        guard plan.security == .none, reply.isRefusal else { return false }
+        if [522, 534].contains(reply.code) { return true }
+        return [State.greeting, .user, .password].contains(state) || reply.code == 530 ? reply.mentionsTLS : false
+    }
+
+    private mutating func failWithoutTLS(_ reply: FTPReply) -> [Action] {
+        fail(.notSecure, "the server requires TLS: \(quote(reply)); set requiresSecureFTP")
     }
 
     private mutating func loggedIn() -> [Action] {
@@ -205,18 +242,25 @@ package struct FTPMachine: Sendable {
     }
 
     private mutating func describe() -> [Action] {
-        guard let name = plan.name else { return openData() }
+        guard let name = plan.name else { return plan.transfer == .describe ? end() : openData() }
         switch plan.transfer {
-        case .retrieve where !plan.isText, .store(resumes: true): return go(to: .size, .send(FTPCommand("SIZE", name)))
-        case .retrieve: return sized()
-        case .list, .listNames, .store: return openData()
+        case .retrieve where !plan.isText, .describe where !plan.isText, .store(resumes: true):
+            return go(to: .size, .send(FTPCommand("SIZE", name)))
+        case .describe: return askForTime()
+        case .retrieve, .list, .listNames, .store: return openData()
         }
     }
 
-    private mutating func sized() -> [Action] {
-        guard plan.transfer == .retrieve, let name = plan.name else { return openData() }
-        return go(to: .time, .send(FTPCommand("MDTM", name)))
+    private mutating func askForTime() -> [Action] { go(to: .time, .send(FTPCommand("MDTM", plan.name ?? []))) }
+
+    /// Ends a load that only describes a file; without a size and a time, nothing shows that the server has the file.
+    private mutating func described(_ reply: FTPReply) -> [Action] {
+        if beginning.size != nil || beginning.modified != nil { return end() }
+        if isMissing { return fail(.noSuchFile, "the server refuses the file: \(quote(reply))") }
+        return refused(reply, by: "to describe the file")
     }
+
+    private mutating func end() -> [Action] { go(to: .over, .begin(beginning), .end) }
 
     /// Determines where the transfer starts.
     private mutating func findOffset() {
@@ -230,43 +274,63 @@ package struct FTPMachine: Sendable {
             // If the server's file is larger than the one to send, it is another file.
             if let size = beginning.size, size <= plan.length ?? .max { beginning.offset = size }
             beginning.size = nil
-        case .list, .listNames, .store: break
+        case .list, .listNames, .describe, .store: break
         }
     }
 
     // MARK: The data connection
 
     private mutating func openData() -> [Action] {
-        findOffset()
-        return go(to: .passive(isExtended: true), .send(FTPCommand("EPSV")))
+        go(to: .passive(isExtended: !usesPASV), .send(FTPCommand(usesPASV ? "PASV" : "EPSV")))
+    }
+
+    /// Uses `PASV` in place of `EPSV`, once; nil if that is impossible, as over IPv6.
+    private mutating func fallBack() -> [Action]? {
+        guard !usesPASV, !isIPv6 else { return nil }
+        usesPASV = true
+        return openData()
     }
 
     private mutating func takePassive(_ reply: FTPReply, isExtended: Bool) -> [Action] {
-        if isExtended, reply.isRefusal, !isIPv6 { return go(to: .passive(isExtended: false), .send(FTPCommand("PASV"))) }
-        guard reply.code == (isExtended ? 229 : 227) else { return refused(reply, by: "a data connection") }
+        let isRight = reply.code == (isExtended ? 229 : 227)
         // On the control port, the greeting would be taken for the file.
-        guard let port = isExtended ? reply.extendedPassivePort : reply.passivePort, port != controlPort else {
+        guard isRight, let port = isExtended ? reply.extendedPassivePort : reply.passivePort, port != controlPort else {
+            if !reply.isPreliminary, let fallback = fallBack() { return fallback }
+            guard isRight else { return refused(reply, by: "a data connection") }
             return fail(.refused, "the server's reply has no usable port for the data connection: \(quote(reply))")
         }
+        isConnected = nil
         // The address in a PASV reply is ignored: it may be that of any host (CVE-2020-8284).
-        return go(to: .connectingData, .connect(port))
+        guard plan.transfer == .retrieve, let name = plan.name, !hasAskedForTime else {
+            return go(to: .connectingData, .connect(port))
+        }
+        // The reply arrives while the data connection is being established, so that the time costs no wait of its own.
+        (hasAskedForTime, awaitsTime) = (true, true)
+        return go(to: .connectingData, .send(FTPCommand("MDTM", name)), .connect(port))
+    }
+
+    private mutating func continueWithData() -> [Action] {
+        guard let isConnected, !awaitsTime else { return [] }
+        if isConnected { return dataConnectionIsReady() }
+        return fallBack() ?? fail(.noConnection, "the server refuses the data connection")
     }
 
     private mutating func dataConnectionIsReady() -> [Action] {
+        findOffset()
         guard beginning.offset > 0 else { return transfer() }
         // REST must directly precede the transfer command (RFC 3659, section 5.3).
         return go(to: .restarting, .send(FTPCommand("REST", "\(beginning.offset)")))
     }
 
     private mutating func transfer() -> [Action] {
-        let command =
-            switch plan.transfer {
-            case .retrieve: FTPCommand("RETR", plan.name ?? [])
-            case .list: FTPCommand("LIST")
-            case .listNames: FTPCommand("NLST")
-            case .store: FTPCommand(appends ? "APPE" : "STOR", plan.name ?? [])
-            }
-        return go(to: .beginning, .send(command))
+        let name = plan.name ?? []
+        switch plan.transfer {
+        case .describe: return end()
+        case .retrieve: return go(to: .beginning, .send(FTPCommand("RETR", name)))
+        case .list: return go(to: .beginning, .send(FTPCommand("LIST")))
+        case .listNames: return go(to: .beginning, .send(FTPCommand("NLST")))
+        case .store: return go(to: .beginning, .send(FTPCommand(appends ? "APPE" : "STOR", name)))
+        }
     }
 
     private mutating func takeBeginning(_ reply: FTPReply) -> [Action] {
@@ -283,84 +347,4 @@ package struct FTPMachine: Sendable {
     }
 
     private mutating func begin() -> [Action] { go(to: .transferring, .begin(beginning)) }
-
-    // MARK: The end
-
-    private mutating func takeEnd(_ reply: FTPReply) -> [Action] {
-        if reply.isPreliminary { return [] }
-        guard reply.code == 226 || reply.code == 250 else { return endRefused(reply) }
-        // Without this check, a server could keep a load running forever.
-        guard !isComplete else { return fail(.malformed, "the server completed the transfer twice: \(quote(reply))") }
-        isComplete = true
-        return state == .awaitingReason ? dataWasLost() : endOfTransfer()
-    }
-
-    private mutating func endRefused(_ reply: FTPReply) -> [Action] {
-        if mayRequireSessionReuse(reply) { return failWithoutSessionReuse(reply) }
-        let kind: Failure.Kind =
-            switch reply.code {
-            case 452, 552: .tooLarge
-            case 532, 553: .mayNot
-            default: .lost
-            }
-        failure = failure ?? Failure(kind: kind, message: "the transfer was not completed: \(quote(reply))")
-        guard state == .transferring, count == nil, !plan.transfer.isStore else { return incomplete() }
-        return [.expectEnd]
-    }
-
-    private mutating func incomplete() -> [Action] {
-        go(
-            to: .over,
-            .fail(failure ?? Failure(kind: .lost, message: "the server did not confirm that the transfer is complete")))
-    }
-
-    /// Whether a TLS server may be refusing a data connection because this connection does not resume the session of the control
-    /// connection.
-    private func mayRequireSessionReuse(_ reply: FTPReply) -> Bool {
-        guard plan.security != .none else { return false }
-        return reply.code == 522 || reply.code == 425 || state == .securingData || state == .awaitingReason && count == nil
-    }
-
-    private mutating func failWithoutSessionReuse(_ reply: FTPReply) -> [Action] {
-        fail(
-            .notSecure,
-            """
-            the data connection was refused: \(quote(reply)); the server may require that it resumes the TLS session of the control \
-            connection, which is not supported (vsftpd: require_ssl_reuse=NO, proftpd: TLSOptions NoSessionReuseRequired)
-            """)
-    }
-
-    private mutating func endOfTransfer() -> [Action] {
-        guard let count else { return [] }
-        guard isComplete, failure == nil else { return failure != nil || controlHasEnded ? incomplete() : [] }
-        if plan.transfer == .retrieve, !plan.isText, let size = beginning.size, beginning.offset + count < size {
-            return fail(.lost, "only \(beginning.offset + count) of \(size) bytes came")
-        }
-        // Without this check, the transfer would seem complete if a proxy dropped the end of the data and the server took this for
-        // the end of the file.
-        if plan.transfer.isStore, !plan.isText, let name = plan.name {
-            return go(to: .checking, .send(FTPCommand("SIZE", name)))
-        }
-        return go(to: .over, .end)
-    }
-
-    private mutating func dataWasLost() -> [Action] {
-        guard plan.security != .none, state == .securingData || state == .awaitingReason, count == nil else {
-            return fail(.lost, "the data connection was lost")
-        }
-        return fail(.lost, "the data connection was lost, or ended without TLS's close_notify")
-    }
-
-    private mutating func handleControlEnd() -> [Action] {
-        controlHasEnded = true
-        switch state {
-        // Data on the data connection is still delivered, but without the final reply the transfer has not succeeded.
-        case .transferring where isComplete: return []
-        case .transferring where count == nil: return plan.transfer.isStore ? incomplete() : [.expectEnd]
-        case .awaitingReason: return dataWasLost()
-        case .transferring: return endOfTransfer()
-        case .greeting: return fail(.lost, "the server closed the connection before its greeting")
-        default: return fail(.lost, "the server closed the control connection")
-        }
-    }
 }

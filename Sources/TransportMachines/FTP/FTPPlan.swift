@@ -21,6 +21,8 @@ package struct FTPPlan: Hashable, Sendable {
         case retrieve
         case list
         case listNames
+        /// Only describes the file, or verifies that the directory exists; without a data connection.
+        case describe
         /// If the transfer resumes, the bytes that the server already has are skipped.
         case store(resumes: Bool)
 

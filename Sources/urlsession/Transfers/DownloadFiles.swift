@@ -25,7 +25,7 @@ struct DownloadFiles: Sendable {
 
     init(output: String?, url: URL, _ place: OutputFileOptions? = nil) throws(ToolFailure) {
         takesSuggestion = output == nil
-        let name = output ?? Self.safe(url.lastPathComponent) ?? "download"
+        let name = output ?? Self.safe(FTPAddress.fileName(url)) ?? "download"
         path = try place?.path(name) ?? name
         // Counted in scalars: a combining mark at the start of a name forms one character with the slash before it.
         folder = String(path.unicodeScalars.dropLast(name.unicodeScalars.count))

@@ -59,6 +59,18 @@ import Testing
     ])
     func `an invalid reply fails`(_ text: String) { #expect(read(text).failure == .malformed) }
 
+    @Test(arguments: ["220 a\0b\r\n", "220-a\r\n\0\r\n220 b\r\n", "\0\r\n", "220 a\0\n"])
+    func `a NUL fails`(_ text: String) { #expect(read(text).failure == .containsNUL) }
+
+    @Test(
+        arguments: [
+            ("Non-anonymous sessions must use encryption.", true), ("SSL/TLS required on the control channel", true),
+            ("use AUTH TLS", true), ("Login incorrect.", false), ("no such user: tlsmann", false), ("", false),
+        ])
+    func `a message may mention TLS`(_ text: String, mentions: Bool) {
+        #expect(FTPReply(code: 530, text: text).mentionsTLS == mentions)
+    }
+
     @Test func `replies parse the same in any pieces`() {
         let text = "220-hi\r\n 220 no\r\n220 ready\r\n331 who\r\n230-a\r\n230-b\r\n230 c\r\n226\r\n"
         let bytes = Array(text.utf8)

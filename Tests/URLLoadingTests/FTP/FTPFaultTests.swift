@@ -20,7 +20,7 @@ struct FTPFaultTests {
     }
 
     /// What the server replies to: the connection itself, the commands in order, and the end of the data.
-    private static let steps = ["", "USER", "PASS", "CWD", "TYPE", "SIZE", "MDTM", "EPSV", "RETR", "data"]
+    private static let steps = ["", "USER", "PASS", "CWD", "TYPE", "SIZE", "EPSV", "MDTM", "RETR", "data"]
     private static let content = [UInt8](repeating: 7, count: 100_000)
 
     private static func reply(to step: String, dataPort: Int) -> String {

@@ -62,7 +62,7 @@ struct FTPReplyTests {
         Row("no code", "hello there\r\n"), Row("two digits", "22 ready\r\n"), Row("four digits", "2200 ready\r\n"),
         Row("a code out of range", "920 ready\r\n"), Row("zeros", "000 ready\r\n"), Row("an empty line", "\r\n"),
         Row("HTTP", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), Row("SSH", "SSH-2.0-OpenSSH_9.6\r\n"),
-        Row("NULs", "\u{0}\u{0}\u{0}\r\n"),
+        Row("a NUL", "220 a\u{0}b\r\n"), Row("NULs", "\u{0}\u{0}\u{0}\r\n"),
         Row("an endless line", "220 " + String(repeating: "x", count: 65_536), times: 64),
         Row("a line of 65 KiB", "220 " + String(repeating: "x", count: 66_560) + "\r\n"),
         Row("endless lines", String(repeating: "220-more\r\n", count: 1_000), times: 64),
