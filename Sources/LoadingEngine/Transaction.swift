@@ -33,6 +33,7 @@ final class Transaction {
     var end: NIODeadline?
     /// The connection of a stream, or to an FTP server: such loads have no exchange.
     var connection: ConnectionFacts?
+    var connectionIsReused = false
     /// When the transfer was requested from an FTP server, and when it began.
     var asked: NIODeadline?
     var began: NIODeadline?
@@ -76,6 +77,7 @@ final class Transaction {
         timeline.responseBodyBytes = bodyBytes
         timeline.responseBodyBytesAfterDecoding = bodyBytesAfterDecoding
         guard let exchange else {
+            timeline.isReusedConnection = connectionIsReused
             if let connection { timeline.note(connection) }
             timeline.requestBodyBytes = sentBytes
             timeline.requestBodyBytesBeforeEncoding = sentBytes

@@ -41,11 +41,12 @@ final class WireRunner: RowRunner {
             let recorder = WireRecorder(row)
             let load = WireLoad(row, port: port, map: town.map, recorder: recorder)
             let outcome = try await load.run(peer, tell)
-            // All connections of the load must be closed, although its session still exists.
+            // A stream's connection is closed although its session still exists; a control connection of FTP stays idle for a while.
+            if row.kind != .stream { load.session.finishTasksAndInvalidate() }
             tell("the end of all connections")
             let sight = try await peer.ask(.on(port, "ended"))
             tell("the end of the session")
-            load.session.finishTasksAndInvalidate()
+            if row.kind == .stream { load.session.finishTasksAndInvalidate() }
             let notes = try await recorder.notes.value { $0.callLog.hasSuffix("I") ? $0 : nil }
             var seen = WireReport(outcome: outcome, logins: sight.told, stored: sight.stored.map { Body.label(of: Array($0)) })
             seen.leaks = sight.leaks

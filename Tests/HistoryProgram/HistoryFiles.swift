@@ -26,6 +26,8 @@ final class HistoryFiles: Sendable {
     private struct Visitor: Sendable {
         var expected: Expected?
         var user = ""
+        /// The password that was accepted.
+        var password: String?
     }
 
     private struct State: Sendable {
@@ -97,12 +99,28 @@ final class HistoryFiles: Sendable {
         _ order: ScriptedFTP.Command, _ visit: ScriptedFTP.Visit, _ name: String, _ state: Watched<State>,
         _ content: HistoryServers.Content
     ) throws -> Bool {
-        let visitor = state.read { $0.visitors[name]?[visit.number] } ?? Visitor()
+        var visitor = state.read { $0.visitors[name]?[visit.number] } ?? Visitor()
+        // A later load continues on the idle connection of an earlier one.
+        if let password = visitor.password, let expected = state.read(\.expected), expected.load != visitor.expected?.load,
+            !["QUIT", "ABOR"].contains(order.word)
+        {
+            visitor.expected = expected
+            state.change { [visitor] in $0.visitors[name]?[visit.number] = visitor }
+            guard mayLoad(expected, visitor.user, password) else {
+                try visit.say("421 log in again")
+                visit.isOver = true
+                return true
+            }
+            begin(expected, visitor.user, password, visit, name, content)
+        }
         switch order.word {
         case "USER":
             state.change { $0.visitors[name]?[visit.number]?.user = order.argument }
             try visit.say("331 and the password?")
-        case "PASS": try logIn(order.argument, visitor, visit, name, content)
+        case "PASS":
+            if try logIn(order.argument, visitor, visit, name, content) {
+                state.change { $0.visitors[name]?[visit.number]?.password = order.argument }
+            }
         case "RETR":
             guard let expected = visitor.expected, let hold = expected.hold, let file = visit.file(order.argument) else {
                 return false
@@ -121,19 +139,44 @@ final class HistoryFiles: Sendable {
         return true
     }
 
-    /// Records a login, and creates the file with the load's page.
+    private static func principal(_ user: String, _ password: String) -> Principal? {
+        Principal(rawValue: user).flatMap { $0.password == password ? $0 : nil }
+    }
+
+    private static func isAnonymous(_ user: String, _ password: String) -> Bool {
+        user == "anonymous" && password == "anonymous@"
+    }
+
+    private static func mayLoad(_ expected: Expected, _ user: String, _ password: String) -> Bool {
+        principal(user, password)?.isKnown ?? (isAnonymous(user, password) && !expected.page.isGuarded)
+    }
+
+    /// Records a login, and answers it; returns whether it is accepted.
     private static func logIn(
         _ password: String, _ visitor: Visitor, _ visit: ScriptedFTP.Visit, _ name: String, _ content: HistoryServers.Content
-    ) throws {
-        guard let expected = visitor.expected else { return try visit.say("530 for which load?") }
-        let principal = Principal(rawValue: visitor.user).flatMap { $0.password == password ? $0 : nil }
-        let isAnonymous = visitor.user == "anonymous" && password == "anonymous@"
+    ) throws -> Bool {
+        guard let expected = visitor.expected else {
+            try visit.say("530 for which load?")
+            return false
+        }
+        begin(expected, visitor.user, password, visit, name, content)
+        let isAccepted = mayLoad(expected, visitor.user, password)
+        try visit.say(isAccepted ? "230 welcome" : "530 not you")
+        return isAccepted
+    }
+
+    /// Records the login of a load, and creates the file with the load's page if the login permits that.
+    private static func begin(
+        _ expected: Expected, _ user: String, _ password: String, _ visit: ScriptedFTP.Visit, _ name: String,
+        _ content: HistoryServers.Content
+    ) {
         var seen = SeenRequest(load: expected.load, server: name, page: expected.page, method: "FTP")
         seen.identity = visit.identity.map { identities[$0] }
         seen.credential =
-            principal.flatMap { Proof.userInfo.credential(of: $0) } ?? (isAnonymous ? nil : "unknown:\(visitor.user) \(password)")
+            principal(user, password).flatMap { Proof.userInfo.credential(of: $0) }
+            ?? (isAnonymous(user, password) ? nil : "unknown:\(user) \(password)")
         content.state.withLock { [seen] in $0.requests.append(seen) }
-        guard principal?.isKnown ?? (isAnonymous && !expected.page.isGuarded) else { return try visit.say("530 not you") }
+        guard mayLoad(expected, user, password), expected.page != .send else { return }
         let version = content.version(of: expected.page, at: expected.origin)
         // A page that can be resumed is the same for all loads with the same login.
         let isLong = expected.page == .long
@@ -141,12 +184,9 @@ final class HistoryFiles: Sendable {
             load: isLong ? 0 : expected.load, server: name, identity: seen.identity, page: expected.page, version: version,
             lines: isLong ? 1500 : 10 + expected.load % 7 * 40)
         (head.credential, head.mark) = (seen.credential, PageText.mark)
-        if expected.page != .send {
-            let modified = "202002020202" + String(format: "%02d", version % 60)
-            let file = ScriptedFTP.File(content: Array(PageText.text(head).utf8), modified: modified)
-            visit.server.change("/home/\(expected.page)", file)
-        }
-        try visit.say("230 welcome")
+        let modified = "202002020202" + String(format: "%02d", version % 60)
+        let file = ScriptedFTP.File(content: Array(PageText.text(head).utf8), modified: modified)
+        visit.server.change("/home/\(expected.page)", file)
     }
 
     /// Sends a file, and performs an action partway.

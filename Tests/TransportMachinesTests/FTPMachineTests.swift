@@ -36,7 +36,7 @@ import TransportMachines
             machine = FTPMachine(plan)
             self.answers = [
                 "greeting": "220 hi", "AUTH": "234 go", "USER": "331 who", "PASS": "230 in", "PBSZ": "200 ok", "PROT": "200 ok",
-                "CWD": "250 ok",
+                "PWD": "257 \"/home\"", "CWD": "250 ok",
                 "TYPE": "200 ok", "SIZE": "213 100", "MDTM": "213 20200203040506", "EPSV": "229 (|||4000|)",
                 "PASV": "227 (9,9,9,9,1,2)",
                 "REST": "350 ok", "RETR": "150 here", "LIST": "150 here", "NLST": "150 here", "STOR": "150 send",
@@ -67,6 +67,7 @@ import TransportMachines
                 if refusal != nil { log.append("[refused]") }
                 handle(.login(user: Array(login.0.utf8), password: Array(login.1.utf8)))
             case .loggedIn: log.append("[in]")
+            case .reconnect: log.append("[reconnect]")
             case .connect(let port):
                 log.append("[connect \(port)]")
                 handle(refusedPorts.contains(port) ? .connectionRefused : .connected)
@@ -101,7 +102,8 @@ import TransportMachines
     @Test func `a file is retrieved`() {
         #expect(
             run(Self.plan(directories: ["a", "b c"])) == Self.start + [
-                "CWD a", "CWD b c", "TYPE I", "SIZE f", "EPSV", "MDTM f", "[connect 4000]", "RETR f", "[begin 100 0]", "[end]",
+                "PWD", "CWD a", "CWD b c", "TYPE I", "SIZE f", "EPSV", "MDTM f", "[connect 4000]", "RETR f", "[begin 100 0]",
+                "[end]",
             ])
     }
 
@@ -172,7 +174,9 @@ import TransportMachines
     @Test func `a description of a file or directory needs no data connection`() {
         #expect(run(Self.plan(.describe)) == Self.start + ["TYPE I", "SIZE f", "MDTM f", "[begin 100 0]", "[end]"])
         #expect(
-            run(Self.plan(.describe, directories: ["d"], name: nil)) == Self.start + ["CWD d", "TYPE I", "[begin -1 0]", "[end]"])
+            run(Self.plan(.describe, directories: ["d"], name: nil)) == Self.start + [
+                "PWD", "CWD d", "TYPE I", "[begin -1 0]", "[end]",
+            ])
         let outcomes = [
             ("550 no", "550 no", "[noSuchFile]"), ("550 no", "500 what", "[noSuchFile]"), ("500 what", "502 what", "[refused]"),
             ("550 no", "213 20200203040506", "[end]"), ("213 5", "550 no", "[end]"),
@@ -365,6 +369,7 @@ import TransportMachines
                         seen.insert("end")
                         #expect(hasBegun)
                         isOver = true
+                    case .reconnect: isOver = true
                     case .fail(let failure):
                         seen.insert("\(failure.kind)")
                         isOver = true
@@ -400,7 +405,8 @@ import TransportMachines
                 using: &numbers)
         case .send(let command):
             let replies = [
-                "AUTH": (234, ""), "USER": (331, ""), "PASS": (230, ""), "PBSZ": (200, ""), "PROT": (200, ""), "CWD": (250, ""),
+                "AUTH": (234, ""), "USER": (331, ""), "PASS": (230, ""), "PBSZ": (200, ""), "PROT": (200, ""),
+                "PWD": (257, "\"/h\""), "CWD": (250, ""),
                 "TYPE": (200, ""),
                 "SIZE": (213, "9"), "MDTM": (213, "20200203040506"), "EPSV": (229, "(|||7|)"), "PASV": (227, "1,2,3,4,5,6"),
                 "REST": (350, ""),
@@ -408,7 +414,7 @@ import TransportMachines
             let (code, text) = replies[command.verb] ?? (150, "")
             return .replied(FTPReply(code: code, text: text))
         case .expectEnd: return [.dataEnded(3), .waitTimedOut, .dataFailed].randomElement(using: &numbers)
-        case .loggedIn, .end, .fail: return nil
+        case .loggedIn, .reconnect, .end, .fail: return nil
         }
     }
 

@@ -257,9 +257,9 @@ package final class ConnectionPool {
         giveBack(connection)
     }
 
-    /// Takes back a connection that was leased but not used, or was found closed.
-    package func giveBack(_ connection: any HTTPConnection, now: NIODeadline = .now()) {
-        exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: nil, now: now)
+    /// Takes back a connection that was leased but not used, was found closed, or is kept idle for `keepAlive` nanoseconds at most.
+    package func giveBack(_ connection: any HTTPConnection, keepAlive: Int64? = nil, now: NIODeadline = .now()) {
+        exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: keepAlive, now: now)
     }
 
     // MARK: The connections' side

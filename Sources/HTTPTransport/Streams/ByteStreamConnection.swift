@@ -54,6 +54,8 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     package private(set) var isSecuring = false
     private var transportError: (any Error)?
     private var lingering: Scheduled<Void>?
+    /// What the last owner of an idle connection has left for the next one.
+    private var kept: Any?
 
     /// Takes over a connection; `received` holds the bytes that were already read.
     init(id: Int, facts: ConnectionFacts, received: ByteBuffer = ByteBuffer(), failure: LoadError? = nil) {
@@ -187,8 +189,24 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
         changed?()
     }
 
-    /// Makes the stream the owner of the connection.
-    package func takeOver(_ changed: @escaping () -> Void) { self.changed = changed }
+    /// Makes the stream, or a later load, the owner of the connection.
+    ///
+    /// - Returns: What the last owner has left.
+    @discardableResult
+    package func takeOver(_ changed: @escaping () -> Void) -> Any? {
+        self.changed = changed
+        return kept.take()
+    }
+
+    /// Gives the connection to the pool, which closes it after a while; a later owner gets what is kept.
+    ///
+    /// A connection whose peer sends or ends anything meanwhile is closed.
+    package func leave(keeping kept: Any, for time: TimeAmount) {
+        changed = nil
+        self.kept = kept
+        read(upTo: 0, isHeld: false)
+        pool?.giveBack(self, keepAlive: time.nanoseconds)
+    }
 
     package func close() {
         isClosing = true
@@ -229,6 +247,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     package func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard kept == nil else { return close() }
         guard !discardsInput else { return }
         var buffer = unwrapInboundIn(data)
         if received.readableBytes == 0 { received = buffer } else { received.writeBuffer(&buffer) }
@@ -259,7 +278,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     private func inputEnded() {
         guard !hasEnded, failure == nil else { return }
         hasEnded = true
-        if changed == nil, lingering != nil { close() }
+        if changed == nil, lingering != nil || kept != nil { close() }
         changed?()
     }
 

@@ -49,6 +49,22 @@ extension FTPReply {
         return Self.port(Int(numbers[4]) * 256 + Int(numbers[5]))
     }
 
+    /// The directory in the reply to `PWD` (RFC 959, appendix II): in quotation marks, which are doubled within the name.
+    ///
+    /// Nil if it was not UTF-8, or contains a byte that no command may contain.
+    package var directory: [UInt8]? {
+        let quote = UInt8(ascii: "\"")
+        var rest = text.utf8.drop { $0 != quote }.dropFirst()
+        var name: [UInt8] = []
+        while let byte = rest.popFirst() {
+            if byte == quote, rest.popFirst() != quote {
+                return name.isEmpty || name.contains(where: { $0 < 0x20 || $0 == 0x7F }) || text.contains("\u{FFFD}") ? nil : name
+            }
+            name.append(byte)
+        }
+        return nil
+    }
+
     /// Whether the message mentions TLS, as refusals of connections without TLS do; no reply code says so alone.
     package var mentionsTLS: Bool {
         let words = message.lowercased().split { !("a"..."z" ~= $0 || "0"..."9" ~= $0) }

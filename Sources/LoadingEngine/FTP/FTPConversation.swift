@@ -21,27 +21,31 @@ import TransportMachines
 final class FTPConversation {
     /// How long to wait for a reply that may explain why the data connection was lost.
     private static let replyTimeout = TimeAmount.seconds(2)
+    /// How long a control connection stays idle; servers close them after minutes.
+    private static let idleTime = TimeAmount.seconds(30)
     /// How long to wait for the server to close the control connection.
     private static let closeTimeout = TimeAmount.seconds(2)
     /// The maximum size of a delivered piece.
-    private static let pieceSize = 262_144
+    static let pieceSize = 262_144
 
-    private let load: Load
+    let load: Load
     private let pool: ConnectionPool
+    /// Owns the control connections of the session's FTP loads.
+    private let holder: ConnectionHolder
     private let target: FTPTarget
     private let plan: FTPPlan
-    private var machine: FTPMachine
+    var machine: FTPMachine
     private var reader = FTPReplyReader()
     private var login: FTPLogin
-    private var actions = CircularBuffer<FTPMachine.Action>()
+    var actions = CircularBuffer<FTPMachine.Action>()
     private var control: ByteStreamConnection?
-    private var data: ByteStreamConnection?
+    var data: ByteStreamConnection?
     private var beginning: FTPMachine.Beginning?
     /// The number of bytes transferred on the data connection.
-    private var count: Int64 = 0
+    var count: Int64 = 0
     /// Whether the machine has been notified of the end of the control connection, and of the data connection.
     private var hasReportedEnd = false
-    private var hasReportedDataEnd = false
+    var hasReportedDataEnd = false
     private var dataFailure: LoadError?
     private var timer: Scheduled<Void>?
     private var replyIsLate = false
@@ -49,8 +53,9 @@ final class FTPConversation {
     private var hasInvalidReply = false
     private var isClosed = false
 
-    init(_ plan: FTPPlan, with target: FTPTarget, by pool: ConnectionPool, in load: Load) {
+    init(_ plan: FTPPlan, with target: FTPTarget, by pool: ConnectionPool, _ holder: ConnectionHolder, in load: Load) {
         self.load = load
+        self.holder = holder
         self.pool = pool
         self.target = target
         self.plan = plan
@@ -72,10 +77,10 @@ final class FTPConversation {
 
     // MARK: The machine
 
-    private func tell(_ event: FTPMachine.Event) { actions.append(contentsOf: machine.handle(event)) }
+    func tell(_ event: FTPMachine.Event) { actions.append(contentsOf: machine.handle(event)) }
 
     /// Performs the next action, or processes the next reply; returns false if there is neither.
-    private func advance() async throws(LoadError) -> Bool {
+    func advance() async throws(LoadError) -> Bool {
         try load.control.check()
         if let action = actions.popFirst() {
             try await perform(action)
@@ -92,14 +97,13 @@ final class FTPConversation {
             let (user, password) = try await login.next(after: refusal, in: load)
             // The server may have closed the connection while the app was being asked.
             if refusal != nil, control?.isGone != false {
-                control?.close()
-                machine = FTPMachine(plan)
-                return try await connect()
+                return try await reconnect()
             }
             tell(.login(user: user, password: password))
         case .loggedIn:
             login.accepted(in: load)
             load.transaction?.sent = SentFields(HeaderBlock(), credential: login.sentCredential)
+        case .reconnect: try await reconnect()
         case .connect(let port):
             load.transaction?.asked = .now()
             do throws(LoadError) {
@@ -169,15 +173,44 @@ final class FTPConversation {
 
     private var server: ServerName { ServerName(host: target.origin.host, port: target.origin.port) }
 
-    private func connect() async throws(LoadError) {
-        let control = try await connecting(to: target.origin.port, use: .counted).connect(in: load)
+    private func connect(onlyNew: Bool = false) async throws(LoadError) {
+        var connecting = try connecting(to: target.origin.port)
+        (connecting.use, connecting.holder, connecting.onlyNew) = (.counted, holder, onlyNew)
+        let control = try await connecting.connect(in: load)
         self.control = control
         reader = FTPReplyReader()
         hasReportedEnd = false
+        let kept = watch(control) as? Kept
+        if let kept, try await !mayContinue(from: kept) {
+            dismiss(control)
+            return try await connect(onlyNew: true)
+        }
         load.transaction?.connection = control.facts
-        watch(control)
+        load.transaction?.connectionIsReused = kept != nil
         let isIPv6 = !control.facts.isToProxy && control.facts.remoteAddress?.contains(":") == true
-        tell(.opened(isIPv6: isIPv6, port: destination.port))
+        tell(.opened(isIPv6: isIPv6, port: destination.port, continuing: kept?.standing))
+    }
+
+    private func reconnect() async throws(LoadError) {
+        control?.close()
+        machine = FTPMachine(plan)
+        try await connect(onlyNew: true)
+    }
+
+    /// What the load leaves with an idle control connection.
+    private struct Kept {
+        let standing: FTPStanding
+        /// Whose delegate judged the server.
+        let judge: ConnectionHolder?
+    }
+
+    private var judge: ConnectionHolder? { control?.facts.isInTLS == true ? load.order.connectionHolder : nil }
+
+    /// Whether the load may continue where another load has left the control connection: with the same login and the same trust.
+    private func mayContinue(from kept: Kept) async throws(LoadError) -> Bool {
+        guard kept.judge == judge else { return false }
+        let (user, password) = try await login.next(after: nil, in: load)
+        return kept.standing.serves(plan, user: user, password: password)
     }
 
     /// Where the control connection leads: the URL's server, or its substitute in the session's configuration.
@@ -188,7 +221,8 @@ final class FTPConversation {
 
     private func connectData(to port: Int) async throws(LoadError) -> ByteStreamConnection {
         do throws(LoadError) {
-            var connecting = try connecting(to: port, use: .fresh)
+            var connecting = try connecting(to: port)
+            connecting.onlyNew = true
             // The data connection leads to the control connection's peer, because several servers may share a host name. What the
             // session's configuration substitutes for a host or a port has been substituted for the control connection. A proxy
             // resolves the host name itself.
@@ -212,16 +246,17 @@ final class FTPConversation {
         }
     }
 
-    private func connecting(to port: Int, use: StreamConnecting.Use) throws(LoadError) -> StreamConnecting {
+    private func connecting(to port: Int) throws(LoadError) -> StreamConnecting {
         let (target, url) = try StreamOrder(host: target.origin.host, port: port).target()
         let needs = load.order.request.needs.joined(with: load.session.policy.needs)
         return StreamConnecting(
-            target: target, url: url, pool: pool, use: use, needs: needs == load.session.policy.needs ? nil : needs)
+            target: target, url: url, pool: pool, needs: needs == load.session.policy.needs ? nil : needs)
     }
 
-    private func watch(_ connection: ByteStreamConnection) {
+    @discardableResult
+    private func watch(_ connection: ByteStreamConnection) -> Any? {
         let bound = NIOLoopBound(load, eventLoop: load.session.loop)
-        connection.takeOver { bound.value.control.wake() }
+        return connection.takeOver { bound.value.control.wake() }
     }
 
     private func secureControl() async throws(LoadError) {
@@ -250,7 +285,7 @@ final class FTPConversation {
     /// Handles the loss of the data connection.
     ///
     /// A reply may still explain the loss.
-    private func dataWasLost(_ error: LoadError?) {
+    func dataWasLost(_ error: LoadError?) {
         dataFailure = error
         hasReportedDataEnd = true
         giveUp(after: Self.replyTimeout)
@@ -272,84 +307,9 @@ final class FTPConversation {
         }
     }
 
-    // MARK: Data
-
-    /// Returns the next piece of the retrieved file, or nil when the whole file has arrived and the server has confirmed the
-    /// transfer.
-    func next() async throws(LoadError) -> ByteBuffer? {
-        while !machine.isOver || !actions.isEmpty {
-            if let data, !load.control.isSuspended, data.readableBytes > 0 {
-                try load.control.check()
-                let piece = data.take(Self.pieceSize)
-                count += Int64(piece.readableBytes)
-                load.control.markProgress(.now())
-                return piece
-            }
-            checkData()
-            if try await !advance() {
-                data?.read(upTo: 0, isHeld: load.control.isSuspended)
-                if data.map({ $0.readableBytes == 0 || load.control.isSuspended }) ?? true { await load.control.wait() }
-            }
-        }
-        return nil
-    }
-
-    private func checkData() {
-        guard let data, !hasReportedDataEnd, data.readableBytes == 0 else { return }
-        if data.hasEnded, data.failure == nil {
-            hasReportedDataEnd = true
-            // Some servers confirm the transfer only after the client has closed its side of the data connection.
-            data.close()
-            tell(.dataEnded(count))
-        } else if data.failure != nil {
-            dataWasLost(nil)
-        }
-    }
-
-    /// Sends the body from an offset, and waits until the server has stored it.
-    func store(_ body: OutgoingBody, from offset: Int64) async throws(LoadError) {
-        let pieces = UploadPieces(body, from: offset, in: load)
-        defer { pieces.close() }
-        while let piece = try await pieces.next() {
-            try await load.control.waitWhileSuspended()
-            let size = Int64(piece.readableBytes)
-            try await write(piece)
-            count += size
-            load.transaction?.sentBytes = count
-            load.control.markProgress(.now())
-            if load.wants(.sentBytes) { load.tellSent(size, total: count) }
-        }
-        try await pieces.check()
-        var isEnded = false
-        data?.closeOutput { [control = load.control] in
-            isEnded = true
-            control.wake()
-        }
-        while !isEnded { if try await !advance() { await load.control.wait() } }
-        if !hasReportedDataEnd {
-            hasReportedDataEnd = true
-            tell(.dataEnded(count))
-        }
-        while !machine.isOver || !actions.isEmpty { if try await !advance() { await load.control.wait() } }
-    }
-
-    private func write(_ piece: ByteBuffer) async throws(LoadError) {
-        var isTaken: Bool?
-        data?.write(piece) { [control = load.control] in
-            isTaken = $0
-            control.wake()
-        }
-        while isTaken == nil { if try await !advance() { await load.control.wait() } }
-        guard isTaken == false else { return }
-        // If a reply of the server explains the loss, that reply's error is thrown here instead of the error below.
-        if !hasReportedDataEnd { dataWasLost(nil) }
-        while !machine.isOver || !actions.isEmpty { if try await !advance() { await load.control.wait() } }
-        throw LoadError(.connectionLost, "the data connection was lost")
-    }
-
     // MARK: Closing
 
-    /// Closes both connections.
+    /// Closes the data connection, and leaves the control connection to the next load, or closes it, too.
     ///
     /// Aborts a running transfer first.
     ///
@@ -359,15 +319,19 @@ final class FTPConversation {
         isClosed = true
         timer?.cancel()
         actions.removeAll()
+        defer { data?.close() }
         guard let control else { return }
-        let isBroken = load.control.failure == nil && (!machine.isOver || hasInvalidReply)
-        let commands = machine.isTransferring ? [FTPCommand.abort, .quit] : [.quit]
-        if control.channelIsActive, !control.isSecuring, !isBroken {
-            for command in commands { control.write(ByteBuffer(bytes: command.line)) { _ in } }
-            control.linger(Self.closeTimeout)
-        } else {
-            control.close()
+        if machine.isReusable, !control.isGone, reader.isEmpty, control.readableBytes == 0 {
+            return control.leave(keeping: Kept(standing: machine.standing, judge: judge), for: Self.idleTime)
         }
-        data?.close()
+        let isBroken = load.control.failure == nil && (!machine.isOver || hasInvalidReply)
+        if isBroken || control.isSecuring { return control.close() }
+        dismiss(control, after: machine.isTransferring ? [.abort] : [])
+    }
+
+    private func dismiss(_ control: ByteStreamConnection, after commands: [FTPCommand] = []) {
+        guard control.channelIsActive else { return control.close() }
+        for command in commands + [.quit] { control.write(ByteBuffer(bytes: command.line)) { _ in } }
+        control.linger(Self.closeTimeout)
     }
 }

@@ -22,6 +22,7 @@ final class FTPStage: LoadStage {
     /// The media type of a listing in the server's own format; no type is registered for that.
     static let listingType = "text/ftp-dir-listing"
     private let pool: ConnectionPool
+    private let holder = ConnectionHolder()
 
     init(pool: ConnectionPool) { self.pool = pool }
 
@@ -48,7 +49,7 @@ final class FTPStage: LoadStage {
         let transaction = Transaction(request: request, now: .now())
         transaction.sentBodyLength = body.length ?? 0
         load.begin(transaction)
-        let conversation = FTPConversation(plan, with: target, by: pool, in: load)
+        let conversation = FTPConversation(plan, with: target, by: pool, holder, in: load)
         do throws(LoadError) {
             let beginning = try await conversation.begin()
             if plan.transfer.isStore { try await conversation.store(body, from: beginning.offset) }

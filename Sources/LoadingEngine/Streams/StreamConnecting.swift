@@ -19,10 +19,8 @@ struct StreamConnecting {
     enum Use {
         /// The pool no longer manages the connection.
         case own
-        /// The connection counts as one of its host's connections.
+        /// The connection counts as one of its host's connections, and the load may return it.
         case counted
-        /// The same as ``own``, but a connection that was made for another load is never used.
-        case fresh
     }
 
     /// The target in the form in which proxies and proxy scripts receive the target of a tunnel.
@@ -34,6 +32,10 @@ struct StreamConnecting {
     /// Set if the connection leads to exactly this host and the target's port, whatever the session's configuration substitutes.
     var exactHost: String?
     var use = Use.own
+    /// Whether a connection that was made for another load is never used.
+    var onlyNew = false
+    /// The owner of connections that stream tasks must not get.
+    var holder: ConnectionHolder?
     var needs: ConnectionNeeds?
 
     /// Connects to the target, through one of the session's proxies if the session has any.
@@ -69,7 +71,7 @@ struct StreamConnecting {
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies)
         var route = Route(isSecure: false, host: exactHost ?? target.origin.host, port: target.origin.port)
         route.details = RouteDetails(
-            proxy: proxy, needs: needs, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives,
+            proxy: proxy, holder: holder, needs: needs, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives,
             carriesByteStream: true,
             addresses: addresses, isExact: exactHost != nil)
         return route
@@ -86,10 +88,10 @@ struct StreamConnecting {
                 load.tunnels.forget()
                 // A suspended task does not queue for a connection.
                 if !load.control.isSuspended {
-                    if use != .fresh, let idle = idle(route) { return try take(idle) }
+                    if !onlyNew, let idle = idle(route) { return try take(idle) }
                     let lease = pool.acquire(
                         route, priority: load.connectionPriority, control: load.control,
-                        adviser: route.mayAskAdviser ? load : nil, onlyNew: use == .fresh)
+                        adviser: route.mayAskAdviser ? load : nil, onlyNew: onlyNew)
                     load.control.enter(.queued(QueuedLease(lease)))
                     continue
                 }

@@ -66,7 +66,7 @@ extension FTPMachine {
         if plan.transfer.isStore, !plan.isText, let name = plan.name {
             return go(to: .checking, .send(FTPCommand("SIZE", name)))
         }
-        return go(to: .over, .end)
+        return end()
     }
 
     mutating func dataWasLost() -> [Action] {

@@ -11,8 +11,8 @@ package import HTTPWire
 
 extension FTPMachine {
     package enum Event: Hashable, Sendable {
-        /// The control connection is established with this port of the server.
-        case opened(isIPv6: Bool, port: Int)
+        /// The control connection is established with this port of the server, or an earlier load has left it where it stands.
+        case opened(isIPv6: Bool, port: Int, continuing: FTPStanding? = nil)
         /// TLS is established on the control connection.
         case secured
         /// The user and password to log in with.
@@ -41,6 +41,8 @@ extension FTPMachine {
         /// Looks up the login; `refusal` is the server's message if it refused the previous login.
         case findLogin(refusal: String?)
         case loggedIn
+        /// Starts anew over a new control connection, because the server has closed the idle one.
+        case reconnect
         /// Connects to this port of the server; replies wait meanwhile.
         case connect(Int)
         case secureData

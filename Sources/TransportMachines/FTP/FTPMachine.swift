@@ -17,7 +17,9 @@ package struct FTPMachine: Sendable {
     enum State: Hashable, Sendable {
         case connecting, greeting, authenticating, securing
         case findingLogin, user, password, protecting, protectingData
-        case directory(Int)
+        /// Asking for the working directory after the login.
+        case home
+        case directory(FTPStanding.Step)
         case type, size, time
         case passive(isExtended: Bool)
         case connectingData, restarting
@@ -33,12 +35,15 @@ package struct FTPMachine: Sendable {
 
     let plan: FTPPlan
     var state = State.connecting
-    private var login: (user: [UInt8], password: [UInt8])?
+    /// What the control connection has agreed on; the next load continues from there if ``isReusable``.
+    package private(set) var standing: FTPStanding
+    /// Whether the load has left the control connection in a known state.
+    package private(set) var isReusable = false
+    /// Whether the server has not replied since an earlier load left the control connection.
+    private var isUnproven = false
     private var isIPv6 = false
     /// The port of the control connection.
     private var controlPort = 0
-    /// The server does not support `EPSV`, or not in a way that works.
-    private var usesPASV = false
     /// The answer to the attempt to establish the data connection, and whether the reply to `MDTM` is outstanding meanwhile.
     private var isConnected: Bool?
     private var awaitsTime = false
@@ -59,7 +64,10 @@ package struct FTPMachine: Sendable {
     /// The server refused `REST` before `STOR`, so `APPE` is used instead.
     private var appends = false
 
-    package init(_ plan: FTPPlan) { self.plan = plan }
+    package init(_ plan: FTPPlan) {
+        self.plan = plan
+        standing = FTPStanding(security: plan.security)
+    }
 
     /// Whether the load has ended.
     package var isOver: Bool { state == .over }
@@ -69,16 +77,21 @@ package struct FTPMachine: Sendable {
     package mutating func handle(_ event: Event) -> [Action] {
         switch (event, state) {
         case (_, .over): return []
-        case (.controlEnded, _): return handleControlEnd()
-        case (.opened(let isIPv6, let port), .connecting):
+        case (.controlEnded, _): return isUnproven ? go(to: .over, .reconnect) : handleControlEnd()
+        case (.opened(let isIPv6, let port, let standing), .connecting):
             self.isIPv6 = isIPv6
             controlPort = port
+            if let standing {
+                self.standing = standing
+                isUnproven = true
+                return [.loggedIn] + changeDirectory()
+            }
             guard plan.security != .implicit else { return go(to: .securing, .secure) }
             return go(to: .greeting)
         case (.secured, .securing):
             return plan.security == .implicit ? go(to: .greeting) : go(to: .findingLogin, .findLogin(refusal: nil))
         case (.login(let user, let password), .findingLogin):
-            login = (user, password)
+            (standing.user, standing.password) = (user, password)
             return go(to: .user, .send(FTPCommand("USER", user)))
         case (.connected, .connectingData):
             isConnected = true
@@ -107,8 +120,17 @@ package struct FTPMachine: Sendable {
         return actions
     }
 
+    /// Ends the load; the control connection is in the state in which the next load needs it.
+    mutating func end(_ actions: Action...) -> [Action] {
+        isReusable = true
+        state = .over
+        return actions + [.end]
+    }
+
     mutating func fail(_ kind: Failure.Kind, _ message: String) -> [Action] {
-        go(to: .over, .fail(Failure(kind: kind, message: message)))
+        // The server has refused a directory or a file, and awaits the next command.
+        isReusable = kind == .noSuchFile || kind == .mayNot
+        return go(to: .over, .fail(Failure(kind: kind, message: message)))
     }
 
     // MARK: Replies
@@ -116,8 +138,10 @@ package struct FTPMachine: Sendable {
     private mutating func take(_ reply: FTPReply) -> [Action] {
         // This reply can arrive at any time: the server closes the connection (RFC 959, section 4.2.2).
         if reply.code == 421 {
+            if isUnproven { return go(to: .over, .reconnect) }
             return fail(state == .greeting ? .noConnection : .lost, "the server is closing the connection: \(quote(reply))")
         }
+        isUnproven = false
         preliminaryReplyCount = reply.isPreliminary ? preliminaryReplyCount + 1 : 0
         guard preliminaryReplyCount <= Self.maximumPreliminaryReplies else {
             return fail(.malformed, "the server sent too many preliminary replies: \(quote(reply))")
@@ -138,13 +162,18 @@ package struct FTPMachine: Sendable {
             return go(to: .protectingData, .send(FTPCommand("PROT", "P")))
         case .protectingData:
             guard reply.isSuccess else { return fail(.notSecure, "the server does not protect its data: \(quote(reply))") }
-            return changeDirectory(0)
-        case .directory(let index):
+            return findHome()
+        case .home:
+            if reply.code == 257 { standing.home = reply.directory }
+            return changeDirectory()
+        case .directory(let step):
             guard reply.isSuccess else { return refused(reply, by: "the directory") }
-            return changeDirectory(index + 1)
+            standing.directories = step.directories
+            return changeDirectory()
         case .type:
             if asksForTLS(reply) { return failWithoutTLS(reply) }
             guard reply.isSuccess else { return fail(.refused, "the server does not accept the transfer type: \(quote(reply))") }
+            standing.isText = isText
             return describe()
         case .size:
             if reply.code == 213 { beginning.size = reply.number }
@@ -169,11 +198,11 @@ package struct FTPMachine: Sendable {
         case .securingData, .transferring, .awaitingReason: return takeEnd(reply)
         case .checking:
             // A server that lets files be stored but not read refuses SIZE, so the size cannot be checked.
-            if reply.isRefusal, beginning.offset == 0 { return go(to: .over, .end) }
+            if reply.isRefusal, beginning.offset == 0 { return end() }
             guard reply.code == 213, let size = reply.number, size == beginning.offset + (count ?? 0) else {
                 return fail(.lost, "the server does not have the whole file: \(quote(reply))")
             }
-            return go(to: .over, .end)
+            return end()
         case .connecting, .securing, .findingLogin, .connectingData, .over:
             return fail(.refused, "the server sent an unexpected reply: \(quote(reply))")
         }
@@ -204,7 +233,7 @@ package struct FTPMachine: Sendable {
         case 200, 202, 230, 232: return loggedIn()
         case 400...599 where asksForTLS(reply): return failWithoutTLS(reply)
         case 331 where state == .user:
-            return go(to: .password, .send(FTPCommand("PASS", login?.password ?? [])))
+            return go(to: .password, .send(FTPCommand("PASS", standing.password)))
         case 332:
             return fail(.refused, "the server requires an account besides the login, which is not supported: \(quote(reply))")
         case 430, 530, 501, 500...599: return go(to: .findingLogin, .findLogin(refusal: quote(reply)))
@@ -227,22 +256,30 @@ package struct FTPMachine: Sendable {
 
     private mutating func loggedIn() -> [Action] {
         guard plan.security == .none else { return go(to: .protecting, .loggedIn, .send(FTPCommand("PBSZ", "0"))) }
-        return [.loggedIn] + changeDirectory(0)
+        return [.loggedIn] + findHome()
     }
 
     // MARK: The file
 
-    private mutating func changeDirectory(_ index: Int) -> [Action] {
-        guard index < plan.directories.count else {
-            // Listings are text; files are binary, unless the URL says that they are text.
-            let isText = plan.isText || plan.transfer == .list || plan.transfer == .listNames
-            return go(to: .type, .send(FTPCommand("TYPE", isText ? "A" : "I")))
-        }
-        return go(to: .directory(index), .send(FTPCommand("CWD", plan.directories[index])))
+    /// Asks for the directory to which later loads return; none does from a directory that is the same from anywhere.
+    private mutating func findHome() -> [Action] {
+        guard let first = plan.directories.first, !FTPStanding.isAbsolute(first) else { return changeDirectory() }
+        return go(to: .home, .send(FTPCommand("PWD")))
     }
 
+    private mutating func changeDirectory() -> [Action] {
+        if let step = standing.way(to: plan.directories)?.first {
+            return go(to: .directory(step), .send(FTPCommand("CWD", step.name)))
+        }
+        guard standing.isText != isText else { return describe() }
+        return go(to: .type, .send(FTPCommand("TYPE", isText ? "A" : "I")))
+    }
+
+    /// Listings are text; files are binary, unless the URL says that they are text.
+    private var isText: Bool { plan.isText || plan.transfer == .list || plan.transfer == .listNames }
+
     private mutating func describe() -> [Action] {
-        guard let name = plan.name else { return plan.transfer == .describe ? end() : openData() }
+        guard let name = plan.name else { return plan.transfer == .describe ? end(.begin(beginning)) : openData() }
         switch plan.transfer {
         case .retrieve where !plan.isText, .describe where !plan.isText, .store(resumes: true):
             return go(to: .size, .send(FTPCommand("SIZE", name)))
@@ -255,12 +292,10 @@ package struct FTPMachine: Sendable {
 
     /// Ends a load that only describes a file; without a size and a time, nothing shows that the server has the file.
     private mutating func described(_ reply: FTPReply) -> [Action] {
-        if beginning.size != nil || beginning.modified != nil { return end() }
+        if beginning.size != nil || beginning.modified != nil { return end(.begin(beginning)) }
         if isMissing { return fail(.noSuchFile, "the server refuses the file: \(quote(reply))") }
         return refused(reply, by: "to describe the file")
     }
-
-    private mutating func end() -> [Action] { go(to: .over, .begin(beginning), .end) }
 
     /// Determines where the transfer starts.
     private mutating func findOffset() {
@@ -281,13 +316,13 @@ package struct FTPMachine: Sendable {
     // MARK: The data connection
 
     private mutating func openData() -> [Action] {
-        go(to: .passive(isExtended: !usesPASV), .send(FTPCommand(usesPASV ? "PASV" : "EPSV")))
+        go(to: .passive(isExtended: !standing.usesPASV), .send(FTPCommand(standing.usesPASV ? "PASV" : "EPSV")))
     }
 
     /// Uses `PASV` in place of `EPSV`, once; nil if that is impossible, as over IPv6.
     private mutating func fallBack() -> [Action]? {
-        guard !usesPASV, !isIPv6 else { return nil }
-        usesPASV = true
+        guard !standing.usesPASV, !isIPv6 else { return nil }
+        standing.usesPASV = true
         return openData()
     }
 
@@ -325,7 +360,7 @@ package struct FTPMachine: Sendable {
     private mutating func transfer() -> [Action] {
         let name = plan.name ?? []
         switch plan.transfer {
-        case .describe: return end()
+        case .describe: return end(.begin(beginning))
         case .retrieve: return go(to: .beginning, .send(FTPCommand("RETR", name)))
         case .list: return go(to: .beginning, .send(FTPCommand("LIST")))
         case .listNames: return go(to: .beginning, .send(FTPCommand("NLST")))

@@ -107,6 +107,16 @@ import Testing
 
     @Test(
         arguments: [
+            ("\"/home/ada\" is it", "/home/ada"), ("\"/a \"\"b\"\"\"", "/a \"b\""), ("is \"/\"", "/"), ("\"\"", nil),
+            ("/home", nil),
+            ("\"/open", nil), ("\"/a\rDELE x\"", nil), ("\"/a\u{FFFD}\"", nil), ("", nil),
+        ] as [(String, String?)])
+    func `the directory of a PWD reply`(_ text: String, directory: String?) {
+        #expect(FTPReply(code: 257, text: text).directory == directory.map { Array($0.utf8) })
+    }
+
+    @Test(
+        arguments: [
             ("Entering Extended Passive Mode (|||6446|)", 6446), ("(!!!1!)", 1), ("(|||65535|)", 65_535), ("(|||65536|)", nil),
             ("(|||0|)", nil),
             ("(||6446|)", nil), ("(|||6446)", nil), ("(|||6446|x)", nil), ("|||6446|", nil), ("", nil), ("(", nil), ("()", nil),

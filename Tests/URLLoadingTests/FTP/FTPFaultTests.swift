@@ -20,7 +20,7 @@ struct FTPFaultTests {
     }
 
     /// What the server replies to: the connection itself, the commands in order, and the end of the data.
-    private static let steps = ["", "USER", "PASS", "CWD", "TYPE", "SIZE", "EPSV", "MDTM", "RETR", "data"]
+    private static let steps = ["", "USER", "PASS", "PWD", "CWD", "TYPE", "SIZE", "EPSV", "MDTM", "RETR", "data"]
     private static let content = [UInt8](repeating: 7, count: 100_000)
 
     private static func reply(to step: String, dataPort: Int) -> String {
@@ -28,6 +28,7 @@ struct FTPFaultTests {
         case "": "220-hello\r\n220 ready\r\n"
         case "USER": "331 who\r\n"
         case "PASS": "230 in\r\n"
+        case "PWD": "257 \"/\"\r\n"
         case "SIZE": "213 \(content.count)\r\n"
         case "MDTM": "213 20200203040506\r\n"
         case "EPSV": "229 (|||\(dataPort)|)\r\n"
@@ -57,8 +58,8 @@ struct FTPFaultTests {
             case .busy: try connection.write("421 bye\r\n")
             case .refusal:
                 try connection.write("553 no\r\n")
-                // SIZE and MDTM only describe the file and are optional; PASV can replace EPSV.
-                if name == "SIZE" || name == "MDTM" { continue }
+                // PWD is optional; SIZE and MDTM only describe the file, and are optional, too; PASV can replace EPSV.
+                if ["PWD", "SIZE", "MDTM"].contains(name) { continue }
                 if name == "EPSV", try connection.line() == "PASV" { try connection.write("553 no\r\n") }
             case .silence: break
             case .early: return try connection.write(reply + "199 and\r\n")
@@ -101,7 +102,7 @@ struct FTPFaultTests {
         let name = Self.steps[step]
         let result = try await load(fault, at: step)
         // The last reply ends the load, whatever follows it.
-        if fault == .early && name == "data" || fault == .refusal && ["SIZE", "MDTM"].contains(name) {
+        if fault == .early && name == "data" || fault == .refusal && ["PWD", "SIZE", "MDTM"].contains(name) {
             #expect(try result.get() == Data(Self.content))
             return
         }
