@@ -52,12 +52,14 @@ extension ResumableUpload {
         case gone(status: Int)
         /// The load gives up after repeated attempts without progress on the server; a later load can continue the upload.
         case unanswered(status: Int)
+        /// The server, or a proxy, demands a login that the app has not provided; a later load can continue the upload.
+        case unauthorized(status: Int)
 
         /// Whether the upload is abandoned, although the server may still store it.
         package var isRefusal: Bool {
             switch self {
             case .contradiction, .tooLarge, .tooSmall: true
-            case .gone, .unanswered: false
+            case .gone, .unanswered, .unauthorized: false
             }
         }
     }

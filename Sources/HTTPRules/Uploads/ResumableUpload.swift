@@ -217,6 +217,8 @@ package struct ResumableUpload: Sendable {
         case 409, 423, 425, 429, 500...599:
             guard countAttemptWithoutProgress() else { return unanswered(head.status) }
             return retrieve(after: pause(head, now: now), keepsResponse: keepsResponse)
+        // The server still has the upload; not even a response that was kept says that it is complete.
+        case 401, 407: return .fail(.unauthorized(status: head.status))
         default: return keepsResponse ? deliverKept() : fail(.gone(status: head.status))
         }
         take(reply.limits, now: now)
@@ -351,10 +353,7 @@ extension ResumableUpload {
         return max(Self.pause(before: attemptsWithoutProgress), min(asked, Self.longestPause))
     }
 
-    mutating func note(_ given: Int64) {
-        guard let part else { return }
-        sent = max(sent, part.offset + given)
-    }
+    mutating func note(_ given: Int64) { if let part { sent = max(sent, part.offset + given) } }
 
     mutating func take(_ limits: UploadLimits?, now: Double) {
         self.limits = self.limits.updated(by: limits)

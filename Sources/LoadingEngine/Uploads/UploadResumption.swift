@@ -290,6 +290,11 @@ final class UploadResumption {
         case .unanswered(let status):
             return interruption
                 ?? LoadError(.resourceUnavailable, "the server did not report the upload's offset (\(status)); try again later")
+        case .unauthorized(let status):
+            let peer = status == 407 ? "the proxy" : "the server"
+            return LoadError(
+                .userAuthenticationRequired,
+                "\(peer) demands a login before the upload continues (\(status)); provide one, and resume the upload")
         case nil: return interruption ?? LoadError(.connectionLost, "the upload was interrupted")
         }
     }

@@ -134,6 +134,18 @@ struct ResumableUploadTests {
         #expect(gone.answered(Self.head(404), from: Self.resource, given: 0, now: 0) == .deliverKept)
     }
 
+    @Test(arguments: [401, 407])
+    func `a server that demands a login keeps the upload for a later load`(_ status: Int) {
+        var upload = Self.interrupted()
+        let step = upload.answered(Self.head(status), from: Self.resource, given: 0, now: 2)
+        #expect(step == .fail(.unauthorized(status: status)))
+        #expect(upload.point(now: 2)?.resource == Self.resource)
+        // A response that was kept does not hide that the upload is incomplete.
+        var failed = Self.announced()
+        _ = failed.answered(Self.head(503), from: Self.origin, given: 700, now: 0)
+        #expect(failed.answered(Self.head(status), from: Self.resource, given: 0, now: 0) == step)
+    }
+
     // MARK: Offsets
 
     @Test func `the rest is sent from the offset`() {

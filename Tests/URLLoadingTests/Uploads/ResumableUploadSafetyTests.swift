@@ -195,6 +195,27 @@ struct ResumableUploadSafetyTests {
         }
     }
 
+    @Test func `an unanswered challenge to the request for the offset fails the task, and leaves resume data`()
+        async throws
+    {
+        let server = try UploadServer(
+            Self.plan([
+                Fault("HEAD", status: 401, fields: [Self.challenge], refuses: true), Fault("POST", cut: 1_000_000),
+            ]))
+        let data = Watched<Data?>(nil)
+        try await withSession { session in
+            let error = await #expect(throws: URLError.self) {
+                try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Self.content)
+            }
+            #expect(error?.code == .userAuthenticationRequired)
+            data.change { $0 = error?.uploadTaskResumeData }
+        }
+        let resumeData = try #require(data.read { $0 })
+        try await withSession { session in _ = try await session.upload(resumeFrom: resumeData) }
+        #expect(try server.content() == Self.content)
+        #expect(try await server.requests(4).map(\.method) == ["POST", "HEAD", "HEAD", "PATCH"])
+    }
+
     // MARK: Resume data
 
     /// Uploads a million bytes of a file, and stops with resume data.
