@@ -23,6 +23,8 @@ package final class StreamPeer: Sendable {
         private let descriptor: Int32
         package let number: Int
         private var buffer: [UInt8] = []
+        /// Whether the client has ended the connection with a TCP reset.
+        package private(set) var wasReset = false
 
         fileprivate init(_ descriptor: Int32, number: Int) {
             self.descriptor = descriptor
@@ -121,6 +123,7 @@ package final class StreamPeer: Sendable {
         private func fill() -> Bool {
             var piece = [UInt8](repeating: 0, count: 65_536)
             let count = recv(descriptor, &piece, piece.count, 0)
+            if count < 0, errno == ECONNRESET { wasReset = true }
             guard count > 0 else { return false }
             buffer += piece[..<count]
             return true

@@ -77,6 +77,8 @@ package final class Exchange {
     package let version: HTTPVersion
     /// Whether the request asks to switch protocols.
     var asksToSwitch = false
+    /// Whether another request will continue this one's content if this exchange ends before its response.
+    private(set) var isContinued = false
     /// Whether, after a switch of protocols, the peer has closed its side; this side may still send.
     private var inputHasEnded = false
     // These properties need no exclusivity checks, because their types do not call back into this class. Other modules use computed
@@ -264,6 +266,15 @@ package final class Exchange {
         queue.removeAll()
         bodyFile.settle()
         carrier?.abandon(self)
+    }
+
+    /// Notes that another request will continue this one's content if this exchange ends before its response.
+    ///
+    /// What has not been sent by then is dropped: it would reach a server that the other request writes to.
+    package func willBeContinued() {
+        guard !isOver, !hasHead else { return }
+        isContinued = true
+        carrier?.dropUnsent(true, of: self)
     }
 
     /// The number of bytes that were sent on the connection but that the peer has not acknowledged yet.

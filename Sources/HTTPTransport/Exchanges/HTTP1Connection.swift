@@ -27,7 +27,6 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     package let facts: ConnectionFacts
     @exclusivity(unchecked) package var pool: ConnectionPool?
     package let id: Int
-
     package let initialCapacity: Int? = nil
 
     let isSecure: Bool
@@ -329,6 +328,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
             keepAlive = head.keepAlive
             exchange.record.receivedHead(parser.headerBytesReceived)
             pump?.receivedFinalHead(status: head.status)
+            if exchange.isContinued { dropUnsent(false, of: exchange) }
             if exchange.hasSwitched { pool?.wasTakenOver(self) }
         case .body(let range):
             guard let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count) else { return }
@@ -372,7 +372,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
             on: self, reusable: reusable, keepAlive: reusable ? keepAlive : nil,
             now: exchange.record.responseEnd ?? .now()
         )
-        if !reusable { context?.close(promise: nil) }
+        if !reusable { closeChannel(after: exchange) }
     }
 
     func tearDown(of exchange: Exchange) {

@@ -55,6 +55,9 @@ package protocol HTTPConnection: AnyObject {
 package protocol ExchangeCarrier: AnyObject {
     /// Abandons an exchange before its end.
     func abandon(_ exchange: Exchange)
+    /// Sets whether bytes that are not sent when the exchange is abandoned are dropped, instead of being sent before the connection
+    /// ends.
+    func dropUnsent(_ drops: Bool, of exchange: Exchange)
     /// Sets whether to read more of the body; called whenever some of the body arrived, or was taken.
     func setReading(_ wanted: Bool, for exchange: Exchange)
     /// Notes a large read of a body, whose last bytes so far are in `piece`; returns whether the next read will be large, too.
@@ -87,6 +90,8 @@ package protocol ExchangeCarrier: AnyObject {
 
 extension ExchangeCarrier {
     package func handOver(_ exchange: Exchange) -> ByteStreamConnection? { nil }
+    /// Has no effect on a stream, whose reset drops them.
+    package func dropUnsent(_ drops: Bool, of exchange: Exchange) {}
 }
 
 /// A request as passed to a connection, independent of the HTTP version.

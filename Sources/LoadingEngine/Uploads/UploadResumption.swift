@@ -172,6 +172,7 @@ final class UploadResumption {
         transaction.sentBodyLength = upload.length ?? -1
         if !hop.goesToUpload || hop.upload?.part != nil, let exchange = transaction.exchange {
             partInFlight = (exchange, hop.upload?.part?.offset ?? 0)
+            if upload.resource != nil, hop.goesToUpload { exchange.willBeContinued() }
         }
     }
 
@@ -180,7 +181,10 @@ final class UploadResumption {
         guard head.status == 104, upload?.isOver == false else { return }
         let knewPlace = upload?.resource != nil
         interimStep = upload?.handleInterim(head, from: url, given: exchange.record.submittedBodyBytes, now: load.now)
-        if !knewPlace, upload?.resource != nil { reportResumable(load) }
+        if !knewPlace, upload?.resource != nil {
+            exchange.willBeContinued()
+            reportResumable(load)
+        }
         if upload?.isCreating == true { stream.limit = upload?.maximumPartSize }
         if interimStep != nil { throw LoadError(.connectionLost, "the server requires another request for the upload") }
     }
