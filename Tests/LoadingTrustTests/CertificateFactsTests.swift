@@ -26,8 +26,8 @@ import Testing
         #expect(facts.issuer == "CN=Client Authority")
         #expect(facts.notBefore == Date(timeIntervalSince1970: 1_577_836_800))
         #expect(facts.serialNumber.count == 20)
-        #expect(facts.key.kind == .ec)
-        #expect(facts.keyBits == 256)
+        #expect(facts.key?.kind == .ec)
+        #expect(facts.key?.bits == 256)
         #expect(facts.publicKey.count == 65)
         // The key is the end of the SubjectPublicKeyInfo, whose beginning is the same for every P-256 key.
         #expect(facts.spki.suffix(65) == facts.publicKey)
@@ -38,8 +38,8 @@ import Testing
 
     @Test func `an RSA key is in PKCS 1 format`() throws {
         let facts = try #require(CertificateFacts(der: try der(PEMSamples.rsaCertificate)))
-        #expect(facts.key.kind == .rsa)
-        #expect(facts.keyBits == 2_048)
+        #expect(facts.key?.kind == .rsa)
+        #expect(facts.key?.bits == 2_048)
         #expect(facts.publicKey.prefix(4) == Data([0x30, 0x82, 0x01, 0x0A]))
         #expect(facts.spki.suffix(facts.publicKey.count) == facts.publicKey)
     }

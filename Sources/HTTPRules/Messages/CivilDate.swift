@@ -9,8 +9,8 @@
 
 import HTTPWire
 
-/// A date in the proleptic Gregorian calendar, as used in HTTP and cookie dates.
-struct CivilDate: Hashable {
+/// A date in the proleptic Gregorian calendar, as used in HTTP, cookie and certificate dates.
+package struct CivilDate: Hashable {
     var year: Int
     /// The month, starting at 1.
     var month: Int
@@ -23,7 +23,7 @@ struct CivilDate: Hashable {
     /// The number of days from 1970 to 2001, the reference date.
     static let daysToReferenceDate = 11_323
 
-    init(year: Int, month: Int, day: Int) {
+    package init(year: Int, month: Int, day: Int) {
         (self.year, self.month, self.day) = (year, month, day)
     }
 
@@ -53,7 +53,7 @@ struct CivilDate: Hashable {
     /// Days since 1970.
     ///
     /// The computation uses years that begin on 1 March, so that the leap day is the last day of a year.
-    var daysSince1970: Int {
+    package var daysSince1970: Int {
         let year = month <= 2 ? year - 1 : year
         let era = (year >= 0 ? year : year - 399) / 400
         let yearOfEra = year - era * 400

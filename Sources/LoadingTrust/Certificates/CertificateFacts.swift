@@ -27,32 +27,32 @@ package struct CertificateFacts: Sendable, Hashable {
     /// The `SubjectPublicKeyInfo` in DER.
     package let spki: Data
     package let spkiSHA256: Data
-    /// The public key: PKCS #1 for an RSA key, X9.63 for an EC key, or the 32 bytes of an Ed25519 key.
+    /// The public key: PKCS #1 for an RSA key, X9.63 for an EC key, the 32 bytes of an Ed25519 key, or what another kind defines.
     package let publicKey: Data
-    package let key: KeyFacts
+    /// The kind and size of the key; nil if the kind is not supported.
+    package let key: KeyFacts?
     /// The hash of the certificate for channel binding (RFC 5929, section 4.1).
     package let tlsServerEndPointHash: [UInt8]
 
-    package var keyBits: Int { key.bits }
-
-    /// Parses a certificate; returns nil if it cannot be parsed or has an unsupported kind of key.
+    /// Parses a certificate with any kind of key and signature; returns nil if it cannot be parsed.
     package init?(der: Data) {
         let bytes = Array(der)
-        guard let certificate = try? Certificate(derEncoded: bytes), let fields = CertificateFields(bytes) else { return nil }
-        let summary = SubjectSummary(certificate.subject)
+        guard let fields = CertificateFields(bytes), let subjectName = fields.subjectName, let issuerName = fields.issuerName
+        else { return nil }
+        let summary = SubjectSummary(subjectName)
         subjectSummary = summary.text
         commonName = summary.commonName
-        subject = certificate.subject.description
-        issuer = certificate.issuer.description
+        subject = subjectName.description
+        issuer = issuerName.description
         subjectDER = Data(fields.subject)
         issuerDER = Data(fields.issuer)
-        notBefore = certificate.notValidBefore
-        notAfter = certificate.notValidAfter
+        notBefore = fields.notBefore
+        notAfter = fields.notAfter
         serialNumber = Data(fields.serialNumber)
         spki = Data(fields.subjectPublicKeyInfo)
         spkiSHA256 = Data(SHA256.hash(data: fields.subjectPublicKeyInfo))
         publicKey = Data(fields.publicKey)
-        key = KeyFacts(certificate.publicKey)
+        key = fields.key.map(KeyFacts.init)
         tlsServerEndPointHash = Self.endPointHash(bytes, signedWith: fields.signatureAlgorithm)
     }
 

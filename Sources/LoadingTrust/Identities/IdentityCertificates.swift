@@ -21,7 +21,7 @@ struct IdentityCertificates {
     init(_ certificates: [Data]) {
         all = certificates
         let keys = certificates.compactMap { bytes in
-            (try? Certificate(derEncoded: Array(bytes))).map { ($0.publicKey, bytes) }
+            CertificateFields(Array(bytes))?.key.map { ($0, bytes) }
         }
         byKey = Dictionary(keys) { first, _ in first }
     }

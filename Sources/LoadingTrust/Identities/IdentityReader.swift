@@ -25,9 +25,8 @@ package enum IdentityReader {
     /// - Throws: An ``IdentityFailure`` for malformed files or a wrong password.
     package static func identity(pem: Data, key: Data?, password: String?) throws(IdentityFailure) -> ClientIdentity {
         let blocks = PEMBlock.blocks(in: pem) ?? []
-        var certificates = blocks.filter { ["CERTIFICATE", "X509 CERTIFICATE"].contains($0.label) }
-            .map { Data($0.bytes) }
-        if blocks.isEmpty, (try? Certificate(derEncoded: Array(pem))) != nil { certificates = [pem] }
+        var certificates = blocks.filter(\.isCertificate).map { Data($0.bytes) }
+        if blocks.isEmpty, CertificateFields(Array(pem)) != nil { certificates = [pem] }
         if certificates.isEmpty {
             throw blocks.isEmpty ? .malformed("it is neither PEM nor a certificate in DER") : .noCertificate
         }
@@ -67,10 +66,10 @@ package enum IdentityReader {
 
     /// Whether the private key (PKCS #8) belongs to the certificate (DER).
     package static func matches(certificate: Data, key: Data) -> Bool {
-        guard let certificate = try? Certificate(derEncoded: Array(certificate)),
+        guard let publicKey = CertificateFields(Array(certificate))?.key,
             let key = try? Certificate.PrivateKey(derBytes: Array(key))
         else { return false }
-        return certificate.publicKey == key.publicKey
+        return publicKey == key.publicKey
     }
 
     /// Returns the public key of a private key (PKCS #8), in the form of `CertificateFacts.publicKey`.

@@ -14,6 +14,8 @@ struct PEMBlock {
     var headers: [String: String]
     var bytes: [UInt8]
 
+    var isCertificate: Bool { label == "CERTIFICATE" || label == "X509 CERTIFICATE" }
+
     var isEncrypted: Bool { headers["Proc-Type"]?.hasSuffix("ENCRYPTED") ?? false }
 
     /// Returns all blocks of a text, or nil if the text has no block.

@@ -59,7 +59,9 @@ package enum TrustCheck {
             let policy = ServerCertificatePolicy(use: .server, requiresStrongKeys: true)
             for bytes in path.map(Array.init) {
                 guard let certificate = try? Certificate(derEncoded: bytes) else {
-                    return TrustExplanation.malformed(bytes, host)
+                    // The strength of a signature does not depend on whether it can be verified.
+                    if let fields = CertificateFields(bytes), fields.key != nil, fields.signature.isWeak == false { continue }
+                    return TrustExplanation.unusable(bytes, host)
                 }
                 if let fault = policy.weakness(of: certificate, isRoot: certificate.issuer == certificate.subject) {
                     return TrustExplanation.untrusted(fault, host)
@@ -115,14 +117,14 @@ package enum TrustCheck {
             if let certificate = try? Certificate(derEncoded: bytes) {
                 certificates.append(certificate)
             } else if !certificates.isEmpty, CertificateFields(bytes) != nil {
-                // The kind of key is not supported; the certificate may be an old root that is not needed.
+                // Its kind of key or signature is not supported; the certificate may be an old root that is not needed.
                 unsupported = unsupported ?? bytes
             } else {
-                return TrustJudgement(failure: TrustExplanation.malformed(bytes, explanation.host), chain: [])
+                return TrustJudgement(failure: TrustExplanation.unusable(bytes, explanation.host), chain: [])
             }
         }
         guard let leaf = certificates.first else {
-            return TrustJudgement(failure: TrustExplanation.malformed([], explanation.host), chain: [])
+            return TrustJudgement(failure: TrustExplanation.unusable([], explanation.host), chain: [])
         }
         if TrustRoots.isConfigured(leaf, for: question) { return await judge(named: leaf, question, explanation) }
         var verifier = Verifier(rootCertificates: TrustRoots.store(for: question)) {
@@ -143,7 +145,7 @@ package enum TrustCheck {
                 return TrustJudgement(failure: explanation.rejected(first.chain, "\(first.policyFailureReason)"), chain: [])
             }
             if let unsupported {
-                return TrustJudgement(failure: TrustExplanation.malformed(unsupported, explanation.host), chain: [])
+                return TrustJudgement(failure: TrustExplanation.unusable(unsupported, explanation.host), chain: [])
             }
             let hasMore =
                 issuers.isExhausted || (limited.count > IssuerCandidates.maximumCount && question.chain.count > limited.count)

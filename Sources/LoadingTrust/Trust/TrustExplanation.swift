@@ -28,14 +28,12 @@ struct TrustExplanation {
         return question.hosts.joined(separator: " and ")
     }
 
-    static func malformed(_ bytes: [UInt8], _ host: String) -> TrustFailure {
-        guard let fields = CertificateFields(bytes) else {
-            return TrustFailure(.malformed, "the certificate of \(host) is malformed")
+    /// Explains why a certificate cannot be used: it is malformed, or has a kind of key or signature that is not supported.
+    static func unusable(_ bytes: [UInt8], _ host: String) -> TrustFailure {
+        if let fault = CertificateFields(bytes)?.obstacle {
+            return TrustFailure(fault.reason, "a certificate of \(host) is not trusted: \(fault.text)")
         }
-        if let bits = fields.keyBits, bits < (fields.publicKey.first == 0x30 ? 2_048 : 256) {
-            return TrustFailure(.weakKey, "a certificate of \(host) is not trusted: its key has only \(bits) bits")
-        }
-        return TrustFailure(.malformed, "a certificate of \(host) is malformed, or has a kind of key that is not supported")
+        return TrustFailure(.malformed, "a certificate of \(host) is malformed")
     }
 
     static func untrusted(_ fault: ServerCertificatePolicy.Fault, _ host: String) -> TrustFailure {
@@ -135,6 +133,9 @@ struct TrustExplanation {
             path.append(issuer)
         }
         if !path.allSatisfy({ $0.hasOnlyCriticalExtensions(of: understood) }) { return notUnderstood(isLeaf: false) }
+        if let name = path.last?.issuer, let fault = TrustRoots.obstacle(inRootNamed: name, for: question) {
+            return TrustFailure(fault.reason, "the root of \(host)'s certificate, \(name), cannot be used: \(fault.text)")
+        }
         guard path.count > 1, let end = path.last else {
             return TrustFailure(
                 .missingIssuer,

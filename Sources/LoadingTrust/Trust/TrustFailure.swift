@@ -11,8 +11,10 @@ package import LoadingModel
 /// Why a certificate is not trusted.
 package struct TrustFailure: Error, Sendable, Hashable {
     package enum Reason: Sendable, Hashable {
-        /// The certificate cannot be parsed or has an unsupported kind of key.
+        /// The certificate cannot be parsed.
         case malformed
+        /// A certificate has a kind of key or signature that is not supported.
+        case unsupported
         case expired
         case notYetValid
         case wrongHost

@@ -21,16 +21,23 @@ package enum TrustRoots {
     package static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
     package static let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
     /// The certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, read once.
-    private static let environmentRoots = certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
+    private static let environmentBytes = contents(ofFiles: file.map { [$0] } ?? [], directories: directories)
+    private static let environmentRoots = certificates(environmentBytes)
     /// The locations of the system's root certificates.
     private static let systemFiles = [
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
     ]
 
-    /// The system's roots; `SSL_CERT_FILE` replaces these roots, as with OpenSSL and curl, and `SSL_CERT_DIR` adds others.
-    private static let system: CertificateStore =
-        file == nil
-        ? CertificateStore.systemTrustRoots.appending(contentsOf: environmentRoots) : CertificateStore(environmentRoots)
+    /// The system's roots, unless `SSL_CERT_FILE` replaces them, as with OpenSSL and curl.
+    ///
+    /// X509's `systemTrustRoots` are not used, because one root of a kind that X509 does not support leaves none of them.
+    private static let systemBytes = file == nil ? contents(ofFiles: systemFile.map { [$0] } ?? [], directories: []) : []
+    private static let systemRoots = certificates(systemBytes)
+    private static var systemFile: String? { systemFiles.first { FileManager.default.isReadableFile(atPath: $0) } }
+    /// The roots of a session that has none of its own; `SSL_CERT_DIR` adds some to the system's.
+    private static let system = CertificateStore(systemRoots + environmentRoots)
+    /// Starts loading these roots, once.
+    private static let loading: Void = { Task.detached { _ = system } }()
 
     /// Whether the server's own certificate is configured as trusted: by the session, the app or the environment.
     static func isConfigured(_ leaf: Certificate, for question: TrustQuestion) -> Bool {
@@ -40,11 +47,19 @@ package enum TrustRoots {
         return question.roots.isEmpty ? environmentRoots.contains(leaf) : question.roots.contains(bytes)
     }
 
-    /// Whether a configured root cannot be parsed.
+    /// Whether a configured root is not a certificate.
     ///
     /// The system's roots are not used instead of an unreadable root.
-    static func containsUnreadable(_ roots: [Data]) -> Bool {
-        roots.contains { (try? Certificate(derEncoded: Array($0))) == nil }
+    static func containsUnreadable(_ roots: [Data]) -> Bool { roots.contains { CertificateFields(Array($0)) == nil } }
+
+    /// Returns why a trusted root with this name cannot be used; nil if there is no such root.
+    static func obstacle(inRootNamed name: DistinguishedName, for question: TrustQuestion) -> ServerCertificatePolicy.Fault? {
+        var roots = question.extraRoots.map { Array($0) }
+        if !question.trustsOnlyExtraRoots {
+            roots += question.roots.isEmpty ? systemBytes + environmentBytes : question.roots.map { Array($0) }
+        }
+        let named = roots.lazy.compactMap(CertificateFields.init).filter { $0.subjectName == name }
+        return named.compactMap(\.obstacle).first
     }
 
     /// Returns a message if no roots are available for a question that has no roots of its own; otherwise nil.
@@ -55,18 +70,14 @@ package enum TrustRoots {
             return nil
         }
         if let file { return "there are no root certificates in \(file), which SSL_CERT_FILE names" }
-        return systemHasSome ? nil : "there are no root certificates on this machine"
+        return systemRoots.isEmpty ? "there are no root certificates on this machine" : nil
     }
 
     static let remedy = "install the package ca-certificates, or set SSL_CERT_FILE to a file of root certificates"
 
-    private static let systemHasSome = systemFiles.contains { path in
-        FileManager.default.contents(atPath: path)?.firstRange(of: Data("-----BEGIN ".utf8)) != nil
-    }
-
     /// Loads the system's roots in advance, if checks with the given roots will use them.
     package static func prepare(_ roots: [Data]) {
-        if roots.isEmpty && file == nil { _ = CertificateStore.systemTrustRoots }
+        if roots.isEmpty && file == nil { _ = loading }
     }
 
     static func store(for question: TrustQuestion) -> CertificateStore {
@@ -94,31 +105,30 @@ package enum TrustRoots {
     /// The result includes the system's roots, unless a file replaces them. If nothing can be read, the result is one unusable
     /// root, because an empty list would mean the system's roots.
     package static func roots(file: String?, directories: [String]) -> [Data] {
-        let files = file ?? systemFiles.first { FileManager.default.isReadableFile(atPath: $0) }
-        let found = certificates(inFiles: files.map { [$0] } ?? [], directories: directories).compactMap { certificate in
-            var serializer = DER.Serializer()
-            return (try? serializer.serialize(certificate)).map { Data(serializer.serializedBytes) }
-        }
-        return found.isEmpty ? [Data()] : found
+        let found = contents(ofFiles: (file ?? systemFile).map { [$0] } ?? [], directories: directories)
+        return found.isEmpty ? [Data()] : found.map { Data($0) }
     }
 
     /// Returns all certificates in the files, and in the files of the directories, without duplicates.
     ///
-    /// Content other than certificates is skipped.
+    /// Content other than certificates is skipped, and so are certificates of a kind that is not supported.
     package static func certificates(inFiles files: [String], directories: [String]) -> [Certificate] {
+        certificates(contents(ofFiles: files, directories: directories))
+    }
+
+    private static func certificates(_ contents: [[UInt8]]) -> [Certificate] {
+        contents.compactMap { try? Certificate(derEncoded: $0) }
+    }
+
+    /// Returns the certificates in DER, including those of a kind that is not supported.
+    private static func contents(ofFiles files: [String], directories: [String]) -> [[UInt8]] {
         let listed = directories.flatMap { directory in
             (try? FileManager.default.contentsOfDirectory(atPath: directory))?.sorted().map { "\(directory)/\($0)" } ?? []
         }
         var seen: Set<[UInt8]> = []
-        var certificates: [Certificate] = []
-        for path in files + listed {
-            guard let bytes = try? Data(contentsOf: URL(filePath: path)),
-                let documents = try? PEMDocument.parseMultiple(pemString: String(decoding: bytes, as: UTF8.self))
-            else { continue }
-            for document in documents where seen.insert(document.derBytes).inserted {
-                if let certificate = try? Certificate(pemDocument: document) { certificates.append(certificate) }
-            }
+        return (files + listed).flatMap { path in
+            let blocks = (try? Data(contentsOf: URL(filePath: path))).flatMap(PEMBlock.blocks) ?? []
+            return blocks.filter(\.isCertificate).map(\.bytes).filter { CertificateFields($0) != nil && seen.insert($0).inserted }
         }
-        return certificates
     }
 }

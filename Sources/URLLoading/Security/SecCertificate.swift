@@ -41,8 +41,9 @@ public final class SecCertificate: NSObject, Sendable {
 
 /// Creates a certificate from its DER encoding.
 ///
-/// - Returns: The certificate; nil if it is malformed or its key type is unsupported. RSA, P-256, P-384, P-521 and Ed25519 are
-///   supported.
+/// The algorithms of its key and of its signature need not be supported.
+///
+/// - Returns: The certificate; nil if it is malformed.
 @discardableResult
 public func SecCertificateCreateWithData(_ allocator: CFAllocator?, _ data: CFData) -> SecCertificate? {
     let certificate = SecCertificate(presented: Data(referencing: data))
@@ -75,12 +76,13 @@ public func SecCertificateCopyCommonName(
     return errSecSuccess
 }
 
-/// Returns the public key.
+/// Returns the public key: RSA, P-256, P-384, P-521 or Ed25519.
 ///
-/// - Returns: The key, or nil if the certificate cannot be parsed.
+/// - Returns: The key, or nil if it is of another type or the certificate cannot be parsed.
 @discardableResult
 public func SecCertificateCopyKey(_ certificate: SecCertificate) -> SecKey? {
-    certificate.facts.map { SecKey(publicKey: $0.publicKey, $0.key) }
+    guard let facts = certificate.facts, let key = facts.key else { return nil }
+    return SecKey(publicKey: facts.publicKey, key)
 }
 
 /// Returns the encoded serial number.

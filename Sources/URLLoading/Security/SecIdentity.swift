@@ -95,8 +95,8 @@ public func SecIdentityCopyCertificate(
 public func SecIdentityCopyPrivateKey(
     _ identityRef: SecIdentity, _ privateKeyRef: UnsafeMutablePointer<SecKey?>
 ) -> OSStatus {
-    guard let facts = identityRef.certificates.first?.facts else { return errSecItemNotFound }
-    privateKeyRef.pointee = SecKey(publicKey: facts.publicKey, facts.key, isPrivate: true)
+    guard let facts = identityRef.certificates.first?.facts, let key = facts.key else { return errSecItemNotFound }
+    privateKeyRef.pointee = SecKey(publicKey: facts.publicKey, key, isPrivate: true)
     return errSecSuccess
 }
 

@@ -27,7 +27,8 @@ enum SecurityFailure {
         case .wrongUse: errSecInvalidExtendedKeyUsage
         case .weakKey: errSecUnsupportedKeySize
         case .malformed: errSecDecode
-        case .selfSigned, .unknownRoot, .unreadableRoot, .noRoots, .weakSignature, .pins, .rules, .unchecked: errSecNotTrusted
+        case .selfSigned, .unknownRoot, .unreadableRoot, .noRoots, .weakSignature, .unsupported, .pins, .rules, .unchecked:
+            errSecNotTrusted
         }
     }
 

@@ -15,7 +15,7 @@ struct CertificateFacts: Sendable {
     var subject = ""
     var issuer = ""
     var names: [String] = []
-    var key = ""
+    var key = "a key of another kind"
     var begin: Date?
     var end: Date?
     /// Whether the subject and the issuer are the same.

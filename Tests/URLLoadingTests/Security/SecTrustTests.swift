@@ -167,6 +167,41 @@ struct SecTrustTests {
         #expect(SecCopyErrorMessageString(errSecHostNameMismatch, nil) != nil)
     }
 
+    @Test func `a certificate with an old signature or an unknown key is shown, but not trusted`() throws {
+        /// Self-signed with ECDSA and SHA-1, for localhost; made with `openssl ca`, valid from 2020 to 2120.
+        let text = """
+            MIIBXTCCAQOgAwIBAgIBBDAJBgcqhkjOPQQBMBQxEjAQBgNVBAMMCWxvY2FsaG9zdDAgFw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEw
+            MTAwMDAwMFowFDESMBAGA1UEAwwJbG9jYWxob3N0MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE4efoNkqwrrVC321piCrBkrgR
+            mqR5tx7D9JfMV0kiKjLEbjJKFSsQauzMbX63dQPpd5lno3/u7CZjCLSD7WCxMKNFMEMwDAYDVR0TAQH/BAIwADAUBgNVHREEDTAL
+            gglsb2NhbGhvc3QwHQYDVR0OBBYEFDb3162RYfjAulJ964fdhzxg4INGMAkGByqGSM49BAEDSQAwRgIhAOmtJSwd0TgMrkUTDrAA
+            EsWYwl9hqnuITxPkcG7OpPXvAiEA03dE74+ocRzNqvZb/8oJA0RfkbJyi0kvO5HJJ/rPZbE=
+            """
+        let old = try #require(Data(base64Encoded: text, options: .ignoreUnknownCharacters))
+        // The second one has another number in place of that of EC keys.
+        var unknown = old
+        let kind = try #require(old.firstRange(of: [0x2A, 0x86, 0x48, 0xCE, 0x3D, 2, 1] as [UInt8]))
+        unknown[kind.upperBound - 1] = 126
+        for (bytes, hasKey) in [(old, true), (unknown, false)] {
+            let certificate = try #require(SecCertificateCreateWithData(nil, bytes as CFData))
+            #expect(SecCertificateCopyData(certificate) as Data == bytes)
+            #expect(SecCertificateCopySubjectSummary(certificate) as String? == "localhost")
+            #expect(SecCertificateCopyNotValidBeforeDate(certificate) as Date? == Date(timeIntervalSince1970: 1_577_836_800))
+            #expect((SecCertificateCopyKey(certificate) != nil) == hasKey)
+            var made: SecTrust?
+            #expect(
+                SecTrustCreateWithCertificates(certificate, SecPolicyCreateSSL(true, "localhost" as CFString), &made)
+                    == errSecSuccess)
+            let trust = try #require(made)
+            #expect(SecTrustCopyCertificateChain(trust) as? [SecCertificate] == [certificate])
+            var error: CFError?
+            #expect(!SecTrustEvaluateWithError(trust, &error))
+            #expect(error?.localizedDescription.contains("SHA-1, which is not supported") == true)
+            var result = SecTrustResultType.invalid
+            #expect(SecTrustGetTrustResult(trust, &result) == errSecSuccess)
+            #expect(result == .recoverableTrustFailure)
+        }
+    }
+
     @Test func `an exported Ed25519 key is created again`() throws {
         let bytes = Data(1...32)
         let key = try #require(SecKeyCreateWithData(bytes as CFData, [kSecAttrKeyType: "Ed25519"] as CFDictionary, nil))
