@@ -26,15 +26,16 @@ struct Signer {
     init(
         _ commonName: String, under parent: Signer? = nil, keyOf twin: Signer? = nil,
         _ constraints: BasicConstraints? = .isCertificateAuthority(maxPathLength: nil), names: [GeneralName] = [],
-        extensions others: [Certificate.Extension] = []
+        extensions others: [Certificate.Extension] = [], version: Certificate.Version = .v3,
+        subject name: DistinguishedName? = nil
     ) throws {
         key = twin?.key ?? P256.Signing.PrivateKey()
-        let subject = try DistinguishedName { CommonName(commonName) }
+        let subject = try name ?? DistinguishedName { CommonName(commonName) }
         var extensions = try Certificate.Extensions(others)
         if let constraints { try extensions.append(Certificate.Extension(constraints, critical: true)) }
         if !names.isEmpty { try extensions.append(Certificate.Extension(SubjectAlternativeNames(names), critical: false)) }
         certificate = try Certificate(
-            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: .init(key.publicKey),
+            version: version, serialNumber: Certificate.SerialNumber(), publicKey: .init(key.publicKey),
             notValidBefore: Date().addingTimeInterval(-86_400), notValidAfter: Date().addingTimeInterval(86_400),
             issuer: parent?.certificate.subject ?? subject, subject: subject, signatureAlgorithm: .ecdsaWithSHA256,
             extensions: extensions, issuerPrivateKey: .init(parent?.key ?? key)

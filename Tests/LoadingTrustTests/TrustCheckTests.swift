@@ -69,11 +69,6 @@ import X509
         #expect(try await failure(of: leaf, host: "a.example")?.message.contains("common name") == true)
     }
 
-    @Test func `the certificate of an authority is refused for a server`() async throws {
-        let leaf = try authority.leaf([.dnsName("a.example")], constraints: .isCertificateAuthority(maxPathLength: nil))
-        #expect(try await failure(of: leaf, host: "a.example")?.message.contains("of a CA") == true)
-    }
-
     @Test func `a client certificate is refused for a server`() async throws {
         let leaf = try authority.leaf([.dnsName("a.example")], usages: [.clientAuth])
         #expect(try await failure(of: leaf, host: "a.example")?.message.contains("extended key usage") == true)

@@ -22,6 +22,9 @@ final class IssuerCandidates: CustomCertificateStore {
     /// The maximum number of candidates whose signatures are checked for one chain.
     static let maximumTries = 128
 
+    /// A limit that can prevent a verifier from finding a path.
+    enum Limit { case certificates, signatures }
+
     private struct State {
         var certificates: [DistinguishedName: [Certificate]] = [:]
         var triesLeft = maximumTries

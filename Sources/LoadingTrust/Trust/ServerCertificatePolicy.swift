@@ -32,12 +32,7 @@ struct ServerCertificatePolicy: VerifierPolicy {
     /// The chain leads from the certificate in question to a root, or consists of a single certificate that is itself a root.
     func fault(of chain: [Certificate]) -> Fault? {
         guard let leaf = chain.first else { return Fault(reason: .malformed, text: "there is no certificate") }
-        // A server certificate among the roots is trusted as it is, even if it is a CA: openssl creates self-signed certificates
-        // with CA:TRUE.
         let isItsOwnRoot = chain.count == 1
-        if use != .anything, !isItsOwnRoot, case .isCertificateAuthority = try? leaf.extensions.basicConstraints {
-            return Fault(reason: .wrongUse, text: "it is the certificate of a CA, not of a \(use)")
-        }
         if use == .server, let fault = nameFault(of: leaf) { return fault }
         for certificate in chain.dropLast(isItsOwnRoot ? 0 : 1) {
             if let fault = useFault(of: certificate) { return fault }

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 import SwiftASN1
-@_spi(FixedExpiryValidationTime) import X509
+import X509
 
 /// Decides whether a certificate chain proves a server's identity (RFC 5280, RFC 9525), and if not, explains why.
 package enum TrustCheck {
@@ -84,7 +84,9 @@ package enum TrustCheck {
         var triesLeft = IssuerCandidates.maximumTries
         while let current = tip, current.issuer != current.subject,
             let next = candidates.firstIndex(where: { _, issuer in
-                guard issuer.subject == current.issuer, mayIssue(issuer, above: path.count - 1), triesLeft > 0
+                let isRoot = issuer.isSelfIssued
+                guard issuer.subject == current.issuer, triesLeft > 0,
+                    BasicConstraintsPolicy.fault(of: issuer, above: path.count - 1, isRoot: isRoot) == nil
                 else { return false }
                 triesLeft -= 1
                 return issuer.publicKey.isValidSignature(current.signature, for: current)
@@ -95,17 +97,6 @@ package enum TrustCheck {
             tip = issuer.certificate
         }
         return path
-    }
-
-    /// Whether a certificate is a CA that may have `count` further CAs below it (RFC 5280, section 4.2.1.9).
-    ///
-    /// A version 1 certificate has no such extension and may only be a root (section 6.1.4, (k)).
-    private static func mayIssue(_ certificate: Certificate, above count: Int) -> Bool {
-        switch try? certificate.extensions.basicConstraints {
-        case .isCertificateAuthority(let maximum): maximum.map { $0 >= count } ?? true
-        case .notCertificateAuthority: false
-        case nil: certificate.version == .v1 && certificate.issuer == certificate.subject
-        }
     }
 
     private static func judgeChain(_ question: TrustQuestion) async -> TrustJudgement {
@@ -128,10 +119,13 @@ package enum TrustCheck {
         }
         if TrustRoots.isConfigured(leaf, for: question) { return await judge(named: leaf, question, explanation) }
         var verifier = Verifier(rootCertificates: TrustRoots.store(for: question)) {
-            RFC5280Policy(fixedExpiryValidationTime: explanation.now)
+            VersionPolicy()
+            ExpiryPolicy(now: explanation.now)
+            BasicConstraintsPolicy()
             HostNamesPolicy(hosts: question.hosts)
             ServerCertificatePolicy(use: question.use, requiresStrongKeys: question.requiresStrongKeys)
             PolicyConstraintsPolicy()
+            NameConstraintsPolicy(hosts: question.hosts)
         }
         let understood = verifier.policy.verifyingCriticalExtensions
         if !leaf.hasOnlyCriticalExtensions(of: understood) {
@@ -147,17 +141,18 @@ package enum TrustCheck {
             if let unsupported {
                 return TrustJudgement(failure: TrustExplanation.unusable(unsupported, explanation.host), chain: [])
             }
-            let hasMore =
-                issuers.isExhausted || (limited.count > IssuerCandidates.maximumCount && question.chain.count > limited.count)
-            let failure = hasMore ? explanation.excessive : explanation.noTrustedRoot(certificates, leaf, understood: understood)
+            if issuers.isExhausted { return TrustJudgement(failure: explanation.exceeds(.signatures), chain: []) }
+            let isCut = limited.count > IssuerCandidates.maximumCount && Set(question.chain).count > limited.count
+            if isCut { return TrustJudgement(failure: explanation.exceeds(.certificates), chain: []) }
+            let failure = explanation.noTrustedRoot(certificates, leaf, understood: understood)
             return TrustJudgement(failure: failure, chain: [])
         }
     }
 
     /// Judges a server certificate that is itself configured as trusted: checks only its name, dates and use.
     ///
-    /// `RFC5280Policy` would treat the certificate as a root and reject it unless it is a CA, which a server's certificate should
-    /// not be.
+    /// `BasicConstraintsPolicy` would treat the certificate as a root and reject it unless it is a CA, which a server's certificate
+    /// should not be.
     private static func judge(
         named leaf: Certificate, _ question: TrustQuestion, _ explanation: TrustExplanation
     ) async -> TrustJudgement {

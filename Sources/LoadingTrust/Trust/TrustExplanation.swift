@@ -20,7 +20,7 @@ struct TrustExplanation {
     init(_ question: TrustQuestion) {
         self.question = question
         host = Self.name(of: question)
-        now = question.date ?? Date()
+        now = Date(timeIntervalSince1970: (question.date ?? Date()).timeIntervalSince1970.rounded(.down))
     }
 
     static func name(of question: TrustQuestion) -> String {
@@ -61,7 +61,7 @@ struct TrustExplanation {
     }
 
     /// Returns a name in its usual notation.
-    private static func text(of name: GeneralName) -> String {
+    static func text(of name: GeneralName) -> String {
         switch name {
         case .dnsName(let name), .rfc822Name(let name), .uniformResourceIdentifier(let name): name
         case .ipAddress(let address): text(ofAddress: Array(address.bytes))
@@ -102,9 +102,14 @@ struct TrustExplanation {
         return TrustFailure(.rules, "\(whose) has critical extensions that are not understood")
     }
 
-    /// The failure if too many certificates were sent.
-    var excessive: TrustFailure {
-        TrustFailure(.rules, "\(host) sent too many certificates to try every path from its own to a trusted root")
+    /// The failure if no path within a limit leads to a trusted root.
+    func exceeds(_ limit: IssuerCandidates.Limit) -> TrustFailure {
+        let what =
+            switch limit {
+            case .certificates: "only the first \(IssuerCandidates.maximumCount) certificates after its own are considered"
+            case .signatures: "only \(IssuerCandidates.maximumTries) signatures are checked"
+            }
+        return TrustFailure(.rules, "\(host) sent too many certificates, and no path to a trusted root was found: \(what)")
     }
 
     /// Explains the failure if no chain leads to a trusted root.

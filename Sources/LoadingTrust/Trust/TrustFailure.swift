@@ -28,7 +28,7 @@ package struct TrustFailure: Error, Sendable, Hashable {
         case noRoots
         case weakKey
         case weakSignature
-        /// The certificate belongs to a CA or is not valid for this use.
+        /// The certificate is not valid for this use.
         case wrongUse
         /// No certificate of the chain has a pinned key.
         case pins
