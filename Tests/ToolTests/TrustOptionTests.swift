@@ -153,6 +153,45 @@ struct TrustOptionTests {
         }
     }
 
+    /// Reading the roots never ends, because no process writes to the pipe.
+    @Test(
+        arguments: [
+            ["get", "--max-time", "1"], ["get", "--connect-timeout", "1"], ["get", "-v", "-m", "1"], ["doctor", "-m", "1"],
+            ["get", "-m", "1", "--pin", "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="], ["download", "-m", "1"],
+            ["get", "-m", "1", "--repeat", "2"],
+        ])
+    func `time limits hold while a server's certificates are judged`(_ arguments: [String]) async throws {
+        try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("gold") }) { server in
+            let result = try await Tool.run(
+                arguments + [server.url("/a", host: "localhost").absoluteString], in: folder,
+                environment: ["SSL_CERT_FILE": folder.path + "/pipe.pem"], preparation: "rm -f pipe.pem; mkfifo pipe.pem")
+            #expect(result.code == 28, "\(result.errors)")
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test func `a root with a signature that is not supported does not affect the others`() async throws {
+        let command =
+            "openssl req -x509 -newkey rsa:2048 -nodes -keyout pss.key -subj /CN=PSS -sigopt rsa_padding_mode:pss -days 9"
+        _ = try await openssl(command + " > pss.pem; cat pss.pem root.pem | tee both.pem")
+        try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("gold") }) { server in
+            let address = server.url("/a", host: "localhost").absoluteString
+            let option = try await run("get", "--cacert", "both.pem", address)
+            #expect(option.text == "gold", "\(option.errors)")
+            let file = try await Tool.run(
+                ["get", address], in: folder, environment: ["SSL_CERT_FILE": folder.path + "/both.pem"])
+            #expect(file.text == "gold", "\(file.errors)")
+        }
+        // The certificate is shown, and the reason names its signature.
+        let server = try await PeerProcess.openSSL(
+            chain: try String(contentsOf: folder.file("pss.pem"), encoding: .utf8),
+            key: try String(contentsOf: folder.file("pss.key"), encoding: .utf8), root: certificates.rootPEM, [])
+        let refused = try await run("get", "-v", "--cacert", "pss.pem", "https://localhost:\(server.port)/")
+        #expect(refused.code == 60, "\(refused.errors)")
+        #expect(refused.errors.contains("RSASSA-PSS, which is not supported"), "\(refused.errors)")
+        #expect(refused.errors.contains("subject: CN=PSS"), "\(refused.errors)")
+    }
+
     // MARK: Client certificates
 
     struct Client: Sendable, CustomTestStringConvertible {

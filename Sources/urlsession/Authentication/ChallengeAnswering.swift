@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import Dispatch
 import Foundation
 import URLLoading
 
@@ -20,15 +21,30 @@ extension ChallengeAnswering {
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        let answer = answers.answer(challenge)
-        completionHandler(answer.0, answer.1)
+        challenge.answer(completionHandler) { [answers] in answers.answer(challenge) }
     }
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        let answer = answers.answer(challenge)
-        completionHandler(answer.0, answer.1)
+        challenge.answer(completionHandler) { [answers] in answers.answer(challenge) }
+    }
+}
+
+extension URLAuthenticationChallenge {
+    /// Answers the challenge: at once or, if it is about a server's certificates, on another queue than the delegate's.
+    ///
+    /// Judging certificates may have to wait for the file with the roots. The delegate queue also tells the end of a load, and
+    /// `--max-time` must not wait for a verdict.
+    func answer(
+        _ completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void,
+        with answer: @escaping @Sendable () -> ChallengeAnswers.Answer
+    ) {
+        let work: @Sendable () -> Void = {
+            let (disposition, credential) = answer()
+            completionHandler(disposition, credential)
+        }
+        if protectionSpace.serverTrust == nil { work() } else { DispatchQueue.global().async(execute: work) }
     }
 }

@@ -67,16 +67,14 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        let answer = self.answer(challenge)
-        completionHandler(answer.0, answer.1)
+        challenge.answer(completionHandler) { [self] in answer(challenge) }
     }
 
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        let answer = self.answer(challenge)
-        completionHandler(answer.0, answer.1)
+        challenge.answer(completionHandler) { [self] in answer(challenge) }
     }
 
     private func answer(_ challenge: URLAuthenticationChallenge) -> ChallengeAnswers.Answer {

@@ -138,15 +138,16 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     private func answer(
         _ challenge: URLAuthenticationChallenge,
-        _ completionHandler: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        _ completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        if let trust = challenge.protectionSpace.serverTrust {
-            let text = CertificateText(trust)
-            state.withLock { $0.certificates = text }
-            if plan.isVerbose { text.lines.forEach(StandardError.print) }
+        challenge.answer(completionHandler) { [self] in
+            if let trust = challenge.protectionSpace.serverTrust {
+                let text = CertificateText(trust)
+                state.withLock { $0.certificates = text }
+                if plan.isVerbose { text.lines.forEach(StandardError.print) }
+            }
+            return answers.answer(challenge)
         }
-        let answer = answers.answer(challenge)
-        completionHandler(answer.0, answer.1)
     }
 
     func urlSession(
