@@ -7,7 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 package import HTTPRules
+import HTTPWire
 import SystemLibraries
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
 
 /// The system's proxies: from the environment, as curl reads it, or otherwise from the settings of a GNOME desktop.
 package enum SystemProxies {
@@ -16,11 +23,18 @@ package enum SystemProxies {
     /// Returns the rules for choosing a proxy, or nil if no proxy is used.
     ///
     /// Blocks on a GNOME desktop while its settings are read; elsewhere, no settings library is opened.
-    package static func rules(_ environment: [String: String]) -> ProxyRules? {
-        if let rules = ProxyParser.environment({ environment[$0] }) { return rules }
+    package static func rules() -> ProxyRules? {
+        if let rules = ProxyParser.environment(variable) { return rules }
         // `XDG_CURRENT_DESKTOP` is a list of names; other desktops that use GNOME's settings also list `GNOME`.
-        guard environment["XDG_CURRENT_DESKTOP"]?.split(separator: ":").contains("GNOME") == true else { return nil }
+        guard variable("XDG_CURRENT_DESKTOP")?.split(separator: ":").contains("GNOME") == true else { return nil }
         return desktop()
+    }
+
+    /// Returns a variable of the process's environment, as text that preserves its octets: a password need not be UTF-8.
+    private static func variable(_ name: String) -> String? {
+        getenv(name).map { value in
+            OctetText.text(of: Array(UnsafeRawBufferPointer(start: value, count: strlen(value)))[...])
+        }
     }
 
     private static func desktop() -> ProxyRules? {

@@ -29,18 +29,22 @@ extension GSSAPI {
         ///
         /// - Parameters:
         ///   - service: HTTP@host.
-        ///   - credential: A principal ("user", "user@REALM") and its password; nil for the user's own tickets.
+        ///   - credential: A principal ("user", "user@REALM") and its password, both without a NUL; nil for the user's own tickets.
         ///   - channelBinding: Application data that binds the context to its TLS connection ("tls-server-end-point:" and the
         ///     certificate's hash, RFC 5929); nil for none.
-        package init(service: String, credential: (user: String, password: String)?, channelBinding: [UInt8]?) {
+        package init(service: String, credential: (user: [UInt8], password: [UInt8])?, channelBinding: [UInt8]?) {
             var context: OpaquePointer?
             if let library {
+                let (user, password) = (Self.text(credential?.user), Self.text(credential?.password))
                 context = csl_gss_context_create(
-                    library.functions, service, credential?.user, credential?.password, channelBinding,
-                    channelBinding?.count ?? 0
-                )
+                    library.functions, service, user, password, channelBinding, channelBinding?.count ?? 0)
             }
             state = Mutex(State(context: context, isWithoutPassword: credential?.password.isEmpty == true))
+        }
+
+        /// Returns the octets as C text.
+        private static func text(_ octets: [UInt8]?) -> [CChar]? {
+            octets.map { $0.map(CChar.init(bitPattern:)) + [0] }
         }
 
         deinit {

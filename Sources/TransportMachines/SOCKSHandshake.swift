@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import HTTPWire
+
 /// Asks a SOCKS proxy for a connection: SOCKS 5 (RFC 1928) with or without a password (RFC 1929), SOCKS 4 and 4a.
 ///
 /// Ends with `opened` or `fail`; later events return `[]`.
@@ -175,7 +177,7 @@ package struct SOCKSHandshake: Sendable {
     }
 
     private func login() throws(Failure) -> [UInt8] {
-        let (name, secret) = (Array((user ?? "").utf8), Array((password ?? "").utf8))
+        let (name, secret) = (OctetText.octets(of: user ?? ""), OctetText.octets(of: password ?? ""))
         guard name.count <= 255, secret.count <= 255 else {
             throw .unsupportedRequest("SOCKS does not support user names and passwords of more than 255 bytes")
         }
@@ -185,7 +187,7 @@ package struct SOCKSHandshake: Sendable {
     // MARK: SOCKS 4
 
     private func socks4Request() throws(Failure) -> [UInt8] {
-        let name = Array((user ?? "").utf8)
+        let name = OctetText.octets(of: user ?? "")
         guard !name.contains(0), name.count <= 255 else { throw .unsupportedRequest("SOCKS 4 cannot send this user name") }
         switch destination {
         case .address(let bytes) where bytes.count == 4: return [4, 1] + portBytes + bytes + name + [0]

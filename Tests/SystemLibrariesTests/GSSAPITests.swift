@@ -51,7 +51,8 @@ private func reason(_ result: Result<GSSAPI.Step, GSSAPI.Failure>) -> GSSAPI.Fai
 private func context(
     _ service: String = "HTTP@localhost", _ credential: (user: String, password: String)? = nil, binding: [UInt8]? = nil
 ) -> GSSAPI.Context {
-    GSSAPI.Context(service: service, credential: credential, channelBinding: binding)
+    let octets = credential.map { (user: Array($0.user.utf8), password: Array($0.password.utf8)) }
+    return GSSAPI.Context(service: service, credential: octets, channelBinding: binding)
 }
 
 /// Whether a token is SPNEGO's NegTokenInit in GSSAPI's framing (RFC 4178, section 4.2; RFC 2743, section 3.1).

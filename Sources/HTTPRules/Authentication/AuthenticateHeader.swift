@@ -47,6 +47,8 @@ package enum AuthenticateHeader {
 
     /// Returns all challenges in the given field lines, in order.
     ///
+    /// If the lines are texts that preserve octets (``OctetText``), so are the values of the parameters.
+    ///
     /// Text that is not a challenge is skipped up to the next comma.
     package static func challenges(in lines: [String]) -> [Challenge] {
         lines.flatMap { line in

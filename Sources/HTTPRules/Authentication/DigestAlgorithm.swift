@@ -53,6 +53,9 @@ package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
         return hasher.finish()
     }
 
+    /// Returns the hash of a text, which may be an ``OctetText``: of the octets that are sent.
+    func hash(_ text: String) -> String { hash(OctetText.octets(of: text)) }
+
     /// Hashes a body incrementally, for `auth-int`.
     package struct Hasher: Sendable {
         private enum Function {

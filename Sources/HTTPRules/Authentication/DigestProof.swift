@@ -45,13 +45,13 @@ package struct DigestProof: Sendable, Hashable {
 
     /// Returns the hash of A2.
     private func hash(of method: String, _ bodyHash: String?) -> String {
-        algorithm.hash(Array("\(method):\(uri)\(bodyHash.map { ":\($0)" } ?? "")".utf8))
+        algorithm.hash("\(method):\(uri)\(bodyHash.map { ":\($0)" } ?? "")")
     }
 
     /// Computes the function `KD` (section 3.4.1); without `qop`, in the form of RFC 2069.
     private func keyed(_ protection: Protection?, _ hash: String) -> String {
         let middle = protection.map { "\(count):\(clientNonce):\($0.rawValue):" } ?? ""
-        return algorithm.hash(Array("\(secret):\(nonce):\(middle)\(hash)".utf8))
+        return algorithm.hash("\(secret):\(nonce):\(middle)\(hash)")
     }
 }
 

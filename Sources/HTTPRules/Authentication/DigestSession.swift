@@ -147,10 +147,10 @@ package struct DigestSession: Sendable, Hashable {
 
     /// Returns the hash of A1 (section 3.4.2) and its client nonce.
     private mutating func secret(user: String, password: String, cnonce: String) -> (String, String) {
-        let base = algorithm.hash(Array("\(user):\(realm):\(password)".utf8))
+        let base = algorithm.hash("\(user):\(realm):\(password)")
         guard algorithm.isSession else { return (base, cnonce) }
         if let sessionKey, sessionKey.base == base { return (sessionKey.key, sessionKey.clientNonce) }
-        let key = algorithm.hash(Array("\(base):\(nonce):\(cnonce)".utf8))
+        let key = algorithm.hash("\(base):\(nonce):\(cnonce)")
         sessionKey = SessionKey(base: base, clientNonce: cnonce, key: key)
         return (key, cnonce)
     }
@@ -162,16 +162,19 @@ package struct DigestSession: Sendable, Hashable {
     /// Apache httpd, do not know `username*` and reject the request. The parameter is therefore only sent to servers that are known
     /// to support RFC 7616.
     private func userField(_ user: String) -> String {
-        if hashesUser { return "username=\"\(algorithm.hash(Array("\(user):\(realm)".utf8)))\"" }
-        let isQuotable = user.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
-        let isPlain = isQuotable && (!supportsExtendedUser || user.utf8.allSatisfy { $0 < 0x80 })
-        return isPlain ? "username=\(Self.quoted(user))" : "username*=UTF-8''\(Self.extended(user))"
+        if hashesUser { return "username=\"\(algorithm.hash("\(user):\(realm)"))\"" }
+        let octets = OctetText.octets(of: user)
+        let isQuotable = octets.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+        // `username*` is UTF-8, which other octets are not.
+        let isPlain =
+            isQuotable && (!supportsExtendedUser || octets.allSatisfy { $0 < 0x80 } || !octets.elementsEqual(user.utf8))
+        return isPlain ? "username=\(Self.quoted(user))" : "username*=UTF-8''\(Self.extended(octets))"
     }
 
     /// Percent-encodes every byte that is not an `attr-char` (RFC 8187, section 3.2.1).
-    private static func extended(_ text: String) -> String {
+    private static func extended(_ octets: [UInt8]) -> String {
         var bytes: [UInt8] = []
-        for byte in text.utf8 {
+        for byte in octets {
             if ASCII.isTokenCharacter(byte), !"*'%".utf8.contains(byte) {
                 bytes.append(byte)
             } else {

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Crypto
+import HTTPWire
 
 /// The client side of NTLM over HTTP, with NTLMv2 responses only (MS-NLMP, MS-NTHT).
 ///
@@ -58,7 +59,9 @@ package enum NTLM {
         challenge: Challenge, user: String, password: String, workstation: String, clientChallenge: [UInt8], timestamp: UInt64,
         channelBinding: [UInt8]? = nil, servicePrincipal: String? = nil, negotiate: [UInt8]
     ) -> [UInt8] {
-        let (domain, name) = account(user)
+        // NTLM's passwords are Unicode, and its names are in most messages.
+        let (domain, name) = account(OctetText.shown(user))
+        let password = OctetText.shown(password)
         let key = responseKey(user: name, domain: domain, password: password)
         let hasMIC = challenge.timestamp != nil
         let information = challenge.targetInformation.answer(

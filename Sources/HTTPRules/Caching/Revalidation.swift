@@ -253,7 +253,7 @@ package enum Revalidation {
         guard (200...399).contains(status), !isSafe(method) else { return [] }
         var keys = [CacheKey.text(of: url)]
         for name in ["Location", "Content-Location"] {
-            for value in headers.all(name) {
+            for value in headers.octetTexts(of: name) {
                 guard let other = LocationReference(value)?.resolved(against: url), let origin = Origin(url),
                     Origin(other) == origin
                 else { continue }

@@ -67,7 +67,8 @@ package struct FTPTarget: Hashable, Sendable {
             scheme: target.origin.scheme, host: target.origin.host,
             port: url.port == nil ? isSecure ? 990 : 21 : target.origin.port)
         (user, password) = (target.user, target.password)
-        for text in [target.user, target.password] where text?.utf8.contains(where: Self.isForbidden) == true {
+        for text in [target.user, target.password]
+        where text.map({ OctetText.octets(of: $0).contains(where: Self.isForbidden) }) == true {
             throw .controlCharacter
         }
         var parts = Array(target.path.utf8.dropFirst()).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

@@ -21,9 +21,11 @@ package struct LocationReference: Sendable, Hashable {
     private let query: ArraySlice<UInt8>?
     private let fragment: ArraySlice<UInt8>?
 
+    /// Parses a value that preserves the octets of the field (``OctetText``).
+    ///
     /// Returns nil for an empty value: an empty `Location` would redirect to the same URL and counts as absent, as in browsers.
     package init?(_ location: String) {
-        var bytes = Array(location.utf8)[...]
+        var bytes = OctetText.octets(of: location)[...]
         while let first = bytes.first, first <= 0x20 { bytes.removeFirst() }
         while let last = bytes.last, last <= 0x20 { bytes.removeLast() }
         guard !bytes.isEmpty else { return nil }
@@ -67,9 +69,9 @@ package struct LocationReference: Sendable, Hashable {
     /// Returns the resolved URL, or nil if the result is not a valid URL.
     ///
     /// A reference without a fragment inherits the fragment of the base (RFC 9110, section 10.2.2). Bytes that are not allowed in a
-    /// URL are percent-encoded, except in the authority, where `URL` handles international names. A reference whose authority
-    /// contains a space, a control character or a backslash is rejected: browsers interpret a backslash as a slash and would contact
-    /// another host.
+    /// URL are percent-encoded, each by itself, whatever the encoding of the others. The host is not encoded, because `URL` handles
+    /// international names; a host that is not UTF-8 is rejected. A reference whose authority contains a space, a control character
+    /// or a backslash is rejected: browsers interpret a backslash as a slash and would contact another host.
     package func resolved(against base: URL) -> URL? {
         guard !(authority ?? []).contains(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else { return nil }
         let base = LocationReference(bytes: Array(base.absoluteString.utf8)[...])
@@ -79,7 +81,8 @@ package struct LocationReference: Sendable, Hashable {
         let isAbsolute = authority != nil || scheme != nil && scheme != base.scheme
         if let authority = isAbsolute ? authority : base.authority {
             target += "//".utf8
-            target += authority
+            let host = authority.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 } ?? authority.startIndex
+            target += Self.encoded(authority[..<host]) + authority[host...]
         }
         var query = query
         if isAbsolute {
@@ -94,7 +97,7 @@ package struct LocationReference: Sendable, Hashable {
         }
         if let query { target += "?".utf8 + Self.encoded(query) }
         if let fragment = fragment ?? base.fragment { target += "#".utf8 + Self.encoded(fragment) }
-        return URL(string: String(decoding: target, as: UTF8.self))
+        return String(validating: target, as: UTF8.self).flatMap { URL(string: $0) }
     }
 
     /// Returns the position of the colon after a scheme (RFC 3986, section 3.1), or nil.

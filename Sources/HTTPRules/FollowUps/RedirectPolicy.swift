@@ -72,7 +72,7 @@ package enum RedirectPolicy {
     ///
     /// - Parameters:
     ///   - status: The status of the response.
-    ///   - location: The value of the response's `Location`.
+    ///   - location: The value of the response's `Location`, as text that preserves its octets (``OctetText``).
     ///   - method: The method of the request.
     ///   - url: The URL of the request.
     ///   - redirectsSoFar: The number of redirects that this load has followed.

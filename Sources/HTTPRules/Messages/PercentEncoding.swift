@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import HTTPWire
+
 /// Percent-encodes and decodes octets: `%XX` (RFC 3986, section 2.1).
 enum PercentEncoding {
     /// Decodes a text.
@@ -28,10 +30,10 @@ enum PercentEncoding {
         return result
     }
 
-    /// Decodes a text as a string; invalid UTF-8 is replaced by U+FFFD.
+    /// Decodes a text as text that preserves the octets (``OctetText``), as user information has to be sent.
     static func decoded(_ text: String) -> String {
         guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
-        return String(decoding: bytes(text.utf8), as: UTF8.self)
+        return OctetText.text(of: bytes(OctetText.octets(of: text))[...])
     }
 
     /// Decodes a text, or returns nil if a percent sign does not start an escape.

@@ -84,9 +84,9 @@ package struct RequestTarget: Sendable, Hashable {
     /// The value of `Host` (RFC 9110, section 7.2): the default port is omitted, and an IPv6 address is in brackets without its
     /// zone (RFC 6874).
     @inlinable package var hostHeader: String { parts.hostHeader }
-    /// The percent-decoded user of the URL's userinfo; nil if absent.
+    /// The percent-decoded user of the URL's userinfo, as text that preserves its octets (``OctetText``); nil if absent.
     @inlinable package var user: String? { parts.user }
-    /// The percent-decoded password of the URL's userinfo; nil if there is no colon.
+    /// The percent-decoded password of the URL's userinfo, as text like ``user``; nil if there is no colon.
     @inlinable package var password: String? { parts.password }
     /// Whether the scheme is `ws` or `wss`; the origin is the origin of the handshake, `http` or `https`.
     @inlinable package var isWebSocket: Bool { parts.isWebSocket }

@@ -92,7 +92,7 @@ package enum ProxyParser {
     ///
     /// `http_proxy` is only read in lowercase: in a CGI process, `HTTP_PROXY` contains the client's `Proxy` header field.
     ///
-    /// - Parameter variable: Returns the value of a variable.
+    /// - Parameter variable: Returns the value of a variable, as text that preserves its octets (``OctetText``).
     /// - Returns: The rules, or nil if no proxy is set.
     package static func environment(_ variable: (String) -> String?) -> ProxyRules? {
         func first(_ names: [String]) -> ProxyRules.Choice {

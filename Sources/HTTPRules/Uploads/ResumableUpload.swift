@@ -392,7 +392,7 @@ extension ResumableUpload {
     /// Returns the URL in `Location`, resolved by the rules for redirects; nil if the URL must not be used.
     private static func location(_ head: ResponseHead, from url: URL) -> URL? {
         let decision = RedirectPolicy.decide(
-            status: 307, location: head.headers.first("Location"), method: "PATCH", url: url, redirectsSoFar: 0)
+            status: 307, location: head.headers.octetTexts(of: "Location").first, method: "PATCH", url: url, redirectsSoFar: 0)
         guard case .follow(let proposal) = decision, let origin = Origin(proposal.url) else { return nil }
         return origin.isSecure || url.scheme?.lowercased() != "https" ? proposal.url : nil
     }

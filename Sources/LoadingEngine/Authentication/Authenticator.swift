@@ -235,7 +235,7 @@ final class Authenticator {
         case .basic, .ntlm: return nil
         case .digest:
             guard let sent = digestProof,
-                let info = headers.first(place.isProxy ? "Proxy-Authentication-Info" : "Authentication-Info"),
+                let info = headers.octetTexts(of: place.isProxy ? "Proxy-Authentication-Info" : "Authentication-Info").first,
                 proof.digest?.read(authenticationInfo: info, proof: sent) == false
             else { return nil }
             throw missingProofError

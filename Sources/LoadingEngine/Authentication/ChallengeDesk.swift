@@ -28,6 +28,7 @@ enum ChallengeDesk {
     /// The source of a challenge, and the request that was challenged.
     struct Context {
         var authenticator: Authenticator
+        /// The fields of the challenge, as texts that preserve their octets (`OctetText`).
         var challenges: [String]
         var response: LoadResponse?
         var path: String
@@ -182,7 +183,8 @@ enum ChallengeDesk {
     private static func space(
         _ place: AuthenticationScopes.Peer, _ scheme: AuthenticationScheme, realm: String?
     ) -> ProtectionSpace {
-        ProtectionSpace(
+        let realm = realm.map { OctetText.shown($0) }
+        return ProtectionSpace(
             host: place.origin.host, port: place.origin.port, kind: place.origin.scheme, isProxy: place.isProxy,
             realm: scheme == .basic ? realm ?? place.origin.host : realm, method: scheme.method
         )

@@ -128,7 +128,7 @@ extension Load: HandshakeAdviser {
         _ head: ResponseHead, for tunnel: TunnelAttempt, reply: @escaping (Result<String?, LoadError>) -> Void
     ) {
         let context = ChallengeDesk.Context(
-            authenticator: authenticator(for: tunnel), challenges: head.headers.all("Proxy-Authenticate"),
+            authenticator: authenticator(for: tunnel), challenges: head.headers.octetTexts(of: "Proxy-Authenticate"),
             response: order.request.url.map { LoadResponse(url: $0, kind: .http(head), expectedLength: 0) }, path: "/",
             given: tunnel.proxy.credential, facts: nil
         )

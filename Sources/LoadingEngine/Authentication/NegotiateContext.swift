@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 import HTTPTransport
+import HTTPWire
 import LoadingModel
 import NIOPosix
 import Synchronization
@@ -29,7 +30,9 @@ final class NegotiateContext {
     private(set) var hasFailed = false
 
     init(host: String, user: String?, password: String?, binding: [UInt8]?) {
-        let credential = user.flatMap { user in password.map { (user: user, password: $0) } }
+        let credential = user.flatMap { user in
+            password.map { (user: OctetText.octets(of: user), password: OctetText.octets(of: $0)) }
+        }
         context = GSSAPI.Context(service: "HTTP@\(host)", credential: credential, channelBinding: binding)
     }
 

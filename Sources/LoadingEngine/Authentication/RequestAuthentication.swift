@@ -260,7 +260,7 @@ enum RequestAuthentication {
                 hop.authentication.proxy ?? Authenticator(ChallengeDesk.place(of: proxy, kind: "http"))
             hop.authentication.proxy = authenticator
             context = ChallengeDesk.Context(
-                authenticator: authenticator, challenges: head.headers.all("Proxy-Authenticate"), path: "/",
+                authenticator: authenticator, challenges: head.headers.octetTexts(of: "Proxy-Authenticate"), path: "/",
                 given: proxy.credential
             )
         } else {
@@ -268,7 +268,7 @@ enum RequestAuthentication {
                 hop.authentication.server ?? Authenticator(AuthenticationScopes.Peer(target.origin))
             hop.authentication.server = authenticator
             context = ChallengeDesk.Context(
-                authenticator: authenticator, challenges: head.headers.all("WWW-Authenticate"), path: target.path
+                authenticator: authenticator, challenges: head.headers.octetTexts(of: "WWW-Authenticate"), path: target.path
             )
             if let user = target.user {
                 context.given = LoadCredential(.password(user: user, password: target.password ?? ""), persistence: .forSession)

@@ -9,6 +9,7 @@
 import FoundationEssentials
 import HTTPRules
 import HTTPTransport
+import HTTPWire
 import LoadingModel
 import LoadingStores
 
@@ -43,10 +44,12 @@ struct FTPLogin {
             // The password is a constant: it must not disclose the user's name or the host name.
             return (Array("anonymous".utf8), Array("anonymous@".utf8))
         }
-        for text in [user, password] where text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
+        let login = (user: OctetText.octets(of: user), password: OctetText.octets(of: password))
+        // Byte FF is a command of Telnet (RFC 959, section 5.3).
+        for octets in [login.user, login.password] where octets.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == 0xFF }) {
             throw LoadError(.userAuthenticationRequired, "a user or password with a control character cannot be sent over FTP")
         }
-        return (Array(user.utf8), Array(password.utf8))
+        return login
     }
 
     private mutating func first(in load: Load) async throws(LoadError) {

@@ -263,7 +263,7 @@ final class FollowUpStage {
         _ head: ResponseHead, _ answer: Answer, _ hop: Hop, _ url: URL, in load: Load
     ) async throws(LoadError) -> Hop? {
         let decision = RedirectPolicy.decide(
-            status: head.status, location: head.headers.first("Location"), method: hop.request.method, url: url,
+            status: head.status, location: head.headers.octetTexts(of: "Location").first, method: hop.request.method, url: url,
             redirectsSoFar: load.followUp.redirected.count
         )
         switch decision {

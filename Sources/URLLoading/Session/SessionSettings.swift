@@ -116,7 +116,7 @@ struct SessionSettings: Sendable {
         }
         if let proxies { return proxies.rules }
         if let proxyEnvironment { return ProxyParser.environment { proxyEnvironment[$0] } }
-        return SystemProxies.rules(ProcessInfo.processInfo.environment)
+        return SystemProxies.rules()
     }
 
     var cookieStorage: HTTPCookieStorage? {

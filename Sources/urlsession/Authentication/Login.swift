@@ -30,11 +30,12 @@ struct Login: Sendable, CustomStringConvertible, CustomReflectable {
         self.password = password
     }
 
-    /// The user name and password in a URL; nil if the URL has no user name.
+    /// The user name and password in a URL; nil if the URL has no user name, or if they are not UTF-8: only the library sends other
+    /// octets.
     init?(userOf url: URL) {
-        guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let user = parts.user, !user.isEmpty else {
-            return nil
-        }
+        guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let user = parts.user, !user.isEmpty,
+            parts.password != nil || parts.percentEncodedPassword == nil
+        else { return nil }
         self.user = user
         password = parts.password ?? ""
     }

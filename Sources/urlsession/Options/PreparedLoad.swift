@@ -58,8 +58,11 @@ extension RequestOptions {
         if trust.insecure, !common.silent {
             StandardError.print("warning: the server's certificate is not checked: anyone could have sent it (--insecure)")
         }
+        // The library itself uses a login in the URL that is not UTF-8, which a URLCredential's text cannot express.
+        let isForLibrary = plan.login == nil && plan.netrc == nil && plan.methods == nil
         return PreparedLoad(
-            url: url.withoutUserInfo, configuration: configuration, answers: ChallengeAnswers(plan, for: url),
+            url: isForLibrary ? url : url.withoutUserInfo, configuration: configuration,
+            answers: ChallengeAnswers(plan, for: url),
             terms: sessionKey(plan, at: url))
     }
 }

@@ -150,7 +150,7 @@ struct TransferReport: Sendable {
         guard let response, 300..<400 ~= response.statusCode, let location = response.value(forHTTPHeaderField: "Location") else {
             return ""
         }
-        return URL(string: location, relativeTo: response.url)?.absoluteString ?? ""
+        return (outcome.redirectNotFollowed ?? URL(string: location, relativeTo: response.url))?.absoluteString ?? ""
     }
 
     // MARK: The head

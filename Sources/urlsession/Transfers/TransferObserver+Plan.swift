@@ -46,6 +46,8 @@ extension TransferObserver {
         var verdict: ToolFailure?
         var metrics: URLSessionTaskMetrics?
         var redirects = 0
+        /// The URL of a redirect that was not followed, with the octets of its Location.
+        var redirectNotFollowed: URL?
         var received: Int64 = 0
         var offset: Int64?
         /// Whether the body was received in several loads; the metrics are those of the first completed one.

@@ -160,7 +160,10 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         }
         do throws(ToolFailure) {
             guard try plan.redirects.allows(number, to: request.url) else {
-                state.withLock { $0.redirects -= 1 }
+                state.withLock { state in
+                    state.redirects -= 1
+                    state.redirectNotFollowed = request.url
+                }
                 return completionHandler(nil)
             }
             show(response, of: task)

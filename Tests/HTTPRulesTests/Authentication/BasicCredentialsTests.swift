@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import HTTPWire
 import Testing
 
 @Suite struct BasicCredentialsTests {
@@ -16,6 +17,9 @@ import Testing
         #expect(BasicCredentials.headerValue(user: "Aladdin", password: "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
         #expect(BasicCredentials.headerValue(user: "test", password: "123£") == "Basic dGVzdDoxMjPCow==")
         #expect(BasicCredentials.headerValue(user: "", password: ":") == "Basic Ojo=")
+        // Octets that are not UTF-8 are sent as they came.
+        let octets = OctetText.text(of: [0x70, 0xE4])
+        #expect(BasicCredentials.headerValue(user: "u", password: octets) == "Basic dTpw5A==")
     }
 
     @Test func `user names and passwords that Basic cannot carry are refused`() {

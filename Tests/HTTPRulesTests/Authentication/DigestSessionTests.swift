@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import HTTPWire
 import Testing
 
 @Suite struct DigestSessionTests {
@@ -275,3 +276,25 @@ import Testing
         }
     }
 }
+
+    @Test func `octets that are not UTF-8 are hashed and sent as they came`() throws {
+        func octets(_ bytes: [UInt8]) -> String { OctetText.text(of: bytes[...]) }
+        let (realm, nonce, user, password) = (
+            octets(Array("caf".utf8) + [0xE9]), octets([0xF4]), octets([0x75, 0xE4]), octets([0x70, 0xFF])
+        )
+        for (algorithm, more) in [(DigestAlgorithm.md5, ""), (.sha256, ", algorithm=SHA-256"), (.md5, ", userhash=true")] {
+            var session = try Self.session("Digest realm=\"\(realm)\", nonce=\"\(nonce)\", qop=auth\(more)")
+            let header = session.authorization(user: user, password: password, method: "GET", uri: "/", cnonce: "c")
+            var block = HeaderBlock()
+            block.append("Authorization", header)
+            let sent = block.bytes[block.lines[0].value]
+            func has(_ bytes: [UInt8]) -> Bool { sent.firstRange(of: bytes) != nil }
+            #expect(has(Array("realm=\"caf".utf8) + [0xE9, 0x22]) && has(Array("nonce=\"".utf8) + [0xF4, 0x22]))
+            let first = [0x75, 0xE4] + Array(":caf".utf8) + [0xE9]
+            let name = more.contains("userhash") ? Array(algorithm.hash(first).utf8) : [0x75, 0xE4]
+            #expect(has(Array("username=\"".utf8) + name + [0x22]))
+            let secret = algorithm.hash(first + [0x3A, 0x70, 0xFF])
+            let proof = Array("\(secret):".utf8) + [0xF4] + Array(":00000001:c:auth:\(algorithm.hash(Array("GET:/".utf8)))".utf8)
+            #expect(try Self.parameters(header).parameter("response") == algorithm.hash(proof))
+        }
+    }

@@ -157,6 +157,27 @@ import Testing
         #expect(other.url.user() == nil && other.crossesOrigin)
     }
 
+    @Test func `octets of a Location that are not allowed in a URL are encoded one by one`() throws {
+        let rows: [([UInt8], String?)] = [
+            (Array("/jos".utf8) + [0xE9], "http://h/jos%E9"), (Array("/josé".utf8), "http://h/jos%C3%A9"),
+            // One odd octet does not change the others.
+            (
+                Array("/é/".utf8) + [0xE9] + Array("?é=".utf8) + [0xFF, 0x80] + Array("#é".utf8) + [0xC3],
+                "http://h/%C3%A9/%E9?%C3%A9=%FF%80#%C3%A9%C3"
+            ),
+            // The octets with which other octets are represented as text.
+            ([0x2F, 0xF4, 0x8F, 0xBF, 0xA9, 0xE9], "http://h/%F4%8F%BF%A9%E9"),
+            (Array("http://u".utf8) + [0xE4] + Array(":p".utf8) + [0xFF] + Array("@h/".utf8), "http://u%E4:p%FF@h/"),
+            (Array("http://ü:p@h/".utf8), "http://%C3%BC:p@h/"), (Array("http://ü.example/".utf8), "http://xn--tda.example/"),
+            (Array("http://h".utf8) + [0xE9] + Array("/".utf8), nil),
+        ]
+        for (location, expected) in rows {
+            let text = OctetText.text(of: location[...])
+            #expect(try proposal(302, text, from: "http://h/")?.url.absoluteString == expected, "\(text)")
+            if expected == nil { #expect(try decide(302, text) == .fail(.malformedLocation)) }
+        }
+    }
+
     @Test func `another scheme, host or port is another origin`() throws {
         let rows: [(String, Bool)] = [
             ("http://h/x", false), ("http://H:80/x", false), ("https://h/x", true), ("http://h:81/x", true), ("http://g/x", true),

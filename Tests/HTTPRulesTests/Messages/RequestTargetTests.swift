@@ -9,6 +9,7 @@
 
 import FoundationEssentials
 import HTTPRules
+import HTTPWire
 import SeededNumbers
 import Testing
 
@@ -79,6 +80,19 @@ import Testing
             #expect(target.hostHeader == row.field, "\(row.url)")
             #expect(target.user == row.user, "\(row.url)")
             #expect(target.password == row.password, "\(row.url)")
+        }
+    }
+
+    @Test func `user information keeps its octets`() throws {
+        let rows: [(String, [UInt8], [UInt8])] = [
+            ("u:p%E4", [0x75], [0x70, 0xE4]), ("%FF:%C3%A4%E4", [0xFF], [0xC3, 0xA4, 0xE4]),
+            ("u%F4%8F%BF%A9:", Array("u\u{10FFE9}".utf8), []),
+        ]
+        for (text, user, password) in rows {
+            let target = try RequestTarget(requiredURL("http://\(text)@h/"))
+            #expect(
+                target.user.map { OctetText.octets(of: $0) } == user
+                    && target.password.map { OctetText.octets(of: $0) } == password)
         }
     }
 

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import HTTPWire
 import Testing
 
 struct ProxyRulesTests {
@@ -61,6 +62,16 @@ struct ProxyRulesTests {
         }
         let simple = ProxyExceptions(includesSimpleNames: true)
         #expect(simple.contains("intranet") && !simple.contains("a.test") && !simple.contains("::1"))
+    }
+
+    @Test(arguments: ["u:p%E4", "u:p" + OctetText.text(of: [0xE4])])
+    func `a password keeps its octets, encoded or not`(login: String) throws {
+        guard case .proxy(let server) = ProxyParser.read("http://\(login)@p:1", called: "http_proxy") else {
+            Issue.record("no proxy")
+            return
+        }
+        #expect(server.host == "p" && server.user == "u")
+        #expect(server.password.map { OctetText.octets(of: $0) } == [0x70, 0xE4])
     }
 
     @Test func `environment variables have curl's precedence, and HTTP_PROXY is ignored`() {

@@ -122,4 +122,58 @@ struct OctetTests {
             #expect(sent.octets(of: "x-token") == [value] && sent.octets(of: "X-Other") == [value])
         }
     }
+
+    @Test(
+        arguments: [
+            (Array("/jos".utf8) + [0xE9], "/jos%E9"), (Array("/jos\u{E9}?\u{E9}/".utf8) + [0xE9], "/jos%C3%A9?%C3%A9/%E9"),
+            (Array("/a b/".utf8) + [0xFF, 0xC3], "/a%20b/%FF%C3"),
+        ] as [([UInt8], String)])
+    func `a Location is asked for octet for octet`(location: [UInt8], target: String) async throws {
+        let reply = Array("HTTP/1.1 302 Found\r\nLocation: ".utf8) + location + Array("\r\nContent-Length: 0\r\n\r\n".utf8)
+        let recorder = EventRecorder()
+        try await withScenario(delegate: recorder, reply: { $0.order == 0 ? [.write(reply)] : .ok("in") }) {
+            (server, session) async throws in
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            let record = try await recorder.completion(of: task)
+            #expect(record.body == Data("in".utf8) && server.requests[1].target == target)
+            #expect(record.redirectRequests[0].url?.absoluteString.hasSuffix(target) == true)
+        }
+    }
+
+    @Test func `a login in a URL, and that of a proxy, are sent octet for octet`() async throws {
+        let expected = "Basic " + Data([0x75, 0x3A, 0x70, 0xE4]).base64EncodedString()
+        try await withScenario(
+            reply: { $0.authorization == expected ? .ok("in") : .unauthorized("Basic realm=\"r\"") }
+        ) { (server, session) async throws in
+            let url = try #require(URL(string: "http://u:p%E4@127.0.0.1:\(server.port)/"))
+            #expect(try await session.text(url) == "in")
+        }
+        try await withScriptedServer(
+            reply: { $0.header("Proxy-Authorization") == expected ? .ok("in") : .proxyUnauthorized("Basic realm=\"r\"") }
+        ) { (proxy) async throws in
+            try await withSession {
+                $0.proxyEnvironment = ["http_proxy": "http://u:p%E4@127.0.0.1:\(proxy.port)"]
+            } test: { (session) async throws in
+                #expect(try await session.text(try #require(URL(string: "http://far.example/"))) == "in")
+            }
+        }
+    }
+
+    @Test func `a realm that is not UTF-8 is shown as ISO 8859-1, and sent back octet for octet`() async throws {
+        let challenge =
+            Array("Digest realm=\"caf".utf8) + [0xE9] + Array("\", nonce=\"n".utf8) + [0xFF] + Array("\", qop=auth".utf8)
+        let interview = Interview(user: "u", password: "p")
+        let reply =
+            Array("HTTP/1.1 401 No\r\nWWW-Authenticate: ".utf8) + challenge + Array("\r\nContent-Length: 0\r\n\r\n".utf8)
+        try await withScenario(
+            delegate: TaskInterviewer(interview), reply: { $0.order == 0 ? [.write(reply)] : .ok("in") }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "in")
+            #expect(interview.questions.map(\.realm) == ["caf\u{E9}"])
+            let sent = try #require(server.requests[1].octets(of: "Authorization").first)
+            #expect(sent.firstRange(of: Array("realm=\"caf".utf8) + [0xE9, 0x22]) != nil)
+            #expect(sent.firstRange(of: Array("nonce=\"n".utf8) + [0xFF, 0x22]) != nil)
+        }
+    }
 }
