@@ -22,7 +22,7 @@ package struct AuthenticationFlow: Sendable {
     package enum Step: Sendable, Hashable {
         /// Credentials are needed: from the app, a credential store, or the URL.
         case ask(AuthenticationScheme, AuthenticateHeader.Challenge, previousFailureCount: Int)
-        /// Send the same credentials again: the nonce was stale, or the next NTLM or Negotiate message is due.
+        /// Send the same credentials again: the nonce was stale or may have been used up, or the next NTLM or Negotiate message is due.
         case again(AuthenticationScheme, AuthenticateHeader.Challenge)
     }
 
@@ -43,8 +43,11 @@ package struct AuthenticationFlow: Sendable {
         let realm: String?
         /// Whether the credentials were sent preemptively.
         var isPreemptive = false
+        /// Whether the nonce of a Digest response may have been used before; a server whose nonces serve once refuses that, whatever
+        /// the password.
+        var hasOldNonce = false
         var legs = 1
-        var staleChallenges = 0
+        var renewals = 0
     }
 
     /// The maximum number of attempts: a user may mistype a few times, but a program that keeps sending the wrong password must
@@ -52,10 +55,10 @@ package struct AuthenticationFlow: Sendable {
     package static let maximumAttempts = 20
     /// The maximum number of steps of a whole load, regardless of how often credentials were accepted in between.
     package static let maximumSteps = 100
-    /// The maximum number of consecutive challenges that report a stale nonce.
+    /// The maximum number of consecutive challenges that are answered with the same credentials and a new nonce.
     ///
-    /// With many concurrent requests, the next nonce may be stale as well, but a server that calls every nonce stale is broken.
-    static let maximumStaleChallenges = 3
+    /// With many concurrent requests, the next nonce may be used up as well, but a server that calls every nonce stale is broken.
+    static let maximumRenewals = 3
 
     /// The user of the last credentials, proposed for the next challenge.
     package private(set) var user: String?
@@ -110,9 +113,19 @@ package struct AuthenticationFlow: Sendable {
     ///
     /// A challenge for another realm does not count as a failure of these credentials.
     package mutating func sentPreemptively(_ scheme: AuthenticationScheme, realm: String?, user: String?) {
-        attempt = Attempt(scheme: scheme, realm: realm, isPreemptive: true)
+        attempt = Attempt(scheme: scheme, realm: realm, isPreemptive: true, hasOldNonce: true)
         self.user = user
         asked = nil
+    }
+
+    /// Records that the next request carries a Digest response whose nonce was used before, although the load itself was challenged.
+    package mutating func reusesNonce(realm: String?, user: String?) {
+        if attempt == nil {
+            attempt = Attempt(scheme: .digest, realm: realm)
+            self.user = user
+            asked = nil
+        }
+        attempt?.hasOldNonce = true
     }
 
     /// Forgets the last credentials, because the response does not reject them: the request did not carry the credentials, or was
@@ -159,10 +172,11 @@ package struct AuthenticationFlow: Sendable {
         switch scheme {
         case .basic: return nil
         case .digest:
-            guard let session = DigestSession(challenge), session.isStale, session.realm == attempt.realm ?? "",
-                attempt.staleChallenges < Self.maximumStaleChallenges
+            guard let session = DigestSession(challenge), session.isStale || attempt.hasOldNonce,
+                session.realm == attempt.realm ?? "", attempt.renewals < Self.maximumRenewals
             else { return nil }
-            attempt.staleChallenges += 1
+            attempt.renewals += 1
+            attempt.hasOldNonce = false
         case .ntlm, .negotiate:
             // A challenge without a token, in response to a message with a token, is a rejection.
             guard AuthenticationOffer.token(of: challenge) != nil, attempt.legs < (scheme == .ntlm ? 2 : 8) else { return nil }

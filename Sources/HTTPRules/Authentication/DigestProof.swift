@@ -20,7 +20,7 @@ package struct DigestProof: Sendable, Hashable {
     let algorithm: DigestAlgorithm
     /// The hash of A1.
     let secret: String
-    let nonce: String
+    package let nonce: String
     let count: String
     let clientNonce: String
     let protection: Protection?

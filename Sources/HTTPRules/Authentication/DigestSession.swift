@@ -106,22 +106,20 @@ package struct DigestSession: Sendable, Hashable {
         return "Digest " + fields.joined(separator: ", ")
     }
 
-    /// Continues with a new nonce if the server reports the old nonce as stale.
-    ///
-    /// Returns false if the server rejected the password.
-    ///
-    /// If another load has already adopted the same nonce, the count of that nonce continues.
-    package mutating func accept(_ challenge: AuthenticateHeader.Challenge) -> Bool {
-        guard var next = DigestSession(challenge), next.isStale, next.realm == realm else { return false }
-        guard next.nonce != nonce else {
-            // Use the value of the most recent challenge.
-            opaque = next.opaque
-            return true
-        }
-        next.proof = proof
-        self = next
+    /// Whether the challenge of this session says nothing about the password in a refused response: the server calls the nonce stale,
+    /// or wants another nonce.
+    package func mayRenew(after refused: DigestProof?) -> Bool { isStale || nonce != refused?.nonce }
+
+    /// Continues the count of the nonce if a new challenge has the same nonce; returns false if it has another one.
+    package mutating func continues(with next: DigestSession) -> Bool {
+        guard next.nonce == nonce else { return false }
+        // Use the value of the most recent challenge.
+        opaque = next.opaque
         return true
     }
+
+    /// Whether the nonce was used in more than one response.
+    package var hasUsedNonce: Bool { count > 1 }
 
     /// Processes `Authentication-Info` or `Proxy-Authentication-Info` in the response to the request that carried `proof` (section
     /// 3.5): stores the next nonce and checks the server's proof.

@@ -105,13 +105,15 @@ final class Authenticator {
 
     /// Continues with the same credential, with a new nonce or the next leg of the handshake; returns false if that is
     /// impossible.
+    ///
+    /// `shared` is the proof that the session remembers for the protection space.
     func proceed(
-        _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, facts: ConnectionFacts?,
+        _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, shared: Proof?, facts: ConnectionFacts?,
         in control: LoadControl
     ) async throws(LoadError) -> Bool {
         switch scheme {
         case .basic: return false
-        case .digest: return proof?.digest?.accept(challenge) ?? false
+        case .digest: return renew(challenge, shared)
         case .ntlm:
             guard let bytes = AuthenticationOffer.token(of: challenge), let message = NTLM.Challenge(bytes),
                 let user = proof?.credential?.user, let password = proof?.credential?.password
@@ -129,6 +131,20 @@ final class Authenticator {
             token = try await negotiate.step(bytes, in: control)
             return token != nil
         }
+    }
+
+    /// Continues with the nonce of a Digest challenge; returns false if the server refused the response to this very nonce.
+    ///
+    /// The load has the nonce for itself, because a nonce may serve only once. If another load got the same nonce, its count continues.
+    private func renew(_ challenge: AuthenticateHeader.Challenge, _ shared: Proof?) -> Bool {
+        guard let proof, let next = DigestSession(challenge), next.mayRenew(after: digestProof) else { return false }
+        for known in [shared, proof].compactMap({ $0 }) where known.credential == proof.credential {
+            guard known.digest?.continues(with: next) == true else { continue }
+            self.proof = known
+            return true
+        }
+        self.proof = Proof(scheme: .digest, realm: proof.realm, credential: proof.credential, digest: next)
+        return true
     }
 
     /// Creates the initial Negotiate token; returns false if there is no ticket, or if the password is wrong.
@@ -208,6 +224,7 @@ final class Authenticator {
                 bodyHash: bodyHash, cnonce: nonce
             )
             digestProof = proof.digest?.proof
+            if proof.digest?.hasUsedNonce == true { flow.reusesNonce(realm: proof.realm, user: proof.credential?.user) }
             return value
         case .ntlm, .negotiate:
             guard let token else { return nil }

@@ -77,7 +77,17 @@ enum ChallengeDesk {
             first = []
             switch step {
             case .again(let scheme, let challenge):
-                if try await authenticator.proceed(scheme, challenge, facts: context.facts, in: load.control) { return true }
+                let credentials = load.session.credentials
+                let shared = credentials.proof(for: authenticator.place, scheme: scheme, realm: challenge.realm)
+                if try await authenticator.proceed(
+                    scheme, challenge, shared: shared, facts: context.facts, in: load.control
+                ) {
+                    // Other loads get the new nonce, too.
+                    if scheme == .digest, shared != nil, let proof = authenticator.proof {
+                        credentials.remember(proof, for: authenticator.place, path: context.path)
+                    }
+                    return true
+                }
                 authenticator.flow.failAttempt()
             case .ask(let scheme, let challenge, let failures):
                 // A challenge for another protection space or another scheme says nothing about the credential that was sent, and

@@ -86,6 +86,42 @@ import Testing
         #expect(Self.words(other.next(Self.offers(Self.stale))) == "digest 0")
     }
 
+    @Test func `a refused nonce that was used before is no failure, once`() {
+        // The credentials were sent preemptively, and the server wants another nonce without calling the first one stale.
+        let other = Self.offers("Digest realm=a, nonce=m")
+        var flow = AuthenticationFlow()
+        flow.sentPreemptively(.digest, realm: "a", user: "u")
+        #expect(Self.words(flow.next(other)) == "digest again")
+        #expect(Self.words(flow.next(other)) == "digest 1")
+        // A response to a challenge of this load is about the password.
+        flow.answered(.digest, with: "u")
+        #expect(Self.words(flow.next(other)) == "digest 2")
+        // The request is repeated with the same nonce.
+        flow.answered(.digest, with: "u")
+        flow.reusesNonce(realm: "a", user: "u")
+        #expect(Self.words(flow.next(other)) == "digest again")
+        flow.accepted()
+        flow.reusesNonce(realm: "a", user: "u")
+        #expect(Self.words(flow.next(other)) == "digest again")
+        #expect(Self.words(flow.next(other)) == "digest 1")
+        // A challenge for another realm says nothing about the credentials.
+        var elsewhere = AuthenticationFlow()
+        elsewhere.sentPreemptively(.digest, realm: "a", user: "u")
+        #expect(Self.words(elsewhere.next(Self.offers("Digest realm=b, nonce=m"))) == "digest 0")
+        // The number of new nonces is limited, even if other loads use them up.
+        var busy = AuthenticationFlow()
+        busy.sentPreemptively(.digest, realm: "a", user: "u")
+        for _ in 0..<3 {
+            #expect(Self.words(busy.next(other)) == "digest again")
+            busy.reusesNonce(realm: "a", user: "u")
+        }
+        #expect(Self.words(busy.next(other)) == "digest 1")
+        // Basic credentials have no nonce.
+        var basic = AuthenticationFlow()
+        basic.sentPreemptively(.basic, realm: "a", user: "u")
+        #expect(Self.words(basic.next(Self.offers(Self.basic))) == "basic 1")
+    }
+
     @Test func `a handshake continues with each token and ends with a challenge that has no token`() {
         var flow = AuthenticationFlow(isSecure: true)
         let bare = Self.offers("NTLM", Self.basic)

@@ -122,25 +122,28 @@ import Testing
             try Self.parameters(session.authorization(user: "u", password: "p", method: "GET", uri: "/", cnonce: "c"))
         }
         for count in ["00000001", "00000002", "00000003"] { #expect(try answer().parameter("nc") == count) }
-        for refused in [
-            "Digest realm=a, nonce=n2, qop=auth", "Digest realm=b, nonce=n2, qop=auth, stale=true", "Basic realm=a",
-            "Digest stale=true",
+        #expect(session.hasUsedNonce)
+        // Only a refusal with the same nonce that is not stale is about the password.
+        for (line, mayRenew) in [
+            ("nonce=n1", false), ("nonce=n1, stale=true", true), ("nonce=n2", true), ("nonce=n2, stale=true", true),
         ] {
-            let isAccepted = try session.accept(Self.challenge(refused))
-            #expect(!isAccepted, "\(refused)")
+            let next = try Self.session("Digest realm=a, qop=auth, \(line)")
+            #expect(next.mayRenew(after: session.proof) == mayRenew && next.mayRenew(after: nil), "\(line)")
         }
         // Another load received the same new nonce first.
-        let keptCount = try session.accept(Self.challenge("Digest realm=a, nonce=n1, qop=auth, stale=true"))
+        let keptCount = session.continues(with: try Self.session("Digest realm=a, nonce=n1, qop=auth, stale=true"))
         #expect(keptCount)
         #expect(try answer().parameter("nc") == "00000004")
         #expect(try answer().parameter("opaque") == nil)
         // The opaque value is that of the latest challenge, even if the nonce is unchanged (RFC 7616, section 3.3).
-        let keptAgain = try session.accept(Self.challenge("Digest realm=a, nonce=n1, qop=auth, opaque=o1, stale=true"))
+        let keptAgain = session.continues(with: try Self.session("Digest realm=a, nonce=n1, qop=auth, opaque=o1, stale=true"))
         #expect(keptAgain)
         var parameters = try answer()
         #expect(parameters.parameter("opaque") == "o1" && parameters.parameter("nc") == "00000006")
-        let tookNonce = try session.accept(Self.challenge("Digest realm=a, nonce=n2, qop=auth, stale=true"))
-        #expect(tookNonce)
+        let next = try Self.session("Digest realm=a, nonce=n2, qop=auth, stale=true")
+        let keptOld = session.continues(with: next)
+        #expect(!keptOld && !next.hasUsedNonce)
+        session = next
         parameters = try answer()
         #expect(parameters.parameter("opaque") == nil)
         #expect(parameters.parameter("nc") == "00000001" && parameters.parameter("nonce") == "n2")
@@ -175,9 +178,7 @@ import Testing
             // Another user gets another key, and a new challenge results in a new key.
             let other = session.authorization(user: "v", password: "p", method: "GET", uri: "/x", cnonce: "c4")
             #expect(try Self.parameters(other).parameter("cnonce") == "c4")
-            let tookNonce = try session.accept(
-                Self.challenge("Digest realm=a, nonce=n5, qop=auth, algorithm=\(algorithm.rawValue), stale=true"))
-            #expect(tookNonce)
+            session = try Self.session("Digest realm=a, nonce=n5, qop=auth, algorithm=\(algorithm.rawValue), stale=true")
             let fresh = session.authorization(user: "v", password: "p", method: "GET", uri: "/x", cnonce: "c5")
             #expect(try Self.parameters(fresh).parameter("cnonce") == "c5")
         }

@@ -117,6 +117,77 @@ struct DigestAuthenticationTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `nonces that serve once cost one exchange more, whether they are called stale or not`(saysStale: Bool) async throws {
+        let rules = rules {
+            $0.usesPerNonce = 1
+            $0.saysStale = saysStale
+        }
+        try await withGate(rules) { (server, session, gate) async throws in
+            for number in 1...4 {
+                let (text, response) = try await session.text(URLRequest(server.url("/\(number)")))
+                #expect(text == "in" && response.statusCode == 200)
+                #expect(server.requests.count == 2 * number)
+            }
+            #expect(interview.failures == [0])
+        }
+    }
+
+    @Test func `a redirect and a retry do not use up the password`() async throws {
+        let rules = rules {
+            $0.usesPerNonce = 1
+            $0.saysStale = false
+        }
+        let wasBusy = Watched(false)
+        try await withGate(
+            rules,
+            reply: { request in
+                if request.path == "/1" { return .redirect(302, to: "/2") }
+                guard !wasBusy.read({ $0 }) else { return .ok("in") }
+                wasBusy.change { $0 = true }
+                return [.close]
+            }
+        ) { (server, session, gate) async throws in
+            #expect(try await session.text(server.url("/1")) == "in")
+            #expect(interview.failures == [0])
+        }
+    }
+
+    @Test func `concurrent loads get through with nonces that serve once`() async throws {
+        let rules = rules {
+            $0.usesPerNonce = 1
+            $0.saysStale = false
+        }
+        try await withGate(rules) { (server, session, gate) async throws in
+            #expect(try await session.text(server.url("/first")) == "in")
+            let texts = try await withThrowingTaskGroup(of: String.self) { group in
+                for number in 0..<20 { group.addTask { try await session.text(server.url("/\(number)")) } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(texts == Array(repeating: "in", count: 20))
+            #expect(interview.failures == [0])
+        }
+    }
+
+    @Test func `a password that was changed is asked for after one more exchange`() async throws {
+        let gates = Watched([DigestGate(DigestGate.Rules())])
+        let interview = Interview { challenge, number in
+            (
+                .useCredential,
+                URLCredential(user: "Mufasa", password: number == 0 ? "Circle of Life" : "new", persistence: .forSession)
+            )
+        }
+        try await withScenario(
+            delegate: TaskInterviewer(interview), reply: { request in gates.read { $0.last }?.script()(request) ?? .status(500) }
+        ) { (server, session) async throws in
+            #expect(try await session.text(server.url()) == "in")
+            gates.change { $0.append(DigestGate(DigestGate.Rules(password: "new", nonceName: "other"))) }
+            #expect(try await session.text(server.url()) == "in")
+            #expect(interview.failures == [0, 1])
+            #expect(server.requests.count == 6)
+        }
+    }
+
     @Test func `the body is sent again after a stale nonce`() async throws {
         try await withGate(
             rules {

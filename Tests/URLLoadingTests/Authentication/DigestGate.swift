@@ -30,6 +30,9 @@ final class DigestGate: Sendable {
         var hashesUser = false
         /// The number of uses after which a nonce is stale.
         var usesPerNonce = Int.max
+        /// Whether a refusal says that the nonce is stale; some cameras do not say so.
+        var saysStale = true
+        var nonceName = "nonce"
         /// Whether the reply to each accepted response names the next nonce (`nextnonce`).
         var namesNext = false
         var proof = Proof.none
@@ -73,7 +76,7 @@ final class DigestGate: Sendable {
             case .refused: return refuse(isStale: false)
             case .stale:
                 state.change { $0.staleAnswers += 1 }
-                return refuse(isStale: true)
+                return refuse(isStale: rules.saysStale)
             }
         }
     }
@@ -94,7 +97,7 @@ final class DigestGate: Sendable {
     private func issue() -> String {
         state.change { state in
             state.issued += 1
-            let nonce = "nonce\(state.issued)/=="
+            let nonce = "\(rules.nonceName)\(state.issued)/=="
             state.counts[nonce] = []
             return nonce
         }
