@@ -80,6 +80,17 @@ package enum ASCII {
         !text.isEmpty && text.utf8.allSatisfy(isTokenCharacter)
     }
 
+    /// Removes whitespace and line ends at both ends, which are not a part of a field value (RFC 9110, section 5.5), such as the line
+    /// end of a token that was read from a file.
+    package static func fieldValue(_ text: String) -> String {
+        func isOutside(_ byte: UInt8) -> Bool { isWhitespace(byte) || byte == 0x0D || byte == 0x0A }
+        guard let first = text.utf8.first, let last = text.utf8.last, isOutside(first) || isOutside(last) else { return text }
+        var bytes = Array(text.utf8)[...]
+        bytes = bytes.drop(while: isOutside)
+        while let last = bytes.last, isOutside(last) { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     /// Whether a string may be a field value: no CR, LF or NUL (RFC 9110, section 5.5).
     package static func isFieldValue(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 != 0x0D && $0 != 0x0A && $0 != 0 }

@@ -41,12 +41,8 @@ package final class OutgoingHeaders: Sendable {
         let omitted = Set(omitted.map { $0.lowercased() })
         var defaults = HeaderBlock()
         for field in additional where !defaults.contains(field.name) {
-            guard ASCII.isToken(field.name), ASCII.isFieldValue(field.value), !Self.isReservedForSession(field.name),
-                !omitted.contains(field.name.lowercased())
-            else {
-                continue
-            }
-            defaults.append(field.name, field.value)
+            guard !Self.isReservedForSession(field.name), !omitted.contains(field.name.lowercased()) else { continue }
+            defaults.append(field.name, ASCII.fieldValue(field.value))
         }
         if let codings, !defaults.contains(codings.name), !omitted.contains(codings.name.lowercased()) {
             self.codings = defaults.count
@@ -55,7 +51,8 @@ package final class OutgoingHeaders: Sendable {
             self.codings = nil
         }
         typesForms = !omitted.contains("content-type")
-        defaults.markAsValidated()
+        // A request with an invalid field fails, rather than being sent without a field that the app wanted.
+        if (try? RequestSerializer.validate(defaults)) != nil { defaults.markAsValidated() }
         self.defaults = defaults
         names = defaults.fields.map(\.name)
         hasCredentials = names.contains(where: RedirectPolicy.isBoundToOrigin)

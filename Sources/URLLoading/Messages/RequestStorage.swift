@@ -142,35 +142,15 @@ struct RequestStorage: Sendable {
     }
 
     mutating func set(_ value: String?, for field: String) {
-        guard let value else { return load.headers.remove(field) }
-        guard Self.isAcceptable(value), !field.isEmpty else { return }
+        guard let value = value.map(ASCII.fieldValue) else { return load.headers.remove(field) }
         hasHeaderFields = true
         guard let index = load.headers.index(of: field) else { return load.headers.append(field, value) }
         load.headers.set(load.headers.name(at: index), value)
     }
 
     mutating func add(_ value: String, for field: String) {
-        guard Self.isAcceptable(value), !field.isEmpty else { return }
+        let value = ASCII.fieldValue(value)
         set(self.value(for: field).map { "\($0),\(value)" } ?? value, for: field)
-    }
-
-    /// Whether a value contains no CR, LF or NUL, except CRLF before a space or tab: obsolete line folding (RFC 9112, section 5.2).
-    private static func isAcceptable(_ value: String) -> Bool {
-        if ASCII.isFieldValue(value) { return true }
-        let bytes = Array(value.utf8)
-        var index = 0
-        while index < bytes.count {
-            switch bytes[index] {
-            case 0x0D:
-                guard index + 2 < bytes.count, bytes[index + 1] == 0x0A, ASCII.isWhitespace(bytes[index + 2]) else {
-                    return false
-                }
-                index += 3
-            case 0x0A, 0: return false
-            default: index += 1
-            }
-        }
-        return true
     }
 
     // MARK: Body

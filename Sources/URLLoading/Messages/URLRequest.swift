@@ -109,11 +109,14 @@ public struct URLRequest: Sendable {
 
     /// Sets a header field, replacing its value; nil removes the field.
     ///
-    /// An existing field keeps the spelling of its name. A value that contains CR, LF or NUL (except in obsolete line folding, CRLF
-    /// before a space or tab) is ignored, as in Apple's API.
+    /// An existing field keeps the spelling of its name. Whitespace and line ends at both ends of the value are removed, such as the
+    /// line end of a token that was read from a file. A request whose value contains another line end or NUL, or whose name is not a
+    /// token (RFC 9110, section 5.1), is not sent: its load fails with `URLError.badURL` and a message that names the field.
     public mutating func setValue(_ value: String?, forHTTPHeaderField field: String) { storage.set(value, for: field) }
 
     /// Adds a value to a header field; if the field exists, the value is appended after a comma.
+    ///
+    /// Values are treated as by ``setValue(_:forHTTPHeaderField:)``.
     public mutating func addValue(_ value: String, forHTTPHeaderField field: String) { storage.add(value, for: field) }
 
     /// The body.

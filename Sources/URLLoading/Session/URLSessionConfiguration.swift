@@ -125,7 +125,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// The other fields that Apple reserves (`Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`, `WWW-Authenticate`)
     /// and message framing fields are ignored, with one warning on standard error. Credentials for a proxy belong in the proxy
-    /// settings (``connectionProxyDictionary``). Keys and values that are not strings are converted to their descriptions.
+    /// settings (``connectionProxyDictionary``). Keys and values are converted to text; an invalid field fails each load.
     open var httpAdditionalHeaders: [AnyHashable: Any]? {
         get { get { $0.httpAdditionalHeaders } }
         set {

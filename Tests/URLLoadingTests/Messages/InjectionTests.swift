@@ -21,8 +21,6 @@ struct InjectionTests {
         case refused
         /// It is sent with these fields.
         case sent(with: [String: String])
-        /// It is sent as if the field were not set.
-        case sentWithout(String)
     }
 
     private func expect(
@@ -32,15 +30,14 @@ struct InjectionTests {
             let request = make(server.url("/x"))
             switch outcome {
             case .refused:
-                await expectFailure(.badURL, sourceLocation: sourceLocation) { try await session.data(for: request) }
+                let error = await expectFailure(.badURL, sourceLocation: sourceLocation) { try await session.data(for: request) }
+                let reason = error?.localizedDescription ?? ""
+                #expect(reason.contains("the request cannot be sent: the "), "\(reason)", sourceLocation: sourceLocation)
                 #expect(server.requests.isEmpty, sourceLocation: sourceLocation)
             case .sent(let fields):
                 _ = try await session.data(for: request)
                 let sent = try await server.request(0)
                 for (name, value) in fields { #expect(sent.values(of: name) == [value], sourceLocation: sourceLocation) }
-            case .sentWithout(let name):
-                _ = try await session.data(for: request)
-                #expect(try await server.request(0).header(name) == nil, sourceLocation: sourceLocation)
             }
             // The next load shows that the connection was left in a clean state.
             #expect(try await session.text(URLRequest(server.url("/clean"))).response.statusCode == 200)
@@ -56,13 +53,13 @@ struct InjectionTests {
 
     @Test(
         arguments: [
-            ("a\r\nX-Forged: 1", .sentWithout("X-Value")), ("a\nX-Forged: 1", .sentWithout("X-Value")),
-            ("a\rX-Forged: 1", .sentWithout("X-Value")), ("a\0b", .sentWithout("X-Value")),
-            ("a\r\n\r\nGET /forged HTTP/1.1\r\n\r\n", .sentWithout("X-Value")), ("\r\nX-Forged: 1", .sentWithout("X-Value")),
-            ("a\r\n", .sentWithout("X-Value")), ("a\r\n X-Forged: 1", .refused),
+            ("a\r\nX-Forged: 1", .refused), ("a\nX-Forged: 1", .refused), ("a\rX-Forged: 1", .refused), ("a\0b", .refused),
+            ("a\r\n\r\nGET /forged HTTP/1.1\r\n\r\n", .refused), ("a\r\n X-Forged: 1", .refused), ("\0", .refused),
+            ("\r\nX-Forged: 1", .sent(with: ["X-Value": "X-Forged: 1"])), ("a\r\n", .sent(with: ["X-Value": "a"])),
+            ("\r\n\r\n", .sent(with: ["X-Value": ""])),
             ("a\u{560D}\u{560A}X-Forged: 1", .sent(with: ["X-Value": "a\u{560D}\u{560A}X-Forged: 1"])),
         ] as [(String, Outcome)])
-    func `a field value with a line break or NUL is not sent`(value: String, outcome: Outcome) async throws {
+    func `a field value with a line break or NUL within is not sent`(value: String, outcome: Outcome) async throws {
         try await expect(outcome) { url in
             var request = URLRequest(url: url)
             request.setValue(value, forHTTPHeaderField: "X-Value")
@@ -73,7 +70,7 @@ struct InjectionTests {
     @Test(
         arguments: [
             ("X\r\nX-Forged: 1\r\nY", .refused), ("X-Forged:", .refused), ("X-Forged: 1\r\nY", .refused), ("X Y", .refused),
-            ("X\tY", .refused), ("X\0", .refused), ("\u{FC}ber", .refused), (" X-Forged", .refused), ("", .sentWithout("")),
+            ("X\tY", .refused), ("X\0", .refused), ("\u{FC}ber", .refused), (" X-Forged", .refused), ("", .refused),
         ] as [(String, Outcome)])
     func `a field name that is not a token is not sent`(name: String, outcome: Outcome) async throws {
         try await expect(outcome) { url in

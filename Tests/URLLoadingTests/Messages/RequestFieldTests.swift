@@ -80,6 +80,29 @@ struct RequestFieldTests {
         }
     }
 
+    @Test(arguments: [("X-Token", "a\nb"), ("X-Token", "a\0"), ("X Token", "a"), ("", "a")])
+    func `an invalid field of the configuration fails each load with a message`(name: String, value: String) async throws {
+        try await withScenario(configure: { $0.httpAdditionalHeaders = [name: value] }, reply: { _ in .ok() }) {
+            (server, session) async throws in
+            for request in [URLRequest(server.url()), URLRequest(server.url(), headers: ["X-Own": "1"])] {
+                let error = await expectFailure(.badURL) { try await session.data(for: request) }
+                #expect(error?.localizedDescription.contains("the request cannot be sent: the ") == true)
+            }
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test func `a token that was read from a file is sent without its line end`() async throws {
+        try await withScenario(configure: { $0.httpAdditionalHeaders = ["X-Session": "secret\r\n"] }, reply: { _ in .ok() }) {
+            (server, session) async throws in
+            var request = URLRequest(server.url())
+            request.setValue("Bearer token\n", forHTTPHeaderField: "Authorization")
+            _ = try await session.data(for: request)
+            #expect(server.requests[0].values(of: "Authorization") == ["Bearer token"])
+            #expect(server.requests[0].values(of: "X-Session") == ["secret"])
+        }
+    }
+
     @Test func `an empty body has no Content-Type`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.data(for: URLRequest(server.url(), method: "POST", body: Data()))
