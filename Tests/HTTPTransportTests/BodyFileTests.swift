@@ -59,10 +59,17 @@ import Testing
         },
     ]
 
+    private static func find(_ path: String, as version: FileVersion? = nil) throws(LoadError) -> BodyFile {
+        guard case .file(let body) = try BodyFile.findNow(path: path, as: version) else {
+            throw LoadError(.unknown, "the size of the file is not exact")
+        }
+        return body
+    }
+
     @Test(arguments: changes) func `the body has the announced length and comes from a single file`(_ change: Change) throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
-        let body = try BodyFile.findNow(path: file.path)
+        let body = try Self.find(file.path)
         #expect(body.length == 1_000)
         try change.make(file)
         let outcome: Outcome
@@ -81,12 +88,12 @@ import Testing
         try #require(stat(file.path, &facts) == 0)
         let changed = Int64(facts.st_mtim.tv_sec) * 1_000_000_000 + Int64(facts.st_mtim.tv_nsec)
         let version = FileVersion(size: 1_000, changed: changed, inode: UInt64(facts.st_ino))
-        let body = try BodyFile.findNow(path: file.path, as: version)
+        let body = try Self.find(file.path, as: version)
         try change.make(file)
         let isSame = change.testDescription == "none"
         for opens in [true, false] {
             do throws(LoadError) {
-                let length = opens ? try body.openNow().length : try BodyFile.findNow(path: file.path, as: version).length
+                let length = opens ? try body.openNow().length : try Self.find(file.path, as: version).length
                 #expect(length == 1_000 && isSame)
             } catch {
                 #expect(!isSame && error.kind == .cannotOpenFile && error.message.contains("create the upload again"))

@@ -11,7 +11,7 @@ package import FoundationEssentials
 package import LoadingModel
 
 /// A request's body, ready to be sent once.
-package enum OutgoingBody {
+package enum OutgoingBody: Sendable {
     case none
     case data(Data)
     case file(BodyFile)

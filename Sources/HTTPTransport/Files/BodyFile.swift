@@ -31,12 +31,16 @@ package struct BodyFile: Sendable {
     private let version: FileVersion?
 
     /// Checks that a file can be sent, and determines its length; the call may block on the file system.
-    package static func findNow(path: String, as version: FileVersion? = nil) throws(LoadError) -> BodyFile {
+    ///
+    /// A file whose size is not that of its content is read now, because the length of a body is announced before it is sent. Its
+    /// version says nothing about its content.
+    package static func findNow(path: String, as version: FileVersion? = nil) throws(LoadError) -> OutgoingBody {
         let source = try FileSource.openNow(path: path)
         defer { source.close() }
+        guard source.isSizeExact else { return .data(try source.readAllNow()) }
         let body = BodyFile(source, as: version)
         try body.check(source)
-        return body
+        return .file(body)
     }
 
     /// Returns a range of the file, or nil if the range is beyond the end; opening the range fails if the file's length has

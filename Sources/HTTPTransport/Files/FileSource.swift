@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import CLoadingSystem
+import FoundationEssentials
 package import LoadingModel
 package import NIOCore
 import NIOPosix
@@ -21,6 +22,11 @@ package final class FileSource: Sendable {
     let version: FileVersion
     /// The length of the file when it was opened.
     package var length: Int64 { version.size }
+    /// Whether the content ends where its size says.
+    ///
+    /// False in procfs, sysfs and some file systems in user space, which make the content when it is read: their files have no size,
+    /// or a nominal one.
+    let isSizeExact: Bool
     package let place: FilePlace
     let identity: Identity
     private let descriptor: CInt
@@ -36,11 +42,12 @@ package final class FileSource: Sendable {
         var inode: UInt64
     }
 
-    private init(path: String, version: FileVersion, identity: Identity, descriptor: CInt, room: FileReservation?) {
+    private init(path: String, facts: cls_file_facts, descriptor: CInt, room: FileReservation?) {
         self.room = room
+        version = FileSource.version(facts)
+        identity = Identity(device: facts.device, inode: facts.inode)
+        isSizeExact = FileSource.isSizeExact(facts, descriptor)
         self.path = path
-        self.version = version
-        self.identity = identity
         place = FilePlace(device: identity.device, path: path)
         self.descriptor = descriptor
         handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor)
@@ -72,8 +79,19 @@ package final class FileSource: Sendable {
             if facts.kind == 2 { throw LoadError(.fileIsDirectory, "opening \(path): it is a directory") }
             throw LoadError(.cannotOpenFile, "opening \(path): it is not a regular file")
         }
-        let identity = Identity(device: facts.device, inode: facts.inode)
-        return FileSource(path: path, version: version(facts), identity: identity, descriptor: descriptor, room: room)
+        return FileSource(path: path, facts: facts, descriptor: descriptor, room: room)
+    }
+
+    /// Compares a file's size with its content, of which the last byte, and nothing after it, must be there.
+    private static func isSizeExact(_ facts: cls_file_facts, _ descriptor: CInt) -> Bool {
+        var bytes: (UInt8, UInt8) = (0, 0)
+        let last = max(0, facts.size - 1)
+        let count = withUnsafeMutableBytes(of: &bytes) { cls_read_at(descriptor, $0.baseAddress, $0.count, last) }
+        // A read that fails here fails again when the content is read.
+        if count < 0 || count == facts.size - last { return true }
+        // An ordinary file may have changed meanwhile.
+        var later = cls_file_facts()
+        return cls_file_facts(descriptor, &later) == 0 && later.size != facts.size
     }
 
     private static func version(_ facts: cls_file_facts) -> FileVersion {
@@ -149,7 +167,25 @@ package final class FileSource: Sendable {
         }
     }
 
+    /// The maximum length of content without an exact size that is read into memory.
+    private static let readingLimit = 16_777_216
+
+    /// Reads content without an exact size to its end; may block on the file system.
+    func readAllNow() throws(LoadError) -> Data {
+        var content = Data()
+        while content.count <= Self.readingLimit {
+            let piece = try readNow(offset: Int64(content.count), count: 65_536).get()
+            guard piece.readableBytes > 0 else { return content }
+            content.append(contentsOf: piece.readableBytesView)
+        }
+        throw LoadError(
+            .cannotOpenFile,
+            "\(path) has no exact size, and more than \(Self.readingLimit) bytes: send its content as a stream (httpBodyStream)")
+    }
+
     /// Reads a part; may block on the disk.
+    ///
+    /// Content without an exact size may end in the part or before it.
     package func readNow(offset: Int64, count: Int) -> Result<ByteBuffer, LoadError> {
         var buffer = ByteBufferAllocator().buffer(capacity: count)
         var status: Int64 = 0
@@ -161,7 +197,7 @@ package final class FileSource: Sendable {
             let error = SystemFailure(CInt(truncatingIfNeeded: status))
             return .failure(LoadError(.cannotOpenFile, "reading \(path): \(error)", cause: error))
         }
-        guard status == Int64(count) else { return .failure(shrank(at: offset + status)) }
+        guard status == Int64(count) || !isSizeExact else { return .failure(shrank(at: offset + status)) }
         return .success(buffer)
     }
 

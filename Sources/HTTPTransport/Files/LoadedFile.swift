@@ -28,11 +28,13 @@ package final class LoadedFile: Sendable {
     /// Nil if the file is opened for each part.
     private let source: FileSource?
 
-    package var length: Int64 { file.length }
+    /// The length; nil if it is unknown before the end, because the file system states no exact size.
+    package let length: Int64?
 
-    private init(_ file: BodyFile, _ source: FileSource?) {
-        self.file = file
-        self.source = source
+    private init(_ source: FileSource, isKeptOpen: Bool) {
+        file = BodyFile(source)
+        length = source.isSizeExact ? source.length : nil
+        self.source = isKeptOpen ? source : nil
     }
 
     deinit {
@@ -43,11 +45,12 @@ package final class LoadedFile: Sendable {
     package static func openNow(path: String) throws(LoadError) -> LoadedFile {
         guard openCount.add(1, ordering: .relaxed).newValue <= maximumOpen, let room = FileBudget.shared.take(.half) else {
             openCount.subtract(1, ordering: .relaxed)
-            return LoadedFile(try BodyFile.findNow(path: path), nil)
+            let source = try FileSource.openNow(path: path)
+            defer { source.close() }
+            return LoadedFile(source, isKeptOpen: false)
         }
         do {
-            let source = try FileSource.openNow(path: path, room: room)
-            return LoadedFile(BodyFile(source), source)
+            return LoadedFile(try FileSource.openNow(path: path, room: room), isKeptOpen: true)
         } catch {
             openCount.subtract(1, ordering: .relaxed)
             throw error
@@ -55,6 +58,8 @@ package final class LoadedFile: Sendable {
     }
 
     /// Reads a part off the event loop, and replies on the event loop.
+    ///
+    /// Without a known length, the part may be shorter, or empty after the end.
     package func read(
         offset: Int64, count: Int, on loop: any EventLoop, reply: @escaping (Result<ByteBuffer, LoadError>) -> Void
     ) {
@@ -66,7 +71,7 @@ package final class LoadedFile: Sendable {
         }
     }
 
-    /// Reads a part; may block on the disk.
+    /// Reads a part like ``read(offset:count:on:reply:)``; may block on the disk.
     package func readNow(offset: Int64, count: Int) -> Result<ByteBuffer, LoadError> {
         source?.readNow(offset: offset, count: count) ?? file.readNow(offset: offset, count: count)
     }

@@ -27,7 +27,9 @@ enum BodyHash {
         guard let source = opened else { return nil }
         var hasher = DigestAlgorithm.Hasher(algorithm)
         var offset = part?.offset ?? 0
-        let end = part?.count.map { offset + $0 } ?? source.length
+        // The content of a file without a known length is hashed when it has been read for sending.
+        guard let length = source.length else { return nil }
+        let end = part?.count.map { offset + $0 } ?? length
         while offset < end {
             let count = min(end - offset, pieceSize)
             let next = try await step(at: FilePlace(opening: path), in: control) { [hasher, offset] in

@@ -117,6 +117,9 @@ final class Hop {
     /// The next call returns nil.
     func takeOutcome() -> Outcome? { outcome.take() }
 
+    /// Replaces a file by its content, which is then the same in each request of the load.
+    func replaceBody(by content: Data) { request.body = .data(content) }
+
     /// Changes the request to use TLS.
     func upgrade(to url: URL, mainDocumentURL: URL?) {
         var upgraded = request

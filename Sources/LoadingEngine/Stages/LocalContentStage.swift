@@ -50,7 +50,7 @@ final class LocalContentStage: LoadStage {
             throw error
         }
         let kind = LoadResponse.Kind.local(mimeType: MediaType.mimeType(forPathExtension: url.pathExtension), textEncoding: nil)
-        return (LoadResponse(url: url, kind: kind, expectedLength: source.length), .file(source))
+        return (LoadResponse(url: url, kind: kind, expectedLength: source.length ?? -1), .file(source))
     }
 
     private static func data(_ url: URL) throws(LoadError) -> (LoadResponse, LocalBody.Source) {
@@ -90,7 +90,7 @@ final class LocalBody: ResponseBody {
         let piece: ByteBuffer?
         switch source {
         case .bytes(let bytes): piece = offset == 0 && bytes.readableBytes > 0 ? bytes : nil
-        case .file(let file): piece = offset < file.length ? try await read(file) : nil
+        case .file(let file): piece = try await read(file)
         }
         guard let piece else {
             transaction.end = .now()
@@ -105,15 +105,19 @@ final class LocalBody: ResponseBody {
 
     func cancel() { transaction.end = transaction.end ?? .now() }
 
-    private func read(_ file: LoadedFile) async throws(LoadError) -> ByteBuffer {
+    private func read(_ file: LoadedFile) async throws(LoadError) -> ByteBuffer? {
+        let count = Int(min(Int64(Self.pieceSize), (file.length ?? .max) - offset))
+        guard count > 0 else { return nil }
         fetched = nil
-        let count = Int(min(Int64(Self.pieceSize), file.length - offset))
         file.read(offset: offset, count: count, on: control.loop) { [self] result in
             fetched = result
             control.wake()
         }
         while true {
-            if let fetched { return try fetched.get() }
+            if let fetched {
+                let piece = try fetched.get()
+                return piece.readableBytes > 0 ? piece : nil
+            }
             try control.check()
             await control.wait()
         }

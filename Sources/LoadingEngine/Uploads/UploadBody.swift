@@ -26,10 +26,11 @@ enum UploadBody {
             // A body that is sent again from its beginning may be a new version of the file. A part must come from the same
             // version of the file as the parts before it.
             let version = hop.upload?.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
-            let file = try await LocalFile.open(path, in: load.control) { path throws(LoadError) in
+            let found = try await LocalFile.open(path, in: load.control) { path throws(LoadError) in
                 try BodyFile.findNow(path: path, as: version)
             }
-            return try part(.file(file), of: hop)
+            if case .data(let content) = found { hop.replaceBody(by: content) }
+            return try part(found, of: hop)
         case .stream(let stream) where !hop.isRepeated && hop.upload?.part == nil:
             return whole(stream, in: load)
         case .stream, .streamOnDemand:

@@ -348,7 +348,8 @@ final class UploadResumption {
         case .none: return nil
         case .data(let data): body = .data(data)
         case .file(let path):
-            guard let file = file ?? load.order.bodyFile else { return nil }
+            // Content that was made when it was read cannot be read again.
+            guard case .file = request.body, let file = file ?? load.order.bodyFile else { return nil }
             body = .file(path: path, size: file.size, changed: file.changed, inode: file.inode)
         case .stream, .streamOnDemand: body = .stream
         }

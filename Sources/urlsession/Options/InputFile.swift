@@ -49,6 +49,25 @@ enum InputFile {
         return data
     }
 
+    /// Returns the length of a regular file; nil for other files, and for a file whose size is not the length of its content, as in
+    /// /proc and /sys.
+    static func exactLength(_ path: String) -> Int64? {
+        // Symbolic links are followed, because a link in /proc may lead to a pipe, which has no other name.
+        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        guard let facts = try? FileManager.default.attributesOfItem(atPath: target),
+            facts[.type] as? FileAttributeType == .typeRegular, let size = (facts[.size] as? NSNumber)?.int64Value,
+            let handle = FileHandle(forReadingAtPath: target)
+        else { return nil }
+        // The last byte, and nothing after it, must be there.
+        let last = max(0, size - 1)
+        let read = Result {
+            try handle.seek(toOffset: UInt64(last))
+            return try handle.read(upToCount: 2)?.count ?? 0
+        }
+        guard case .success(let count) = read else { return size }
+        return Int64(count) == size - last ? size : nil
+    }
+
     /// Returns the text itself, or the content of `@file`, or standard input for `-` or `@-`.
     static func read(argument: String) throws(ToolFailure) -> Data {
         if argument == "-" { return try read("-") }

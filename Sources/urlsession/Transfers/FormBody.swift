@@ -70,19 +70,17 @@ struct FormBody: Sendable {
         pieces.append(.bytes(Data("\r\n".utf8)))
     }
 
-    /// Returns the piece for a file: a regular file is read while it is sent, and a file without a length, such as standard input,
-    /// is read now.
+    /// Returns the piece for a file: a regular file is read while it is sent, and a file without an exact length, such as standard
+    /// input, is read now.
     private static func file(_ path: String) throws(ToolFailure) -> Piece {
         guard path != "-" else { return .bytes(try InputFile.read(path)) }
         guard access(path, R_OK) == 0 else { throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))") }
-        // Symbolic links are followed, because a link in /proc may lead to a pipe, which has no other name.
-        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
-        let facts = (try? FileManager.default.attributesOfItem(atPath: target)) ?? [:]
-        switch facts[.type] as? FileAttributeType {
-        case .typeRegular: return .file(path, length: (facts[.size] as? NSNumber)?.int64Value ?? 0)
-        case .typeDirectory: throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(EISDIR)))")
-        default: return .bytes(try InputFile.read(path))
+        if let length = InputFile.exactLength(path) { return .file(path, length: length) }
+        var isDirectory: ObjCBool = false
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue {
+            throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(EISDIR)))")
         }
+        return .bytes(try InputFile.read(path))
     }
 
     /// Returns the head of a part.

@@ -66,11 +66,10 @@ final class UploadSource: Sendable {
             return session.uploadTask(with: request, fromFile: URL(fileURLWithPath: path))
         }
         var request = request
-        let facts = try? FileManager.default.attributesOfItem(atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path)
-        if !isStandardInput, facts?[.type] as? FileAttributeType == .typeRegular, let size = facts?[.size] as? NSNumber,
-            request.value(forHTTPHeaderField: "Content-Length") == nil
+        if !isStandardInput, request.value(forHTTPHeaderField: "Content-Length") == nil,
+            let length = InputFile.exactLength(path)
         {
-            request.setValue("\(size)", forHTTPHeaderField: "Content-Length")
+            request.setValue("\(length)", forHTTPHeaderField: "Content-Length")
         }
         return session.uploadTask(withStreamedRequest: request)
     }

@@ -170,4 +170,28 @@ struct AsyncCallTests {
             await expectFailure(.fileIsDirectory, .noPermissionsToReadFile) { try await session.data(from: directory.url) }
         }
     }
+
+    @Test(arguments: ["/proc/version", "/sys/kernel/mm/transparent_hugepage/enabled"])
+    func `a file whose size is not the length of its content is read to its end`(path: String) async throws {
+        guard let handle = FileHandle(forReadingAtPath: path), let content = try handle.readToEnd() else { return }
+        try await withSession { (session) async throws in
+            let (data, response) = try await session.data(from: URL(fileURLWithPath: path))
+            #expect(data == content && response.expectedContentLength == NSURLResponseUnknownLength)
+            let (copy, _) = try await session.download(from: URL(fileURLWithPath: path))
+            #expect(try Data(contentsOf: copy) == content)
+            try FileManager.default.removeItem(at: copy)
+        }
+    }
+
+    @Test func `a file is read to its end although no more files can be kept open`() async throws {
+        let urls = (0..<100).map { _ in URL(fileURLWithPath: "/proc/version") }
+        let content = try #require(try FileHandle(forReadingFrom: urls[0]).readToEnd())
+        try await withSession { (session) async throws in
+            let found = try await withThrowingTaskGroup(of: Data.self) { group in
+                for url in urls { group.addTask { try await session.data(from: url).0 } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(found == urls.map { _ in content })
+        }
+    }
 }
