@@ -222,6 +222,25 @@ struct TransferTests {
         }
     }
 
+    @Test(arguments: ["the rest with 200", "412"])
+    func `a rest that the server sends as the whole is never taken for it`(answer: String) async throws {
+        let file = ScriptedFile(ScriptedFile.pattern(500_000))
+        try await withProgram(reply: { request in
+            guard request.order > 0 else { return file.reply(to: request, cutAfter: 200_000, ending: .reset) }
+            guard let range = request.header("Range"), let start = Int(range.dropFirst(6).dropLast()) else {
+                return file.reply(to: request)
+            }
+            guard answer != "412" else { return .status(412, body: "failed") }
+            let place = ("Content-Range", "bytes \(start)-499999/500000")
+            return .ok(Array(file.content[start...]), [("ETag", "\"v1\""), place])
+        }) { (place, program, server) async throws in
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await program.line("completed main.1 ok gone status=200")
+            #expect(try place.downloaded("a") == file.content)
+            #expect(server.requests.map { $0.header("Range") == nil } == [true, false, true])
+        }
+    }
+
     @Test func `transfers are retried until an unreachable proxy is back`() async throws {
         try await withScriptedServer(reply: { $0.order < 2 ? [.reset] : .ok("by proxy") }) { (proxy) async throws in
             try await withProgram(["proxy=\(proxy.port)"], reply: { _ in .ok("direct") }) {

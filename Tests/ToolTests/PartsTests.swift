@@ -31,6 +31,8 @@ struct PartsTests {
         var cuts: Int?
         /// Whether the server ignores `If-Range`.
         var ignoresIfRange = false
+        /// The status of the parts of one version.
+        var status = 206
 
         func reply(_ request: RecordedRequest) -> ScriptedReply {
             let tag = tag(request)
@@ -48,7 +50,7 @@ struct PartsTests {
                     .write(Array(body.prefix(cuts))), .close,
                 ]
             }
-            return .status(206, head, body: body)
+            return .status(request.header("If-Range") == nil ? 206 : status, head, body: body)
         }
     }
 
@@ -86,7 +88,7 @@ struct PartsTests {
             ("weak", Parts(tag: { _ in "W/\"v1\"" })), ("none", Parts(tag: { _ in nil })), ("changing", changing),
             ("once", changesOnce), ("mixed", mixed),
             ("another part", Parts(shift: 1)), ("no length", Parts(total: { _ in "*" })),
-            ("encoded", Parts(headers: [("Content-Encoding", "x")])),
+            ("encoded", Parts(headers: [("Content-Encoding", "x")])), ("200", Parts(status: 200)), ("412", Parts(status: 412)),
         ] {
             let (result, requests) = try await download(parts, ["-H", "X-A: 1"])
             #expect(result.code == 0, "\(name) \(result.errors)")

@@ -178,6 +178,27 @@ package enum PartialContent {
         return [("Range", ByteRange.field(from: available.upperBound)), ("If-Range", validator)]
     }
 
+    /// Whether a response to a request with ``completionFields(of:)`` stands for itself: it is the whole representation, or an error
+    /// to deliver.
+    ///
+    /// Otherwise it has to be combined with the stored part, or the request has to be sent again without these fields. The latter also
+    /// applies to a 200 that is a part by its own account, or whose length is not the known length of the same version, or is only
+    /// known at its end.
+    package static func isIndependent(status: Int, headers: HeaderBlock, of stored: StoredResponse) -> Bool {
+        switch status {
+        case 206, 412, 416: return false
+        case 200:
+            guard let content = WholeContent(headers) else { return false }
+            let validator = ResumePoint.strongValidator(
+                entityTag: headers.octetText(.etag), lastModified: headers.first(.lastModified), serverDate: headers.first(.date))
+            guard validator == stored.strongValidator else { return true }
+            let received = available(stored)?.upperBound ?? 0
+            guard case .length(let length) = content.owed(total: stored.completeLength, received: received) else { return false }
+            return length == nil || headers.contains(.contentLength)
+        default: return true
+        }
+    }
+
     /// Combines two parts of one representation (section 3.4; RFC 9110, section 15.3.7.3).
     ///
     /// Returns nil if the parts may be of different versions ("if all of them share the same strong validator") or leave a gap. The

@@ -35,6 +35,7 @@ package enum Storability {
             // Only a part that can be combined and reused is stored: a single range in the response to a range request.
             guard requestHeaders.contains(.range), part(headers) != nil else { return false }
         }
+        if status == 200, WholeContent(headers) == nil { return false }
         return control.isPublic || control.isPrivate || control.maxAge != nil || headers.contains(.expires)
             || isHeuristicallyCacheable(status)
     }
@@ -95,7 +96,7 @@ package enum Storability {
     static func part(_ headers: HeaderBlock) -> (range: Range<Int64>, total: Int64?)? {
         let fields = headers.all("Content-Range")
         guard fields.count == 1, let field = fields.first, case .range(let range, let total)? = ByteRange.content(field),
-            !headers.all("Content-Encoding").contains(where: { !$0.isEmpty && $0.lowercased() != "identity" })
+            !headers.hasContentCoding
         else { return nil }
         return (range.first..<range.last + 1, total)
     }

@@ -154,9 +154,7 @@ package struct StoredResponse: Hashable, Sendable {
     /// Whether the content is encoded.
     ///
     /// If so, ranges refer to encoded bytes (RFC 9110, section 14.1.2), but the store may contain decoded bytes.
-    package var isCoded: Bool {
-        headers.all("Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
-    }
+    package var isCoded: Bool { headers.hasContentCoding }
 
     /// The header fields of a response from the store.
     ///

@@ -16,11 +16,14 @@ package enum ResumeDecision: Hashable, Sendable {
     case append(offset: Int64, total: Int64?)
     /// The body is the whole representation, or the resource is gone: the file is useless.
     case startOver
+    /// The body is the whole representation, and the file useless, only if the body turns out to have this length.
+    case startOverIf(length: Int64)
     /// The body is unrelated to the file: deliver it separately and keep the file for the next attempt.
     case setAside
     /// The file was already complete; its bytes were received with the associated response. The body is ignored.
     case alreadyComplete(ResumePoint.Response)
-    /// The response is unusable: discard it and the file, and send the request again without the fields of ``requestFields(for:)``.
+    /// The response is unusable: discard it, and send the request again without the fields of ``requestFields(for:)``, once. If this
+    /// response is to such a request, fail and keep the file.
     case restart
 
     /// Decides about one response.
@@ -28,28 +31,50 @@ package enum ResumeDecision: Hashable, Sendable {
     /// - Parameters:
     ///   - status: The status of the response.
     ///   - headers: The header fields of the response.
+    ///   - askedForRest: Whether the request had the fields of ``requestFields(for:)``.
     ///   - mayContinue: Whether the existing bytes came from a source that this load accepts, and for the same user.
     ///   - point: The state of the download.
     /// - Returns: How to handle the response and the existing file.
     package static func decide(
-        status: Int, headers: HeaderBlock, mayContinue: Bool = true, resumingFrom point: ResumePoint
+        status: Int, headers: HeaderBlock, askedForRest: Bool = true, mayContinue: Bool = true, resumingFrom point: ResumePoint
     ) -> ResumeDecision {
         switch status {
-        case 206 where !mayContinue, 416 where !mayContinue: .restart
-        case 206: partial(headers, point)
-        case 416: unsatisfied(headers, point)
-        // The server ignored Range, If-Range did not match because the file has changed, or the file is gone.
-        case 200...299, 404, 410: .startOver
+        case 206: askedForRest && mayContinue ? partial(headers, point) : .restart
+        case 416 where askedForRest: mayContinue ? unsatisfied(headers, point) : .restart
+        // Some servers take If-Range for a condition that must hold, like If-Match (RFC 9110, section 13.1.5, does not).
+        case 412 where askedForRest: .restart
+        case 200: whole(headers, point)
+        // The file is gone or has no content any more.
+        case 201...299, 404, 410: .startOver
         // The server is busy or refuses the request: the existing file may still be valid.
         default: .setAside
         }
+    }
+
+    /// Whether a 200 is the whole file: the server ignored `Range`, or `If-Range` did not match because the file has changed.
+    ///
+    /// A response with another validator is another version, of whatever length.
+    private static func whole(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
+        guard let content = WholeContent(headers) else { return .restart }
+        var length = content.length
+        if version(headers, point) == .same {
+            switch content.owed(total: point.totalByteCount, received: point.receivedByteCount) {
+            case .contradiction: return .restart
+            case .length(let owed): length = owed
+            }
+        }
+        // A Content-Length is a part of the framing: a body of another length fails by itself.
+        guard let length, !headers.contains(.contentLength) else { return .startOver }
+        return .startOverIf(length: length)
     }
 
     private static func partial(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
         guard headers.all("Content-Range").count == 1, let field = headers.first(.contentRange),
             case .range(let range, let total)? = ByteRange.content(field)
         else { return .restart }
-        guard range.first == point.receivedByteCount, version(headers, point) == .same, !isCoded(headers) else { return .restart }
+        guard range.first == point.receivedByteCount, version(headers, point) == .same, !headers.hasContentCoding else {
+            return .restart
+        }
         if let total, let expected = point.totalByteCount, total != expected { return .restart }
         let end = total ?? point.totalByteCount
         // All remaining bytes were requested; a shorter range would leave the file incomplete.
@@ -101,11 +126,6 @@ package enum ResumeDecision: Hashable, Sendable {
         return agrees ? .same : .unproven
     }
 
-    /// Whether the content is encoded: ranges count encoded bytes (section 14.1.2), but the file contains decoded bytes.
-    private static func isCoded(_ headers: HeaderBlock) -> Bool {
-        headers.all("Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
-    }
-
     /// Whether a download with this response can be resumed after an interruption.
     ///
     /// Resuming requires a GET for the whole file, or a GET for the rest of the file with the fields of ``requestFields(for:)``. It
@@ -117,7 +137,7 @@ package enum ResumeDecision: Hashable, Sendable {
         method: String, requestHeaders: HeaderBlock, isContinuing: Bool, status: Int, headers: HeaderBlock, receivedAt: Double
     ) -> Bool {
         method == "GET" && !requestHeaders.contains("Range") && (status == 200 || status == 206 && isContinuing)
-            && !isCoded(headers) && !headers.hasToken("none", in: .acceptRanges)
+            && !headers.hasContentCoding && !headers.hasToken("none", in: .acceptRanges)
             && ResumePoint.strongValidator(
                 entityTag: headers.octetText(.etag),
                 lastModified: headers.first(.lastModified),

@@ -18,10 +18,18 @@ import SystemThreads
 enum DownloadDelivery {
     /// Delivers the response.
     ///
-    /// `earlier` is the resume data of an earlier load whose file the response leaves untouched.
+    /// - Parameters:
+    ///   - answer: The response.
+    ///   - start: The partial file that the response continues.
+    ///   - earlier: The resume data of an earlier load whose file the response leaves untouched.
+    ///   - length: The length that the file must have although the framing of the response does not ensure that.
+    ///   - load: The load.
+    /// - Throws: An error with resume data, if the download can be resumed.
+    /// - Returns: The file.
     @inline(never)
     static func deliver(
-        _ answer: Answer, continuing start: DownloadResumption.Start?, keepingEarlier earlier: Data? = nil, of load: Load
+        _ answer: Answer, continuing start: DownloadResumption.Start?, keepingEarlier earlier: Data? = nil,
+        length: Int64? = nil, of load: Load
     ) async throws(LoadError) -> TaskOutcome.Body {
         load.take(answer.response)
         load.tell(.response(answer.response))
@@ -42,6 +50,7 @@ enum DownloadDelivery {
         }
         do {
             try await write(answer, to: &download, of: load)
+            try download.check(length ?? start?.total, of: answer, mayContinue: start != nil)
             _ = try await download.sink.wait(in: load.control, for: download.sink.close)
             return .file(path: download.sink.path)
         } catch {
@@ -55,6 +64,19 @@ enum DownloadDelivery {
         /// The size of the whole file, or -1 if it is unknown.
         let expected: Int64
         let source: ResumePoint.Source
+        /// Whether the received bytes are not those of the file that was announced.
+        var isContradicted = false
+
+        /// Compares the length of the received file with the length that was announced.
+        ///
+        /// A chunked body, for example, ends wherever its server ends it. FTP has its own check.
+        mutating func check(_ owed: Int64?, of answer: Answer, mayContinue: Bool) throws(LoadError) {
+            guard let owed, owed != total, answer.response.head != nil else { return }
+            let reason = "the response ended at byte \(total) of the file, which has \(owed) bytes according to the server"
+            if mayContinue, total < owed { throw LoadError(.connectionLost, reason) }
+            isContradicted = true
+            throw LoadError(.badServerResponse, reason)
+        }
     }
 
     private static func open(
@@ -98,7 +120,7 @@ enum DownloadDelivery {
         let isWanted = (error.kind != .cancelled || load.wantsResumeData) && load.session.headers.sessionValue("Range") == nil
         let isContinuing = !load.resumption.rangeFields.isEmpty
         let isKept = load.wants(.resumePoints) && error.isOutOfSpace
-        if isWanted, download.total > 0,
+        if isWanted, download.total > 0, !download.isContradicted,
             mayResume(answer, after: isKept ? nil : error, load.order.request, isContinuing: isContinuing, in: load),
             let kept = await sink.waitAtEnd(in: load.control, for: load.wants(.resumePoints) ? sink.keep : sink.close), kept > 0
         {

@@ -53,8 +53,8 @@ struct DownloadResumption {
         case appending(Start)
         /// Into a new file; the old one is deleted.
         case replacing
-        /// Into a new file, while the old one is kept for the next attempt.
-        case keepingEarlier
+        /// Into a new file, while the old one is kept for the next attempt, or until the new one has this length.
+        case keepingEarlier(FileSink, until: Int64? = nil)
         /// Nowhere: the existing file is already complete, and is delivered with the earlier response.
         case existingFile(ResumePoint.Response, FileSink)
     }
@@ -96,9 +96,12 @@ struct DownloadResumption {
             return try await DownloadDelivery.deliver(answer, continuing: start, of: load)
         case .replacing:
             return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
-        case .keepingEarlier:
+        case .keepingEarlier(let sink, let length):
             do {
-                return try await DownloadDelivery.deliver(answer, continuing: nil, keepingEarlier: data, of: load)
+                let file = try await DownloadDelivery.deliver(
+                    answer, continuing: nil, keepingEarlier: data, length: length, of: load)
+                if length != nil { _ = await sink.waitAtEnd(in: load.control, for: sink.abort) }
+                return file
             } catch {
                 var error = error
                 error.resumeData = data
@@ -175,17 +178,18 @@ struct DownloadResumption {
         try await plan.answer(load.firstHop(), in: load)
     }
 
+    /// Decides what to do with a response; `isLast` is set if the request was repeated for the whole file.
     private func judge(
-        _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
+        _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, isLast: Bool = false, in load: Load
     ) async throws(LoadError) -> (Answer, Destination) {
         if case .ftp(let file) = answer.response.kind { return try await judge(file, answer, continuing: sink, plan, in: load) }
-        guard let head = answer.response.head, !load.resumption.rangeFields.isEmpty else {
+        guard let head = answer.response.head, isLast || !load.resumption.rangeFields.isEmpty else {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .replacing)
         }
         let mayContinue = await DownloadSource.mayContinue(point, by: answer, in: load)
         switch ResumeDecision.decide(
-            status: head.status, headers: head.headers, mayContinue: mayContinue, resumingFrom: point)
+            status: head.status, headers: head.headers, askedForRest: !isLast, mayContinue: mayContinue, resumingFrom: point)
         {
         case .append(let offset, let total):
             return (answer, .appending(Start(sink: sink, offset: offset, total: total, source: point.source)))
@@ -195,9 +199,16 @@ struct DownloadResumption {
         case .startOver:
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .replacing)
+        case .startOverIf(let length):
+            _ = await sink.waitAtEnd(in: load.control, for: sink.close)
+            return (answer, .keepingEarlier(sink, until: length))
         case .setAside:
             _ = await sink.waitAtEnd(in: load.control, for: sink.close)
-            return (answer, .keepingEarlier)
+            return (answer, .keepingEarlier(sink))
+        case .restart where isLast:
+            answer.body.cancel()
+            throw LoadError(
+                .badServerResponse, "the response is a part of the file, or has another length than the same version had before")
         case .restart: return try await restart(answer, sink, plan, in: load)
         }
     }
@@ -217,14 +228,15 @@ struct DownloadResumption {
     }
 
     /// Discards a response that does not continue the existing part, and requests the whole file.
+    ///
+    /// The existing part is kept until the whole file begins to arrive.
     private func restart(
         _ answer: Answer, _ sink: FileSink, _ plan: LoadPlan, in load: Load
     ) async throws(LoadError) -> (Answer, Destination) {
         answer.body.cancel()
-        _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
         load.resumption.rangeFields = []
         load.resumption.file = nil
         if load.followUp.restartFromFirstRequest() { load.tell(.requestChanged(load.order.request)) }
-        return (try await wholeAnswer(plan, in: load), .replacing)
+        return try await judge(try await wholeAnswer(plan, in: load), continuing: sink, plan, isLast: true, in: load)
     }
 }

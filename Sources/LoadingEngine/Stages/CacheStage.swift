@@ -233,6 +233,12 @@ final class CacheStage: LoadStage {
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }
         guard let head = answer.response.head else { return answer }
+        if head.status == 412, !fields.isEmpty {
+            // The server misunderstands the cache's condition: a GET is answered with a 304 (RFC 9110, section 13.1.2).
+            answer.body.cancel()
+            hop.preparation.restore(unconditional)
+            return try await send(hop, in: load, then: next)
+        }
         guard head.status == 304 else {
             // The server must receive a credential that it has just requested; the credential may also be the cause of the error.
             guard !RequestAuthentication.isUntried(hop),
@@ -320,9 +326,11 @@ final class CacheStage: LoadStage {
         let whole = hop.preparation.message
         hop.preparation.add(fields)
         let answer = try await send(hop, in: load, then: next)
-        guard let head = answer.response.head, head.status == 206 || head.status == 416 else { return answer }
+        guard let head = answer.response.head,
+            !PartialContent.isIndependent(status: head.status, headers: head.headers, of: hit.response)
+        else { return answer }
         guard head.status == 206, let joined = ResponseCaching.joined(hit, answer, head, hop, in: load) else {
-            // The parts belong to different versions, or the response cannot be combined with the stored one.
+            // The parts belong to different versions, or the response contradicts the stored one, or itself.
             answer.body.cancel()
             if let keeper = Self.keeper(of: hop, in: load), keeper.isSame(as: answer.keeper(hop, in: load)) {
                 keeper.store?.remove(key: hit.response.url, only: hit.response)

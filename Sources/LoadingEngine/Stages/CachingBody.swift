@@ -119,6 +119,11 @@ final class CachingBody: ResponseBody {
 
     private func finish() async throws(LoadError) {
         isOver = true
+        guard window?.isFilled != false else {
+            writer?.abandon()
+            (writer, collected) = (nil, nil)
+            return
+        }
         if let own = load.session.own, keeper.isSame(as: ResponseTrust.sharedKeeper(in: load)) { own.remove(key: stored.url) }
         if let joint { append(joint.after) }
         guard let data = collected else {

@@ -201,7 +201,7 @@ enum ResponseCaching {
             kind: .http(ResponseHead(status: combined.status, reason: combined.reason, headers: combined.headers)),
             expectedLength: joint.length
         )
-        let content = CompletedBody(answer.body, joint)
+        let content = CompletedBody(answer.body, joint) { keeper?.store?.remove(key: hit.response.url, only: hit.response) }
         guard let keeper, sentFields != nil, Storability.mayKeep(combined), hit.response.security == part.security,
             keeper.isSame(as: CacheStage.keeper(of: hop, in: load))
         else { return Answer(response: response, body: content, transaction: answer.transaction) }
@@ -348,6 +348,9 @@ struct PartWindow {
 
     init(_ window: Range<Int64>) { self.window = window }
 
+    /// Whether the body was long enough; a chunked body ends wherever its server ends it.
+    var isFilled: Bool { position >= window.upperBound }
+
     /// Returns the part of the next piece that is in the window.
     mutating func part(of piece: ByteBuffer) -> ByteBuffer? {
         let range = (position..<position + Int64(piece.readableBytes)).clamped(to: window)
@@ -364,9 +367,12 @@ final class CompletedBody: ResponseBody {
     private var before: Data
     private var after: Data
     private var window: PartWindow
+    private let forget: () -> Void
 
-    init(_ body: any ResponseBody, _ joint: PartJoint) {
+    /// `forget` removes the stored part if the body is not the rest that the response announced.
+    init(_ body: any ResponseBody, _ joint: PartJoint, forget: @escaping () -> Void) {
         self.body = body
+        self.forget = forget
         before = joint.before
         after = joint.after
         window = PartWindow(joint.window)
@@ -379,6 +385,10 @@ final class CompletedBody: ResponseBody {
         }
         while let piece = try await body.next() {
             if let part = window.part(of: piece) { return part }
+        }
+        guard window.isFilled else {
+            forget()
+            throw LoadError(.connectionLost, "the rest of a stored response ended before the end that the server announced")
         }
         guard !after.isEmpty else { return nil }
         defer { after = Data() }

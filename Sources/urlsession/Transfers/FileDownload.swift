@@ -215,6 +215,9 @@ struct FileDownload {
         do {
             try options.conclude(outcome)
             try sink.close()
+            if case .isRemainder(let length) = judgement.withLock({ $0 }), outcome.received != length {
+                throw ToolFailure(18, "the server sent \(outcome.received) of the \(length) bytes that it announced")
+            }
         } catch let failure as BodySink.Failure {
             throw ToolFailure(23, failure.message)
         } catch {

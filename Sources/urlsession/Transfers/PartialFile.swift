@@ -16,8 +16,8 @@ import URLLoading
 /// modified before the partial file was created.
 struct PartialFile {
     enum Judgement {
-        /// The body is the rest of the file.
-        case isRemainder
+        /// The body is the rest of the file, of this length.
+        case isRemainder(Int64)
         case isComplete
         /// The body is not the rest of the file, for this reason.
         case refused(String)
@@ -59,10 +59,19 @@ struct PartialFile {
             return words == ["bytes", "*", "\(size)"] ? .isComplete : .refused("\(path) is longer than the file")
         }
         let codings = response.value(forHTTPHeaderField: "Content-Encoding") ?? "identity"
-        guard words.first == "bytes", words.count == 4, words[1] == "\(size)", codings.lowercased() == "identity" else {
+        guard let length = Self.restLength(words, from: size), codings.lowercased() == "identity" else {
             return .refused("the server sends a part that was not requested")
         }
-        return .isRemainder
+        return .isRemainder(length)
+    }
+
+    /// Returns the length of a part, from the words of its Content-Range field; nil unless the part begins at an offset and ends at the
+    /// end of the file, as far as the server states that end.
+    static func restLength(_ words: [Substring], from offset: Int64) -> Int64? {
+        guard words.count == 4, words[0] == "bytes", words[1] == "\(offset)", let last = Int64(words[2]), last >= offset,
+            last < .max, words[3] == "*" || words[3] == "\(last + 1)"
+        else { return nil }
+        return last + 1 - offset
     }
 
     /// Returns the creation time of a file with statx(2), which Foundation does not use.

@@ -81,7 +81,7 @@ enum ResumePosition: Sendable {
             }
         case .offset(let offset):
             let words = response.value(forHTTPHeaderField: "Content-Range")?.split(whereSeparator: { " -/".contains($0) }) ?? []
-            if response.statusCode == 206, words.first == "bytes", words.count == 4, words[1] == "\(offset)" { return nil }
+            if response.statusCode == 206, PartialFile.restLength(words, from: offset) != nil { return nil }
             return ToolFailure(33, "the server does not send the part from byte \(offset) on")
         }
     }

@@ -199,4 +199,24 @@ import Testing
             CachingRow.stored("ETag: W/\"a\"\nContent-Range: bytes 0-99/200", status: 206),
         ] { #expect(words(stored) == "", "\(stored.headers)") }
     }
+
+    @Test func `a response instead of the missing rest is taken only if it is whole`() {
+        // The stored part has the first 50 of 100 bytes.
+        let rows: [(Int, String, Bool)] = [
+            (200, "ETag: \"a\"\nContent-Length: 100", true), (200, "ETag: \"b\"\nContent-Length: 50", true), (404, "", true),
+            (200, "ETag: \"a\"\nContent-Length: 50", false),
+            (200, "ETag: \"a\"\nContent-Length: 50\nContent-Range: bytes 50-99/100", false),
+            (200, "ETag: \"b\"\nContent-Length: 50\nContent-Range: bytes 50-99/100", false),
+            (200, "ETag: \"b\"\nContent-Length: 50\nContent-Range: bytes 0-49/50", true),
+            // The end would come too late.
+            (200, "ETag: \"a\"", false), (200, "ETag: \"b\"", true), (200, "ETag: \"a\"\nContent-Encoding: gzip", true),
+            (206, "", false), (412, "", false), (416, "", false), (503, "", true),
+        ]
+        for (status, fields, expected) in rows {
+            let headers = CachingRow.headers(fields)
+            #expect(
+                PartialContent.isIndependent(status: status, headers: headers, of: part(0, 49)) == expected, "\(status) \(fields)"
+            )
+        }
+    }
 }

@@ -84,6 +84,10 @@ import Testing
             // RFC 9111, section 3.3, and RFC 9110, section 15.3.7, define when a 206 may be stored.
             ("206", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 0-4/10", true),
             ("206 of unknown length", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 0-4/*", true),
+            // A part with the wrong status.
+            ("200 with a part", "GET", "Range: bytes=5-", 200, "Content-Range: bytes 5-9/10", false),
+            ("200 with a part that was not requested", "GET", "", 200, "Content-Range: bytes 0-4/10", false),
+            ("200 with all bytes", "GET", "", 200, "Content-Range: bytes 0-9/10", true),
             ("206 without a Range", "GET", "", 206, "Content-Range: bytes 0-4/10", false),
             (
                 "206 of several ranges", "GET", "Range: bytes=0-1,3-4", 206, "Content-Type: multipart/byteranges; boundary=x",

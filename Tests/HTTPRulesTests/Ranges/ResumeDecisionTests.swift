@@ -45,7 +45,7 @@ import Testing
         let fields: [(Int, [(name: String, value: String)], ResumeDecision, ResumeDecision)] = [
             (206, [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\"")], .append(offset: 100, total: 200), .restart),
             (416, [("Content-Range", "bytes */100"), ("ETag", "\"a\"")], complete, .restart),
-            (200, [("ETag", "\"a\"")], .startOver, .startOver), (503, [], .setAside, .setAside),
+            (200, [("ETag", "\"b\"")], .startOver, .startOver), (503, [], .setAside, .setAside),
         ]
         for (status, headers, allowed, refused) in fields {
             let point = try point(total: status == 416 ? nil : 200)
@@ -127,7 +127,9 @@ import Testing
     @Test func `a complete response starts over, and an error leaves the file as it is`() throws {
         let rows: [(ResumeDecision, [Int])] = [
             (.startOver, [200, 203, 204, 404, 410]),
-            (.setAside, [302, 304, 400, 401, 403, 407, 412, 429, 451, 500, 502, 503, 504]),
+            (.setAside, [302, 304, 400, 401, 403, 407, 429, 451, 500, 502, 503, 504]),
+            // If-Range is not a condition that can fail a request (RFC 9110, section 13.1.5), but some servers treat it as one.
+            (.restart, [412]),
         ]
         for (expected, statuses) in rows {
             for status in statuses {
@@ -135,6 +137,69 @@ import Testing
                     ResumeDecision.decide(status: status, headers: HeaderBlock(), resumingFrom: try point()) == expected,
                     "\(status)")
             }
+        }
+    }
+
+    @Test func `a 200 is the whole file unless it contradicts itself or the same version`() throws {
+        typealias Field = (name: String, value: String)
+        let tag = (name: "ETag", value: "\"a\"")
+        let other = (name: "ETag", value: "\"b\"")
+        func range(_ text: String) -> Field { (name: "Content-Range", value: "bytes \(text)") }
+        func length(_ count: Int) -> Field { (name: "Content-Length", value: "\(count)") }
+        let rows: [([Field], ResumeDecision)] = [
+            ([tag, length(200)], .startOver), ([length(200)], .startOver), ([other, length(50)], .startOver),
+            // A part, by its own account.
+            ([tag, range("100-199/200"), length(100)], .restart), ([other, range("100-199/200"), length(100)], .restart),
+            ([range("100-199/*")], .restart), ([tag, range("0-99/200"), length(100)], .restart),
+            ([other, range("0-99/200")], .restart), ([other, range("1-199/200")], .restart),
+            ([other, range("0-199/200"), range("100-199/200")], .restart),
+            // Two lengths.
+            ([other, range("0-199/200"), length(100)], .restart), ([other, range("*/200"), length(100)], .restart),
+            // The whole, with a field that means nothing.
+            ([tag, range("0-199/200"), length(200)], .startOver), ([other, range("0-299/300"), length(300)], .startOver),
+            ([other, range("0-299/*"), length(300)], .startOver), ([tag, range("*/200"), length(200)], .startOver),
+            ([other, range("x"), length(3)], .startOver),
+            ([tag, (name: "Content-Range", value: "lines 7-9/9")], .startOverIf(length: 200)),
+            // The same version has the same length.
+            ([tag, length(100)], .restart), ([tag, length(201)], .restart), ([tag, range("0-299/300"), length(300)], .restart),
+            // Without Content-Length, the body has to prove its length.
+            ([tag], .startOverIf(length: 200)), ([tag, range("0-199/200")], .startOverIf(length: 200)),
+            ([other, range("0-299/300")], .startOverIf(length: 300)), ([tag, range("0-99/*")], .restart), ([other], .startOver),
+            // Lengths and ranges of encoded content say nothing about the decoded content.
+            ([tag, length(90), (name: "Content-Encoding", value: "gzip")], .startOver),
+            ([tag, (name: "Content-Encoding", value: "gzip")], .startOver),
+            ([tag, range("10-89/90"), (name: "Content-Encoding", value: "gzip")], .restart),
+        ]
+        for (fields, expected) in rows {
+            for asks in [true, false] {
+                let found = ResumeDecision.decide(
+                    status: 200, headers: HeaderBlock(fields), askedForRest: asks, resumingFrom: try point())
+                #expect(found == expected, "\(fields)")
+            }
+        }
+        // Without a known length, the version has at least the bytes that were received.
+        let unknown = try point(total: nil)
+        for (count, expected) in [(99, ResumeDecision.restart), (100, .startOver), (500, .startOver)] {
+            let headers = HeaderBlock([tag, length(count)])
+            #expect(ResumeDecision.decide(status: 200, headers: headers, resumingFrom: unknown) == expected)
+        }
+        // A date identifies the version, too.
+        let dated = try point(tag: nil, modified: Self.date)
+        for (date, expected) in [(Self.date, ResumeDecision.restart), (Self.later, .startOver)] {
+            let headers = HeaderBlock([("Last-Modified", date), length(100)])
+            #expect(ResumeDecision.decide(status: 200, headers: headers, resumingFrom: dated) == expected)
+        }
+    }
+
+    @Test func `a response to the request for the whole file is not taken for the rest`() throws {
+        let part = [(name: "Content-Range", value: "bytes 100-199/200"), (name: "ETag", value: "\"a\"")]
+        let rows: [(Int, ResumeDecision)] = [
+            (206, .restart), (412, .setAside), (416, .setAside), (503, .setAside), (404, .startOver), (204, .startOver),
+        ]
+        for (status, expected) in rows {
+            let found = ResumeDecision.decide(
+                status: status, headers: HeaderBlock(part), askedForRest: false, resumingFrom: try point())
+            #expect(found == expected, "\(status)")
         }
     }
 

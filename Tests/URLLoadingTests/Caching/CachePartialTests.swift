@@ -240,4 +240,81 @@ struct CachePartialTests {
             #expect(try await load(server, session, nil).text == Self.text)
         }
     }
+
+    // MARK: Answers that contradict
+
+    @Test(arguments: ["a 200 with the part", "a 200 of another length", "a 200 without a length", "412"])
+    func `an answer that contradicts the stored part is followed by a request for the whole`(answer: String) async throws {
+        let tag = ("ETag", "\"v\"")
+        try await withCachedScenario(
+            reply: { request in
+                guard request.order == 1 else { return Self.serve(request) }
+                return switch answer {
+                case "a 200 with the part": .ok("56789", Fields.fresh + [tag, ("Content-Range", "bytes 5-9/10")])
+                case "a 200 of another length": .ok("56789", Fields.fresh + [tag])
+                case "a 200 without a length": .chunked(["56789"], Fields.fresh + [tag])
+                default: .status(412, body: "If-Range failed")
+                }
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await load(server, session, "0-4").text == "01234")
+            for _ in 0..<2 {
+                let (text, response) = try await load(server, session, nil)
+                #expect(text == Self.text && response.statusCode == 200)
+            }
+            #expect(server.requests.map { $0.header("Range") } == ["bytes=0-4", "bytes=5-", nil])
+        }
+    }
+
+    @Test func `a part that the server sends with 200 is not stored as the whole`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                guard request.header("Range") != nil else { return Self.serve(request) }
+                return .ok("56789", Fields.fresh + [("ETag", "\"v\""), ("Content-Range", "bytes 5-9/10")])
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await load(server, session, "5-").text == "56789")
+            #expect(try await load(server, session, nil).text == Self.text)
+        }
+    }
+
+    @Test func `a rest that ends early fails the load, and the next one asks for the whole`() async throws {
+        let short = ScriptedReply.head(
+            206, Fields.fresh + [("ETag", "\"v\""), ("Content-Range", "bytes 5-9/10"), ("Transfer-Encoding", "chunked")])
+        try await withCachedScenario(
+            reply: { $0.order == 1 ? .raw(short + "3\r\n567\r\n0\r\n\r\n") : Self.serve($0) }
+        ) { (server, session, _) async throws in
+            _ = try await load(server, session, "0-4")
+            await expectFailure(.networkConnectionLost) { try await load(server, session, nil) }
+            #expect(try await load(server, session, nil).text == Self.text)
+            #expect(server.requests.map { $0.header("Range") } == ["bytes=0-4", "bytes=5-", nil])
+        }
+    }
+
+    @Test func `a part of the app's own that ends early is not joined`() async throws {
+        let short = ScriptedReply.head(
+            206, Fields.fresh + [("ETag", "\"v\""), ("Content-Range", "bytes 5-9/10"), ("Transfer-Encoding", "chunked")])
+        try await withCachedScenario(
+            reply: { $0.order == 1 ? .raw(short + "3\r\n567\r\n0\r\n\r\n") : Self.serve($0) }
+        ) { (server, session, _) async throws in
+            _ = try await load(server, session, "0-4")
+            #expect(try await load(server, session, "5-").text == "567")
+            #expect(try await load(server, session, nil).text == Self.text)
+        }
+    }
+
+    @Test func `a 412 to the cache's own condition is followed by a request without it`() async throws {
+        try await withCachedScenario(
+            reply: { request in
+                if request.header("If-None-Match") != nil { return .status(412, body: "failed") }
+                return .ok("\(request.order)", [("Cache-Control", "max-age=0"), ("ETag", "\"v\"")])
+            }
+        ) { (server, session, _) async throws in
+            #expect(try await load(server, session, nil).text == "0")
+            #expect(try await load(server, session, nil).text == "2")
+            // The app's own condition is the app's own affair.
+            #expect(try await load(server, session, nil, ["If-None-Match": "\"v\""]).response.statusCode == 412)
+            #expect(server.requests.count == 4)
+        }
+    }
 }
