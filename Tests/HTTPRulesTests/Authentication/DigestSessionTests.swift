@@ -276,7 +276,6 @@ import Testing
             for word in [response, secret, "hunter2"] { #expect(!text.contains(word), "\(text)") }
         }
     }
-}
 
     @Test func `octets that are not UTF-8 are hashed and sent as they came`() throws {
         func octets(_ bytes: [UInt8]) -> String { OctetText.text(of: bytes[...]) }
@@ -299,3 +298,4 @@ import Testing
             #expect(try Self.parameters(header).parameter("response") == algorithm.hash(proof))
         }
     }
+}
