@@ -56,7 +56,7 @@ struct AppRetries {
 
     private func rules(for hop: Hop, in load: Load) -> LoadRetries? {
         guard let rules = load.session.policy.retries, load.webSocket == nil, load.stream == nil, !load.order.isForProxies,
-            !load.order.endsUpload, hop.upload == nil, Self.host(of: hop) != nil
+            !load.order.endsUpload, hop.upload == nil, load.upload?.isResumable != true, Self.host(of: hop) != nil
         else { return nil }
         return rules
     }
@@ -66,8 +66,7 @@ struct AppRetries {
     ) -> Double? {
         guard let host = Self.host(of: hop),
             !isOfHost || RetryBudgets.noteFailure(host, now: WallClock.seconds(load.control.lastProgress)), count < rules.limit,
-            hop.request.body.isReplayable, rules.retriesAnyMethod || RetryPolicy.isIdempotent(hop.request.method),
-            (retryAfter ?? 0) <= rules.maximumRetryAfter
+            rules.retriesAnyMethod || RetryPolicy.isIdempotent(hop.request.method), (retryAfter ?? 0) <= rules.maximumRetryAfter
         else { return nil }
         count += 1
         let own = Backoff.pause(

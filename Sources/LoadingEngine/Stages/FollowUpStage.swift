@@ -102,12 +102,14 @@ final class FollowUpStage {
                 hop = following
                 continue
             }
-            guard let upload = load.upload else {
-                guard let pause = load.followUp.retries.pause(after: answer, hop, in: load) else { return answer }
+            if let pause = load.followUp.retries.pause(after: answer, hop, in: load),
+                try await renewBody(of: hop, after: answer, in: load)
+            {
                 await discard(answer, in: load.control)
                 try await self.pause(pause, in: load)
                 continue
             }
+            guard let upload = load.upload else { return answer }
             switch try await upload.follow(answer, hop, self, in: load) {
             case .answer(let answer): return answer
             case .hop(let following): hop = following
@@ -138,7 +140,7 @@ final class FollowUpStage {
                 attempts: hop.followUp.failedAttempts + 1, evidence: evidence, refusals: refusals
             )
         else {
-            if load.upload == nil, let pause = load.followUp.retries.pause(after: error, hop, in: load) {
+            if let pause = load.followUp.retries.pause(after: error, hop, in: load), try await renewBody(of: hop, in: load) {
                 hop.followUp.note(evidence, error)
                 return try await self.pause(pause, in: load)
             }
@@ -162,6 +164,20 @@ final class FollowUpStage {
         hop.network.requireNewConnection()
         // The idle connections are closed now, because the holder of the next connection depends on which connections exist.
         if let route = hop.authentication.route { pool.wentStale(route) }
+    }
+
+    /// Gets a new stream for a retry by the app's rules, if the body is a stream that has been read.
+    ///
+    /// Returns false if the app provides none: the load then ends with what would have been retried.
+    private func renewBody(of hop: Hop, after answer: Answer? = nil, in load: Load) async throws(LoadError) -> Bool {
+        guard hop.isRepeated, !hop.request.body.isReplayable else { return true }
+        do throws(LoadError) {
+            hop.nextStream = try await UploadBody.newStream(from: 0, in: load)
+        } catch {
+            answer?.body.cancel()
+            throw error
+        }
+        return hop.nextStream != nil
     }
 
     /// Waits a number of seconds, which do not count as idle time.

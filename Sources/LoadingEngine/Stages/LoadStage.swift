@@ -58,6 +58,8 @@ final class Hop {
     var sideEffects = ResponseSideEffects.HopPart()
     /// Nil unless the hop belongs to a resumed upload.
     var upload: UploadResumption.HopPart?
+    /// The app's new stream for the next attempt; nil to ask for one when it is needed.
+    var nextStream: (any BodyStream)?
 
     /// Whether ``hasScheme(_:or:)`` has found that the URL's scheme starts with a letter other than d and f.
     private var hasOtherScheme = false

@@ -34,13 +34,22 @@ enum UploadBody {
         case .stream(let stream) where !hop.isRepeated && hop.upload?.part == nil:
             return whole(stream, in: load)
         case .stream, .streamOnDemand:
-            guard let part = hop.upload?.part else { return whole(try await newStream(from: 0, in: load), in: load) }
+            guard let part = hop.upload?.part else {
+                if let stream = hop.nextStream.take() { return whole(stream, in: load) }
+                return whole(try await stream(from: 0, in: load), in: load)
+            }
             return try await self.part(part, in: load)
         }
     }
 
-    private static func newStream(from start: Int64, in load: Load) async throws(LoadError) -> any BodyStream {
-        guard case .bodyStream(let stream) = try await load.ask(.newBodyStream(from: start)), let stream else {
+    /// Asks the app for a new stream; returns nil if it provides none.
+    static func newStream(from start: Int64, in load: Load) async throws(LoadError) -> (any BodyStream)? {
+        guard case .bodyStream(let stream) = try await load.ask(.newBodyStream(from: start)) else { return nil }
+        return stream
+    }
+
+    private static func stream(from start: Int64, in load: Load) async throws(LoadError) -> any BodyStream {
+        guard let stream = try await newStream(from: start, in: load) else {
             throw LoadError(
                 .requestBodyStreamExhausted,
                 "the body has to be sent again, but the delegate provided no new stream (urlSession(_:task:needNewBodyStream:))"
@@ -69,7 +78,7 @@ enum UploadBody {
         if let rest = load.upload?.stream.rest(from: start) {
             stream = rest
         } else {
-            stream = try await newStream(from: start, in: load)
+            stream = try await self.stream(from: start, in: load)
         }
         if let length, part.count == nil { return .stream(stream, length: length - start) }
         guard let count = part.count, let upload = load.upload else {

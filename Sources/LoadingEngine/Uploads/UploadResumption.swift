@@ -74,6 +74,9 @@ final class UploadResumption {
         announces = !request.headers.fields.contains { $0.name.lowercased().hasPrefix("upload-") }
     }
 
+    /// Whether the server has said that the upload can be resumed, so that the upload itself decides what follows a failure.
+    var isResumable: Bool { upload?.resource != nil }
+
     /// Whether the upload has to process a response.
     ///
     /// A final response without upload fields ends the upload.

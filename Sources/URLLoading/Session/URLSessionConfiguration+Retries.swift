@@ -17,10 +17,12 @@ extension URLSessionConfiguration {
     /// has its own ``URLSessionTaskTransactionMetrics``. The request timeout does not run during the pauses between attempts, but the
     /// resource timeout does. Canceling the task ends a pause. Responses with one of these status codes are not cached.
     ///
+    /// For a retry of a request whose body is a stream, the delegate's `needNewBodyStream` is called before the pause.
+    ///
     /// These loads are not retried:
-    /// - loads whose timeout has expired, or whose body cannot be read again;
-    /// - uploads that can be resumed (``usesResumableUploads``), and the transfers of background sessions, which have their own
-    ///   retries;
+    /// - loads whose timeout has expired, or whose body is a stream for which the delegate provides no new one;
+    /// - uploads whose server has announced, in a 104 response, that they can be resumed (``usesResumableUploads``), and the transfers
+    ///   of background sessions, which have their own retries;
     /// - WebSockets, stream tasks, FTP, and loads of a ``URLProtocol`` class.
     ///
     /// Regardless of this policy, a request whose reused connection was lost is sent again once, as RFC 9110 allows. After this policy
