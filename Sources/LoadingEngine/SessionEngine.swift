@@ -87,7 +87,9 @@ package actor SessionEngine {
         self.security = security
         loop = executor.loop
         session = SessionFacts(
-            policy: policy, stores: stores, security: security, proxies: proxies, executor: executor, mailbox: mailbox)
+            policy: policy, stores: stores, security: security, proxies: proxies,
+            issuers: IssuerFetches(policy, proxies: proxies, network: network, clock: stores.clock, executor: executor),
+            executor: executor, mailbox: mailbox)
         let headers = session.headers
         mayRespondImmediately =
             stores.cache != nil && !policy.mayReachOtherServers
@@ -161,6 +163,7 @@ package actor SessionEngine {
         ValidatedNames.forget()
         session.proxies?.failed = FailedProxies()
         session.proxies?.scripts.forget()
+        session.issuers?.forget()
         switch renewal {
         case .reset:
             session.credentials.removeAll()

@@ -55,13 +55,16 @@ final class SessionFacts {
 
     /// The session's proxies; nil if all requests go directly to their servers.
     let proxies: SessionProxies?
+    /// Fetches certificates that servers do not send; nil if the session does not.
+    let issuers: IssuerFetches?
     /// The alternative services that servers have announced; kept in memory only, and not yet used for new connections.
     var alternatives = AlternativeServices()
 
     init(
         policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, proxies: ProxyRules?,
-        executor: LoopExecutor, mailbox: Mailbox
+        issuers: IssuerFetches?, executor: LoopExecutor, mailbox: Mailbox
     ) {
+        self.issuers = issuers
         self.mailbox = mailbox
         self.security = security
         self.proxies = proxies.map(SessionProxies.init)

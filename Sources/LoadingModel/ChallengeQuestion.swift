@@ -14,6 +14,10 @@ package struct ChallengeQuestion: Sendable {
     package var space: ProtectionSpace
     /// The certificates that the server presented, in DER, its own first; only for ``AuthenticationMethod/serverTrust``.
     package var serverTrust: [Data] = []
+    /// Fetches the certificate of an issuer that the server did not send; nil if the session fetches none.
+    ///
+    /// The second argument limits the wait, in seconds. The function never waits for the app.
+    package var fetchIssuer: (@Sendable (_ url: String, _ patience: Double) async -> IssuerAnswer)?
     /// The issuers whose client certificates the server accepts, in DER; empty if the server names none.
     package var distinguishedNames: [Data] = []
     package var previousFailureCount = 0
@@ -24,6 +28,14 @@ package struct ChallengeQuestion: Sendable {
     package init(_ space: ProtectionSpace) {
         self.space = space
     }
+}
+
+/// The result of fetching the certificate of an issuer that a server did not send.
+package enum IssuerAnswer: Sendable {
+    /// The certificates in DER.
+    case certificates([Data])
+    /// The reason is nil if the session does not fetch certificates.
+    case unavailable(String?)
 }
 
 package enum ChallengeAnswer: Sendable {

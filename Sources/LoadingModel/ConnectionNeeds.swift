@@ -27,6 +27,8 @@ package struct ConnectionNeeds: Sendable, Hashable {
     package var requiresDNSSEC = false
     /// The networks that the connection must not use.
     package var prohibited: ProhibitedNetworks = []
+    /// Set if the connection may only lead to global addresses and addresses of this kind, because a stranger chose its host.
+    package var reach: AddressKind?
 
     package init() {}
 

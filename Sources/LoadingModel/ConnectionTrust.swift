@@ -21,10 +21,14 @@ package struct ConnectionTrust: Sendable, Hashable {
     package var keys: [Data]
     /// Whether App Transport Security's requirements for keys and signatures were checked and met.
     package var hasStrongKeys: Bool
+    /// The URLs from which certificates of the chain were fetched that the server did not send.
+    package var issuerURLs: [String]
 
     package init(
-        judge: ConnectionHolder? = nil, clientCertificate: Data? = nil, keys: [Data] = [], hasStrongKeys: Bool = false
+        judge: ConnectionHolder? = nil, clientCertificate: Data? = nil, keys: [Data] = [], hasStrongKeys: Bool = false,
+        issuerURLs: [String] = []
     ) {
+        self.issuerURLs = issuerURLs
         self.judge = judge
         self.clientCertificate = clientCertificate
         self.keys = keys

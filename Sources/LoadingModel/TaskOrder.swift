@@ -165,6 +165,8 @@ package struct SessionPolicy: Sendable {
     package var trustRoots: [Data] = []
     /// Whether ``trustRoots`` are the system's roots as another process sees them.
     package var trustRootsAreTheSystems = false
+    /// Whether certificates of issuers that a server does not send are fetched from where its certificate says.
+    package var fetchesIssuers = true
     /// The app's overrides for connections; nil if connections follow the URLs and the system's routing.
     package var connections: ConnectionOptions?
     /// The default connection needs of requests.

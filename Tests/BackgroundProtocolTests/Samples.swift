@@ -218,6 +218,7 @@ extension Samples {
         policy.needs = needs
         policy.usesMultipath = true
         policy.usesResumableUploads = false
+        policy.fetchesIssuers = false
         policy.waitsForConnectivity = true
         policy.maximumCollectedBytes = 9
         policy.maximumDecodingRatio = 11

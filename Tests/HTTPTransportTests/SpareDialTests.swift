@@ -93,13 +93,21 @@ final class PassingAdviser: HandshakeAdviser {
 
     var judgesServers: Bool { scenario.judges }
 
-    func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void) {
+    func judge(
+        _ chain: [Data], of server: ServerName, reach: AddressKind, reply: @escaping (TrustAnswer) -> Void
+    ) {
         queue.first = nil
         if scenario.leaves == .whenAsked { queue.dial?.left(self) }
         reply(.checked)
     }
 
     func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Bool) { _ = reply(.none) }
+    func fetchIssuer(
+        at url: String, reach: AddressKind, within patience: TimeAmount, reply: @escaping (IssuerAnswer) -> Void
+    ) -> () -> Void {
+        reply(.unavailable(nil))
+        return {}
+    }
     func authorization(for tunnel: TunnelAttempt) -> String? { nil }
     func answer(_ head: ResponseHead, for tunnel: TunnelAttempt, reply: @escaping (Result<String?, LoadError>) -> Void) {}
     func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void) { reply(nil) }

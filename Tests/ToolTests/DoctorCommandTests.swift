@@ -67,6 +67,24 @@ struct DoctorCommandTests {
         }
     }
 
+    @Test func `a certificate that the server did not send, and that was fetched, is shown`() async throws {
+        let location = "http://ca.example.test/issuer"
+        let chain = try IncompleteChain([[location], []])
+        try folder.write(chain.rootPEM.utf8, to: "roots.pem")
+        try await withScriptedServer(reply: { _ in .ok(chain.issuers[0]) }) { (authority) async throws in
+            try await withScriptedServer(identity: chain.identity, reply: { _ in .ok("body") }) { (server) async throws in
+                let report = try await examine(
+                    "--connect-to", "ca.example.test:80:127.0.0.1:\(authority.port)", server.url().absoluteString,
+                    environment: ["SSL_CERT_FILE": folder.file("roots.pem").path])
+                #expect(report.exitCode == 0)
+                #expect(report["TLS"]?.result == "note")
+                #expect(report["TLS"]?.facts["fetched"] == [location])
+                #expect(report["TLS"]?.lines.contains { $0.contains("does not send all of its issuers' certificates") } == true)
+                #expect(authority.requests.count == 1)
+            }
+        }
+    }
+
     @Test func `an unknown host name results in exit code 6`() async throws {
         let report = try await examine("http://no-such-host.invalid/")
         #expect(report.exitCode == 6)

@@ -132,6 +132,7 @@ extension SessionPolicy: CodedFields {
             .holds("a session's maximum decoding ratio is less than 1") { $0 >= 1 })
         try coder.defaulted(21, "temporaryDirectory", "/tmp", &temporaryDirectory, .path("the directory for downloads"))
         try coder.defaulted(22, "usesResumableUploads", true, &usesResumableUploads)
+        try coder.defaulted(23, "fetchesIssuers", true, &fetchesIssuers)
     }
 }
 

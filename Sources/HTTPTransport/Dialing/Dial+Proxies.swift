@@ -26,6 +26,7 @@ extension Dialer.Dial {
             guard !dial.isOver else { return }
             switch result {
             case .success(let addresses):
+                if let objection = addresses.first.flatMap(dial.route.objection) { return dial.finish(.failure(objection)) }
                 dial.serverAddress = addresses.first?.ipAddress
                 dial.begin()
             case .failure where family == .inet && proxy.kind == .socks5: dial.lookUpServer(for: proxy, family: .inet6)

@@ -234,15 +234,18 @@ extension Dialer.Dial {
     }
 
     private func connect(_ attempt: Int, to address: SocketAddress) {
+        if route.proxy == nil, let objection = route.objection(to: address) { return refuse(attempt, objection) }
         let way = address.zonedAddress.flatMap { network?.way(to: $0, from: source, dialer.prohibited(on: route)) }
-        if case .refused(let objection)? = way {
-            failures.objection = failures.objection ?? objection
-            return perform(race.handle(.attemptFailed(attempt)))
-        }
+        if case .refused(let objection)? = way { return refuse(attempt, objection) }
         if connectStart == nil { connectStart = now() }
         if route.proxy != nil { patience.begin() }
         attempts[attempt] = (address, nil, way?.interface)
         open(attempt, to: address)
+    }
+
+    private func refuse(_ attempt: Int, _ objection: LoadError) {
+        failures.objection = failures.objection ?? objection
+        perform(race.handle(.attemptFailed(attempt)))
     }
 
     /// Opens the socket of an attempt.
@@ -385,7 +388,7 @@ extension Dialer.Dial {
         tls.secure(
             channel, to: server, demands: demands, isInner: route.proxy?.kind == .https,
             offersHTTP2: dialer.offersHTTP2(for: route),
-            advice: advice
+            advice: advice, reach: route.proxy == nil ? channel.remoteAddress.map(AddressKind.init) : nil
         ) { [self] result in
             switch result {
             case .success(let agreed): finish(with: channel, secured: (agreed, start))

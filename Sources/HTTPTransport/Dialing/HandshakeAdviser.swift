@@ -10,6 +10,7 @@ package import FoundationEssentials
 package import HTTPRules
 package import HTTPWire
 package import LoadingModel
+package import NIOCore
 
 /// A load that waits for a connection and answers the questions of its handshake on behalf of the session.
 ///
@@ -17,12 +18,19 @@ package import LoadingModel
 package protocol HandshakeAdviser: AnyObject {
     /// Whether the app judges servers itself; if so, the roots must not decide before the app was asked.
     var judgesServers: Bool { get }
-    /// Asks whether to trust a server that presents these certificates (DER, the server's own first).
-    func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void)
+    /// Asks whether to trust a server that presents these certificates (DER, the server's own first), and whose address is of this
+    /// kind.
+    func judge(_ chain: [Data], of server: ServerName, reach: AddressKind, reply: @escaping (TrustAnswer) -> Void)
     /// Asks for the identity to present to a server that requests a client certificate.
     ///
     /// The reply handler returns whether the answer was accepted.
     func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Bool)
+    /// Fetches the certificate of an issuer that the server did not send, for a server at an address of this kind.
+    ///
+    /// Returns the action that cancels the fetch.
+    func fetchIssuer(
+        at url: String, reach: AddressKind, within patience: TimeAmount, reply: @escaping (IssuerAnswer) -> Void
+    ) -> () -> Void
     /// Returns the value of `Proxy-Authorization` to send to a proxy before the proxy asks for it.
     func authorization(for tunnel: TunnelAttempt) -> String?
     /// Asks for the authorization to send to a proxy that refuses a tunnel with 407; a nil reply gives up.

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 package import HTTPRules
 package import LoadingModel
+import NIOCore
 
 /// The destination of a connection, with all properties that must be equal for two requests to share a connection.
 package struct Route: Sendable, Hashable {
@@ -43,6 +44,14 @@ package struct Route: Sendable, Hashable {
             hasAlternatives: details?.hasAlternatives ?? false, carriesByteStream: details?.carriesByteStream ?? false,
             addresses: details?.addresses ?? [], isExact: details?.isExact ?? false)
         return route
+    }
+
+    /// Returns the reason why the connection must not lead to an address of its server; nil if it may.
+    func objection(to address: SocketAddress) -> LoadError? {
+        guard let reach = details?.needs?.reach, !reach.allows(AddressKind(address)) else { return nil }
+        return LoadError(
+            .cannotConnectToHost,
+            "connecting to \(host): \(address.ipAddress ?? "its address") is not an address of the public network")
     }
 
     /// Whether making the connection can involve questions to an adviser.

@@ -7,7 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 import HTTPRules
-import NIOCore
+package import LoadingModel
+package import NIOCore
 
 /// Distinguishes literal addresses from names, in the forms that the host of a URL can have.
 package enum AddressLiteral {
@@ -26,6 +27,27 @@ package enum AddressLiteral {
         if bare == "::1" || bare.hasPrefix("::ffff:127.") { return true }
         let name = bare.hasSuffix(".") ? String(bare.dropLast()) : bare
         return name == "localhost" || name.hasSuffix(".localhost")
+    }
+}
+
+extension AddressKind {
+    package init(_ address: SocketAddress) {
+        switch address {
+        // The address follows the port in a `sockaddr_in`, and the port and the flow information in a `sockaddr_in6`.
+        case .v4(let address): self.init(withUnsafeBytes(of: address.address) { Array($0[4..<8]) })
+        case .v6(let address): self.init(withUnsafeBytes(of: address.address) { Array($0[8..<24]) })
+        case .unixDomainSocket: self = .other
+        }
+    }
+
+    /// Returns the kind of the address that a host names without a lookup; nil for other names.
+    ///
+    /// An address in a notation that resolvers read differently (`127.1`) is of the kind ``other``.
+    package static func named(_ host: String) -> AddressKind? {
+        if AddressLiteral.isLoopback(host.lowercased()) { return .loopback }
+        let bare = String(HostName.unbracketed(host).prefix { $0 != "%" })
+        if let address = try? SocketAddress(ipAddress: bare, port: 0) { return AddressKind(address) }
+        return HostName.isAddress(bare) ? .other : nil
     }
 }
 

@@ -155,7 +155,8 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
         let start = dialer.now()
         dialer.tls.secure(
             context.channel, to: server, demands: dialer.demands(server.host), isInner: isInTLS,
-            advice: HandshakeAdvice { [weak adviser] in adviser }
+            advice: HandshakeAdvice { [weak adviser] in adviser },
+            reach: facts.isToProxy ? nil : context.channel.remoteAddress.map(AddressKind.init)
         ) { [self] result in
             isSecuring = false
             switch result {

@@ -31,6 +31,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     private let policy: TLSPolicy
     private let demands: TLSDemands
     private let advice: HandshakeAdvice
+    /// Where the issuers that the server does not send may be fetched, besides the public network.
+    private let reach: AddressKind
     private var completion: ((Result<TLSSession.Agreement, LoadError>) -> Void)?
     private var failure: LoadError?
     /// Promises that must be completed, whatever the outcome of the handshake.
@@ -43,15 +45,20 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     /// The SHA-256 hashes of the keys in the server's chain.
     private var keys: [Data] = []
     private var hasStrongKeys = false
+    private var search = IssuerSearch()
+    private var searchStart: NIODeadline?
+    private var stopFetching: (() -> Void)?
+    private var issuerURLs: [String] = []
 
     init(
-        with server: ServerName, policy: TLSPolicy, demands: TLSDemands, advice: HandshakeAdvice,
+        with server: ServerName, policy: TLSPolicy, demands: TLSDemands, advice: HandshakeAdvice, reach: AddressKind,
         completion: @escaping (Result<TLSSession.Agreement, LoadError>) -> Void
     ) {
         self.server = server
         self.policy = policy
         self.demands = demands
         self.advice = advice
+        self.reach = reach
         self.completion = completion
     }
 
@@ -70,7 +77,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
                 LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) is malformed", cause: error))
         }
         advice.ask(
-            { [chain, server] adviser, reply in adviser.judge(chain, of: server) { _ = reply($0) } },
+            { [chain, server, reach] adviser, reply in adviser.judge(chain, of: server, reach: reach) { _ = reply($0) } },
             otherwise: { standing -> TrustAnswer? in
                 if case .known(judgesServers: true) = standing { nil } else { .checked }
             },
@@ -92,27 +99,69 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             )
             if let failure { return conclude(LoadError(failure.kind, failure.message + hint(on: failure))) }
             // The chain may also end in a trusted root. The server is then considered verified, as if the app had not been asked.
-            check(on: loop) { handshake, failure in
+            check(on: loop, fetchesIssuers: false) { handshake, failure in
                 handshake.isVerified = failure == nil
                 handshake.hasStrongKeys = handshake.demands.requiresStrongKeys
                 handshake.conclude(nil)
             }
         case .trusted, .checked:
             let isTrustedByApp = if case .trusted = answer { true } else { false }
-            check(on: loop) { $0.checked($1, isTrustedByApp: isTrustedByApp) }
+            check(on: loop, fetchesIssuers: true) { $0.checked($1, isTrustedByApp: isTrustedByApp) }
         }
     }
 
-    private func check(on loop: any EventLoop, then: @escaping @Sendable (TLSHandshake, TrustFailure?) -> Void) {
+    private func check(
+        on loop: any EventLoop, fetchesIssuers: Bool, then: @escaping @Sendable (TLSHandshake, TrustFailure?) -> Void
+    ) {
         let bound = NIOLoopBound(self, eventLoop: loop)
         TrustVerdicts.verdict(
-            on: chain.map { Array($0) }, host: server.host, roots: policy.trustRoots, demands: demands, now: .now()
+            on: (chain + search.found).map { Array($0) }, host: server.host, roots: policy.trustRoots, demands: demands,
+            now: .now()
         ) { verdict in
             loop.execute {
-                bound.value.keys = verdict.keys
-                then(bound.value, verdict.failure)
+                let handshake = bound.value
+                if fetchesIssuers, handshake.verdict != nil, let url = handshake.search.next(after: verdict.failure) {
+                    return handshake.fetchIssuer(at: url) { handshake.check(on: loop, fetchesIssuers: $0, then: then) }
+                }
+                handshake.keys = verdict.keys
+                if verdict.failure == nil { handshake.complete(by: verdict.path) }
+                then(handshake, verdict.failure.map(handshake.search.outcome))
             }
         }
+    }
+
+    // MARK: Issuers that the server did not send
+
+    /// Fetches certificates, and calls `then` with whether another fetch may follow.
+    private func fetchIssuer(at url: String, then: @escaping (Bool) -> Void) {
+        let now = NIODeadline.now()
+        let start = searchStart ?? now
+        searchStart = start
+        let patience = start + .seconds(Int64(IssuerSearch.patience)) - now
+        advice.ask(
+            { [self] adviser, reply in
+                // If another load is asked because the first one left, the new fetch joins the old one before that is cancelled.
+                let earlier = stopFetching
+                stopFetching = adviser.fetchIssuer(at: url, reach: reach, within: patience) { _ = reply($0) }
+                earlier?()
+            },
+            otherwise: { standing -> IssuerAnswer? in if case .noAdviser = standing { .unavailable(nil) } else { nil } },
+            reply: { [self] answer in
+                stopFetching = nil
+                switch answer {
+                case .certificates(let certificates): search.take(certificates, from: url)
+                case .unavailable(let reason): search.fail(at: url, reason)
+                }
+                if case .unavailable(nil) = answer { then(false) } else { then(true) }
+            }
+        )
+    }
+
+    /// Adds the fetched certificates of the validated path to the chain.
+    private func complete(by path: [Data]) {
+        guard !search.found.isEmpty else { return }
+        issuerURLs = search.urls(for: path)
+        chain += search.found.filter { path.contains($0) && !chain.contains($0) }
     }
 
     private func checked(_ failure: TrustFailure?, isTrustedByApp: Bool) {
@@ -213,7 +262,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             serverChain: chain,
             trust: ConnectionTrust(
                 clientCertificate: identity?.fingerprint, keys: keys,
-                hasStrongKeys: hasStrongKeys
+                hasStrongKeys: hasStrongKeys, issuerURLs: issuerURLs
             )
         )
         let completion = completion
@@ -241,6 +290,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     /// Reports the failure of the handshake, unless its outcome has already been reported.
     func fail(_ error: any Error) {
         advice.end()
+        stopFetching?()
+        stopFetching = nil
         verdict?.succeed(.failed)
         verdict = nil
         certificate?.succeed(.noChanges)

@@ -56,14 +56,16 @@ package final class TLSSession: Sendable {
     ///   - isInner: Whether the channel already uses TLS, with a proxy.
     ///   - offersHTTP2: Whether the server may choose HTTP/2.
     ///   - advice: Asked to judge the server's certificate, and for the client's certificate.
+    ///   - reach: The kind of the server's address; nil if a proxy connects to the server.
     ///   - completion: Called on the loop, once, within the event that decided the handshake. After a failure the channel is
     ///     closed.
     func secure(
         _ channel: any Channel, to server: ServerName, demands: TLSDemands, isInner: Bool = false, offersHTTP2: Bool = false,
-        advice: HandshakeAdvice, completion: @escaping (Result<Agreement, LoadError>) -> Void
+        advice: HandshakeAdvice, reach: AddressKind? = nil, completion: @escaping (Result<Agreement, LoadError>) -> Void
     ) {
         let loop = channel.eventLoop
-        let handshake = TLSHandshake(with: server, policy: policy, demands: demands, advice: advice, completion: completion)
+        let handshake = TLSHandshake(
+            with: server, policy: policy, demands: demands, advice: advice, reach: reach ?? .global, completion: completion)
         let bound = NIOLoopBound((channel: channel, handshake: handshake), eventLoop: loop)
         TLSContexts.context(for: policy.strengthened(by: demands, offersHTTP2: offersHTTP2)) { result in
             if loop.inEventLoop {

@@ -17,6 +17,8 @@ import Synchronization
 struct TrustVerdict: Sendable {
     /// The reason why the server is not trusted; nil if it is trusted.
     let failure: TrustFailure?
+    /// The validated chain, or, if validation failed, the path through the presented chain; in DER, the server's own first.
+    var path: [Data] = []
     /// The SHA-256 hashes of the keys in the validated chain, or, if validation failed, in the presented chain; the server's own
     /// key comes first.
     var keys: [Data] = []
@@ -72,7 +74,7 @@ enum TrustVerdicts {
             let judgement = await TrustCheck.judge(question)
             let path = judgement.failure == nil ? judgement.chain : TrustCheck.path(through: question.chain)
             let keys = path.map { CertificateFacts(der: $0)?.spkiSHA256 ?? Data() }
-            let verdict = TrustVerdict(failure: judgement.failure, keys: keys)
+            let verdict = TrustVerdict(failure: judgement.failure, path: path, keys: keys)
             let replies = state.withLock { $0.conclude(verdict, key, now: now) }
             for reply in replies { reply(verdict) }
         }

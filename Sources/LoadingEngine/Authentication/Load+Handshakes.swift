@@ -30,10 +30,24 @@ struct TunnelQuestions {
 extension Load: HandshakeAdviser {
     package var judgesServers: Bool { wants(.challenges) }
 
-    package func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void) {
+    package func judge(
+        _ chain: [Data], of server: ServerName, reach: AddressKind, reply: @escaping (TrustAnswer) -> Void
+    ) {
         guard wants(.challenges) else { return reply(.checked) }
         var question = ChallengeQuestion(space(server, .serverTrust))
         question.serverTrust = chain
+        if session.issuers != nil {
+            let (bound, loop) = (NIOLoopBound(self, eventLoop: session.loop), session.loop)
+            question.fetchIssuer = { url, patience in
+                await withCheckedContinuation { continuation in
+                    loop.execute {
+                        _ = bound.value.fetchIssuer(at: url, reach: reach, within: .nanoseconds(Int64(patience * 1e9))) {
+                            continuation.resume(returning: $0)
+                        }
+                    }
+                }
+            }
+        }
         ask(question) { answer in
             switch answer {
             case .useCredential(let credential):
@@ -67,6 +81,19 @@ extension Load: HandshakeAdviser {
                 }
             }
         }
+    }
+
+    package func fetchIssuer(
+        at url: String, reach: AddressKind, within patience: TimeAmount, reply: @escaping (IssuerAnswer) -> Void
+    ) -> () -> Void {
+        guard let issuers = session.issuers else {
+            reply(.unavailable(nil))
+            return {}
+        }
+        var needs = order.request.needs.joined(with: session.policy.needs)
+        needs.reach = reach
+        // A proxy script on such a server could otherwise be needed to fetch itself.
+        return issuers.fetch(url, needs, usesProxies: !order.isForProxies, within: patience, reply: reply)
     }
 
     private func show(_ credential: LoadCredential?, to server: ServerName, _ reply: (IdentityAnswer) -> Bool) {

@@ -144,7 +144,10 @@ package enum TrustCheck {
             if issuers.isExhausted { return TrustJudgement(failure: explanation.exceeds(.signatures), chain: []) }
             let isCut = limited.count > IssuerCandidates.maximumCount && Set(question.chain).count > limited.count
             if isCut { return TrustJudgement(failure: explanation.exceeds(.certificates), chain: []) }
-            let failure = explanation.noTrustedRoot(certificates, leaf, understood: understood)
+            var failure = explanation.noTrustedRoot(certificates, leaf, understood: understood)
+            if [.missingIssuer, .unknownRoot].contains(failure.reason) {
+                failure.issuerURLs = IssuerAccess.urls(above: path(through: limited))
+            }
             return TrustJudgement(failure: failure, chain: [])
         }
     }

@@ -41,6 +41,8 @@ package struct TrustFailure: Error, Sendable, Hashable {
     package var kind: LoadError.Kind
     package var message: String
     package var reason: Reason
+    /// Where the certificate of the missing issuer can be fetched; empty unless the chain lacks an issuer.
+    package var issuerURLs: [String] = []
 
     init(_ reason: Reason, _ message: String, kind: LoadError.Kind = .serverCertificateUntrusted) {
         self.kind = kind

@@ -26,7 +26,8 @@ enum ChallengeTranslation {
         let space = URLProtectionSpace.make(question.space)
         switch question.space.method {
         case .serverTrust:
-            let trust = SecTrust(chain: question.serverTrust, host: question.space.host, roots: roots)
+            let trust = SecTrust(
+                chain: question.serverTrust, host: question.space.host, roots: roots, fetchIssuer: question.fetchIssuer)
             return URLProtectionSpace(space, serverTrust: trust, distinguishedNames: nil)
         case .clientCertificate:
             let names = question.distinguishedNames

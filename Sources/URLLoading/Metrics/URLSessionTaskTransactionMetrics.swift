@@ -121,6 +121,15 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var negotiatedTLSCipherSuite: tls_ciphersuite_t? {
         timeline.connection?.tlsCipherSuite.flatMap(tls_ciphersuite_t.init(rawValue:))
     }
+    /// The URLs of the intermediate certificates that the session fetched for the connection, because the server did not send them.
+    ///
+    /// Empty for nearly all servers, and for connections of background sessions. See
+    /// ``URLSessionConfiguration/fetchesIntermediateCertificates``.
+    ///
+    /// Not in Apple's API.
+    open var intermediateCertificateURLs: [URL] {
+        timeline.connection?.trust?.issuerURLs.compactMap { URL(string: $0) } ?? []
+    }
     /// Whether the network is cellular.
     ///
     /// The type of the connection's interface is determined from sysfs, or by the session's ``NetworkPathMonitor``.

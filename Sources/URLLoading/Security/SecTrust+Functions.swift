@@ -99,11 +99,18 @@ public func SecTrustSetVerifyDate(_ trust: SecTrust, _ verifyDate: CFDate) -> OS
 @discardableResult
 public func SecTrustGetVerifyTime(_ trust: SecTrust) -> CFAbsoluteTime { trust.date.timeIntervalSinceReferenceDate }
 
-/// Does nothing: no certificates are fetched, and revocation is not checked.
+/// Sets whether an evaluation fetches intermediate certificates that the server did not send; default true.
+///
+/// Only the trust object of a challenge can fetch, and only as its session does; see
+/// ``URLSessionConfiguration/fetchesIntermediateCertificates``. Nothing is fetched if only the roots of
+/// ``SecTrustSetAnchorCertificates(_:_:)`` are trusted, nor on a thread that runs loads.
 ///
 /// - Returns: `errSecSuccess`.
 @discardableResult
-public func SecTrustSetNetworkFetchAllowed(_ trust: SecTrust, _ allowFetch: Bool) -> OSStatus { errSecSuccess }
+public func SecTrustSetNetworkFetchAllowed(_ trust: SecTrust, _ allowFetch: Bool) -> OSStatus {
+    trust.set(allowsFetching: allowFetch)
+    return errSecSuccess
+}
 
 /// Evaluates the chain, and blocks until the result is known.
 ///

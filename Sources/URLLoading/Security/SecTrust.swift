@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 public import Foundation
+internal import LoadingEngine
+internal import LoadingModel
 internal import LoadingTrust
 internal import Synchronization
 
@@ -22,14 +24,19 @@ public final class SecTrust: NSObject, Sendable {
         /// Nil if the app has not set this value; in that case, the anchors, if there are any, are the only roots.
         var trustsOnlyAnchors: Bool?
         var date: Date?
+        var allowsFetching = true
         /// Identifies the chain and the fault to ignore.
         var exceptions: Data?
         var verdict: (question: TrustQuestion, judgement: TrustJudgement)?
     }
 
+    typealias IssuerFetch = @Sendable (_ url: String, _ patience: Double) async -> IssuerAnswer
+
     /// The presented certificates in DER.
     let presented: [Data]
     private let roots: [Data]
+    /// Fetches certificates that the server did not send; nil if there is no connection, or its session fetches none.
+    private let fetchIssuer: IssuerFetch?
     private let state: Mutex<State>
 
     /// Makes the trust object of a challenge.
@@ -38,12 +45,14 @@ public final class SecTrust: NSObject, Sendable {
     ///   - chain: The chain that the server presented in DER, leaf first.
     ///   - host: The host name or IP address of the URL.
     ///   - roots: The session's roots in DER; empty for the system's.
-    convenience init(chain: [Data], host: String, roots: [Data]) {
-        self.init(chain, policies: [SecPolicy(.tls(isServer: true, host: host))], roots: roots)
+    ///   - fetchIssuer: Fetches certificates that the server did not send.
+    convenience init(chain: [Data], host: String, roots: [Data], fetchIssuer: IssuerFetch? = nil) {
+        self.init(chain, policies: [SecPolicy(.tls(isServer: true, host: host))], roots: roots, fetchIssuer: fetchIssuer)
     }
 
-    init(_ chain: [Data], policies: [SecPolicy], roots: [Data] = []) {
+    init(_ chain: [Data], policies: [SecPolicy], roots: [Data] = [], fetchIssuer: IssuerFetch? = nil) {
         presented = chain
+        self.fetchIssuer = fetchIssuer
         self.roots = roots
         state = Mutex(State(policies: policies))
         super.init()
@@ -71,6 +80,13 @@ public final class SecTrust: NSObject, Sendable {
     var anchors: [SecCertificate]? { state.withLock(\.anchors) }
 
     func set(trustsOnlyAnchors: Bool) { state.withLock { $0.trustsOnlyAnchors = trustsOnlyAnchors } }
+
+    func set(allowsFetching: Bool) {
+        state.withLock { state in
+            if state.allowsFetching != allowsFetching { state.verdict = nil }
+            state.allowsFetching = allowsFetching
+        }
+    }
 
     func set(date: Date) { state.withLock { $0.date = date } }
 
@@ -135,8 +151,30 @@ public final class SecTrust: NSObject, Sendable {
     private func judge() -> TrustJudgement {
         let question = question
         if let verdict = state.withLock(\.verdict), verdict.question == question { return verdict.judgement }
-        let judgement = CallingThread.wait { await TrustCheck.judge(question) }
+        // A fetch would wait for ever for the loop that is waiting for its result.
+        let mayFetch = state.withLock(\.allowsFetching) && !question.trustsOnlyExtraRoots && !SessionEngine.isOnLoop
+        let fetch = mayFetch ? fetchIssuer : nil
+        let judgement = CallingThread.wait { await Self.judge(question, fetch) }
         state.withLock { $0.verdict = (question, judgement) }
         return judgement
+    }
+
+    /// Judges a chain, and fetches issuers that are missing.
+    private static func judge(_ question: TrustQuestion, _ fetch: IssuerFetch?) async -> TrustJudgement {
+        var search = IssuerSearch()
+        var completed = question
+        let end = ContinuousClock.now + .seconds(IssuerSearch.patience)
+        while true {
+            var judgement = await TrustCheck.judge(completed)
+            guard let fetch, let url = search.next(after: judgement.failure) else {
+                judgement.failure = judgement.failure.map(search.outcome)
+                return judgement
+            }
+            switch await fetch(url, (end - .now) / .seconds(1)) {
+            case .certificates(let certificates): search.take(certificates, from: url)
+            case .unavailable(let reason): search.fail(at: url, reason)
+            }
+            completed.chain = question.chain + search.found
+        }
     }
 }

@@ -7,13 +7,26 @@
 //
 //===----------------------------------------------------------------------===//
 
+package import Foundation
 package import LoadingEngine
+internal import LoadingModel
 
 extension URLSessionConfiguration {
     /// The clock of the configuration's sessions, for tests; nil for the system's clocks.
     package var steppedClock: SteppedClock? {
         get { get { $0.clock } }
         set { set { $0.clock = newValue } }
+    }
+
+    /// The roots of the configuration's sessions in DER, as if they were the system's, for tests.
+    package var systemTrustRoots: [Data] {
+        get { get { $0.policy.trustRootsAreTheSystems ? $0.tlsTrustRoots : [] } }
+        set {
+            set {
+                $0.tlsTrustRoots = newValue
+                $0.policy.trustRootsAreTheSystems = !newValue.isEmpty
+            }
+        }
     }
 }
 

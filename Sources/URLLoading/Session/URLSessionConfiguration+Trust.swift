@@ -38,6 +38,23 @@ extension URLSessionConfiguration {
         set { set { $0.policy.usesKerberosTickets = newValue } }
     }
 
+    /// Whether the session fetches intermediate certificates that a server should have sent, but did not; default true.
+    ///
+    /// A certificate names the URL of its issuer's certificate (Authority Information Access; RFC 5280, section 4.2.2.1). If a chain
+    /// lacks an issuer, the session fetches it from there: over `http` on port 80, through the session's proxy if there is one,
+    /// without cookies, credentials, header fields of the session, and redirects, and never from an address of a private network
+    /// or of this machine, unless the server itself is there. One handshake makes at most three fetches of 64 KiB, and waits five
+    /// seconds for them. The completed chain has to end in a trusted root like any other.
+    ///
+    /// Nothing is fetched if ``tlsTrustRoots`` is set or the delegate itself trusts the server.
+    /// ``URLSessionTaskTransactionMetrics/intermediateCertificateURLs`` reports what was fetched.
+    ///
+    /// Not in Apple's API, where this cannot be disabled for a session.
+    public var fetchesIntermediateCertificates: Bool {
+        get { get { $0.policy.fetchesIssuers } }
+        set { set { $0.policy.fetchesIssuers = newValue } }
+    }
+
     /// The `NSAppTransportSecurity` dictionary of the session.
     ///
     /// Default nil: the session uses the dictionary in the `Info.plist` of the program's bundle, or in an `Info.plist` beside the

@@ -37,6 +37,11 @@ enum DoctorTrust {
         facts["subjects"] = chain.map(\.subject)
         facts["issuers"] = chain.map(\.issuer)
         facts["until"] = chain.map { day($0.end) }
+        let fetched = secure?.intermediateCertificateURLs.map(\.absoluteString) ?? []
+        if !fetched.isEmpty {
+            facts["fetched"] = fetched
+            lines.append("the server does not send all of its issuers' certificates; fetched: \(fetched.joined(separator: ", "))")
+        }
         let isBad = [35, 58, 60, 90].contains(failure?.code ?? 0)
         if isBad {
             let reasons = objections(outcome)
@@ -46,7 +51,7 @@ enum DoctorTrust {
             lines.append("the certificate is not checked (--insecure)")
         }
         if lines.isEmpty { return .init(.tls, failure == nil ? .good : .none, ["the load did not get that far"]) }
-        return .init(.tls, isBad ? .bad : isChecked ? .good : .note, lines, facts)
+        return .init(.tls, isBad ? .bad : isChecked && fetched.isEmpty ? .good : .note, lines, facts)
     }
 
     /// Returns the problems that are visible from the certificates themselves.
