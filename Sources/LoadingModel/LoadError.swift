@@ -55,6 +55,7 @@ package struct LoadError: Error, Sendable {
         var peerTrust: [Data] = []
         var isProxyError = false
         var isUnansweredLookup = false
+        var asksToRenegotiate = false
         var networkObjection: NetworkObjection?
         var cancelReason: CancelReason?
     }
@@ -106,6 +107,12 @@ package struct LoadError: Error, Sendable {
     package var isUnansweredLookup: Bool {
         get { box.facts.isUnansweredLookup }
         set { change { $0.isUnansweredLookup = newValue } }
+    }
+
+    /// Whether the connection ended because its server wanted to negotiate TLS again, which the connection did not allow.
+    package var asksToRenegotiate: Bool {
+        get { box.facts.asksToRenegotiate }
+        set { change { $0.asksToRenegotiate = newValue } }
     }
 
     /// Whether the proxy is unreachable or does not act as a proxy, so that the request can be sent another way.

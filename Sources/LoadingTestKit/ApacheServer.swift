@@ -17,6 +17,7 @@ package import Foundation
 /// - `/open/`: without authentication.
 /// - `/basic/`, `/digest/`: realms "basic" and "digest" (MD5, auth); `/digest/other/` has another realm, "other".
 /// - `/int/`: like `/digest/`, with nonces that are valid for one second.
+/// - `/certified/`: with a client certificate, for which the server renegotiates TLS 1.2 on a port that does not ask for one.
 /// - `/negotiate/`, `/negotiate-or-basic/`: only with a Kerberos realm. Basic then checks the passwords of the realm's users.
 ///
 /// In a response, X-User contains the user, and X-Client the subject of the client certificate.
@@ -49,7 +50,7 @@ package final class ApacheServer: Sendable {
     ) throws -> ApacheServer {
         let program = try ServerProcess.program("apache2", package: "apache2")
         let directory = try ServerDirectory()
-        let pages = ["open", "basic", "digest", "digest/other", "int", "negotiate", "negotiate-or-basic"]
+        let pages = ["open", "certified", "basic", "digest", "digest/other", "int", "negotiate", "negotiate-or-basic"]
         for name in ["run"] + pages.map({ "html/\($0)" }) {
             try directory.makeFolder(name)
             if name != "run" { try directory.write("page of \(name.dropFirst(5))".utf8, to: "\(name)/page.txt") }
@@ -202,6 +203,9 @@ package final class ApacheServer: Sendable {
             SSLCACertificateFile \(root)/root.pem
             SSLVerifyClient \(verification)
             SSLVerifyDepth 4
+            <Location /certified>
+                SSLVerifyClient require
+            </Location>
             """
         let protocols =
             switch access {

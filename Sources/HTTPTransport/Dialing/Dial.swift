@@ -388,7 +388,8 @@ extension Dialer.Dial {
         tls.secure(
             channel, to: server, demands: demands, isInner: route.proxy?.kind == .https,
             offersHTTP2: dialer.offersHTTP2(for: route),
-            advice: advice, reach: route.proxy == nil ? channel.remoteAddress.map(AddressKind.init) : nil
+            advice: advice, reach: route.proxy == nil ? channel.remoteAddress.map(AddressKind.init) : nil,
+            renegotiation: route.details?.holder?.renegotiation
         ) { [self] result in
             switch result {
             case .success(let agreed): finish(with: channel, secured: (agreed, start))

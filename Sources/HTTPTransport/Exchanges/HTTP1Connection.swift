@@ -385,9 +385,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     }
 
     private func fail(_ exchange: Exchange, with failure: ResponseParser.Failure) {
-        if !exchange.hasHead, let (kind, reason) = facts.refusal(in: transportError) {
-            return fail(exchange, LoadError(kind, "receiving the response from \(facts.peer): \(reason)", cause: transportError))
-        }
+        if !exchange.hasHead, let refusal = facts.refusedResponse(by: transportError) { return fail(exchange, refusal) }
         var message = "receiving the response from \(facts.peer): \(failure.message)"
         if let reason = transportError.flatMap(PrintableFailure.text) { message += " (\(reason))" }
         fail(exchange, LoadError(failure.kind, message, cause: transportError ?? failure))

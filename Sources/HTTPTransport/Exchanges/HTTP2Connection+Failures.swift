@@ -87,9 +87,7 @@ struct HTTP2ConnectionStatus {
     }
 
     var ended: LoadError {
-        if let (kind, reason) = facts.refusal(in: transportError) {
-            return LoadError(kind, "receiving the response from \(facts.peer): \(reason)", cause: transportError)
-        }
+        if let refusal = facts.refusedResponse(by: transportError) { return refusal }
         var message = "receiving the response from \(facts.peer): the server closed the connection"
         if let goAway, goAway.code != .noError {
             message += " (\(goAway.code.name)\(goAway.debug.isEmpty ? "" : ": " + goAway.debug))"
@@ -105,6 +103,14 @@ extension ConnectionFacts {
     func refusal(in error: (any Error)?) -> (LoadError.Kind, String)? {
         let shown = TLSFailure.Shown(certificate: sentClientCertificate, wasAsked: wasAskedForCertificate)
         return error.flatMap { TLSFailure.clientCertificateFailure($0, shown) }
+    }
+
+    /// Returns the error of a load that got no response for such a reason.
+    func refusedResponse(by error: (any Error)?) -> LoadError? {
+        guard let (kind, reason) = refusal(in: error) else { return nil }
+        var failure = LoadError(kind, "receiving the response from \(peer): \(reason)", cause: error)
+        failure.asksToRenegotiate = error.map(TLSFailure.isRenegotiation) ?? false
+        return failure
     }
 
     /// Returns the reason why nothing can be sent.

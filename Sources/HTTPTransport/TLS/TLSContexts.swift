@@ -45,6 +45,18 @@ enum TLSContexts {
         if !WorkerThreads.computing.run(work) { work() }
     }
 
+    /// Makes a context for a single connection, on which TLS 1.2 may be negotiated again, once, to present an identity; replies from
+    /// another thread.
+    ///
+    /// NIOSSL cannot wait for an identity when the server asks for it in a second handshake, so the context already has it.
+    static func context(
+        for policy: TLSPolicy, presenting identity: ClientIdentity,
+        reply: @escaping @Sendable (Result<NIOSSLContext, LoadError>) -> Void
+    ) {
+        let work: WorkerThreads.Work = { reply(make(policy, presenting: identity)) }
+        if !WorkerThreads.computing.run(work) { work() }
+    }
+
     private static func store(
         _ result: Result<NIOSSLContext, LoadError>, for policy: TLSPolicy
     ) -> [@Sendable (Result<NIOSSLContext, LoadError>) -> Void] {
@@ -59,7 +71,9 @@ enum TLSContexts {
         }
     }
 
-    private static func make(_ policy: TLSPolicy) -> Result<NIOSSLContext, LoadError> {
+    private static func make(
+        _ policy: TLSPolicy, presenting identity: ClientIdentity? = nil
+    ) -> Result<NIOSSLContext, LoadError> {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = version(policy.minimumVersion) ?? .tlsv12
         configuration.maximumTLSVersion = policy.maximumVersion.flatMap(version)
@@ -70,10 +84,19 @@ enum TLSContexts {
         if policy.requiresForwardSecrecy {
             configuration.cipherSuites = "ECDH+AESGCM:ECDH+CHACHA20:ECDH+AES256:ECDH+AES128:!aNULL:!eNULL:!MD5"
         }
-        configuration.sslContextCallback = { _, promise in ClientCertificateRequests.answer(promise) }
+        if identity == nil {
+            configuration.sslContextCallback = { _, promise in ClientCertificateRequests.answer(promise) }
+        } else {
+            configuration.maximumTLSVersion = .tlsv12
+            configuration.renegotiationSupport = .once
+        }
         // A closing connection sends close_notify, but waits only briefly for the peer's close_notify.
         configuration.shutdownTimeout = .seconds(1)
         do {
+            if let identity {
+                configuration.certificateChain = try identity.chain
+                configuration.privateKey = try identity.key
+            }
             return .success(try NIOSSLContext(configuration: configuration))
         } catch {
             return .failure(
@@ -91,5 +114,16 @@ enum TLSContexts {
         case 0x0304: .tlsv13
         default: nil
         }
+    }
+}
+
+extension ClientIdentity {
+    /// The certificates and the key in NIOSSL's form.
+    var chain: [NIOSSLCertificateSource] {
+        get throws { try certificates.map { .certificate(try NIOSSLCertificate(bytes: Array($0), format: .der)) } }
+    }
+
+    var key: NIOSSLPrivateKeySource {
+        get throws { .privateKey(try NIOSSLPrivateKey(bytes: Array(privateKey), format: .der)) }
     }
 }

@@ -97,6 +97,11 @@ enum TLSFailure {
         if text.contains("CERTIFICATE_REQUIRED") {
             return (.clientCertificateRequired, "the server requires a client certificate")
         }
+        if isRenegotiation(error) {
+            return (
+                .clientCertificateRequired, "the server asks to negotiate TLS again, probably to request a client certificate"
+            )
+        }
         guard text.contains("ALERT") else { return nil }
         if shown.certificate {
             let alerts = [
@@ -110,6 +115,9 @@ enum TLSFailure {
         guard shown.wasAsked, text.contains("HANDSHAKE_FAILURE") || text.contains("BAD_CERTIFICATE") else { return nil }
         return (.clientCertificateRequired, "the server asked for a client certificate, and refused the connection without one")
     }
+
+    /// Whether a connection ended because its server wanted to negotiate TLS again.
+    static func isRenegotiation(_ error: any Error) -> Bool { "\(error)".contains("NO_RENEGOTIATION") }
 
     private static func versionName(_ number: UInt16) -> String { "TLS 1.\(max(0, Int(number) - 0x0301))" }
 }

@@ -33,6 +33,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     private let advice: HandshakeAdvice
     /// Where the issuers that the server does not send may be fetched, besides the public network.
     private let reach: AddressKind
+    /// Set if the server may negotiate TLS again after this handshake.
+    private let renegotiation: ConnectionHolder.Renegotiation?
     private var completion: ((Result<TLSSession.Agreement, LoadError>) -> Void)?
     private var failure: LoadError?
     /// Promises that must be completed, whatever the outcome of the handshake.
@@ -52,13 +54,17 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
 
     init(
         with server: ServerName, policy: TLSPolicy, demands: TLSDemands, advice: HandshakeAdvice, reach: AddressKind,
-        completion: @escaping (Result<TLSSession.Agreement, LoadError>) -> Void
+        renegotiation: ConnectionHolder.Renegotiation?, completion: @escaping (Result<TLSSession.Agreement, LoadError>) -> Void
     ) {
         self.server = server
         self.policy = policy
         self.demands = demands
         self.advice = advice
         self.reach = reach
+        self.renegotiation = renegotiation
+        // The identity is sent when the server asks for it, now or later.
+        identity = renegotiation?.identity
+        wasAskedForCertificate = renegotiation != nil
         self.completion = completion
     }
 
@@ -196,6 +202,11 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     private func conclude(_ failure: LoadError?) {
         guard let verdict else { return }
         self.verdict = nil
+        var failure = failure
+        if failure == nil, let renegotiation, chain.first != renegotiation.serverCertificate || keys != renegotiation.keys {
+            failure = LoadError(
+                .secureConnectionFailed, "\(server.host) presented another certificate than when it asked to negotiate TLS again")
+        }
         self.failure = failure ?? self.failure
         // NIOSSL continues the handshake one tick of the loop later; tasks run in the order in which they are enqueued.
         let loop = verdict.futureResult.eventLoop
@@ -230,10 +241,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         case .identity(let identity):
             do {
                 var change = NIOSSLContextConfigurationOverride()
-                change.certificateChain = try identity.certificates.map {
-                    .certificate(try NIOSSLCertificate(bytes: Array($0), format: .der))
-                }
-                change.privateKey = .privateKey(try NIOSSLPrivateKey(bytes: Array(identity.privateKey), format: .der))
+                change.certificateChain = try identity.chain
+                change.privateKey = try identity.key
                 self.identity = identity
                 promise.succeed(change)
             } catch {

@@ -57,22 +57,31 @@ package final class TLSSession: Sendable {
     ///   - offersHTTP2: Whether the server may choose HTTP/2.
     ///   - advice: Asked to judge the server's certificate, and for the client's certificate.
     ///   - reach: The kind of the server's address; nil if a proxy connects to the server.
+    ///   - renegotiation: Set if the server may negotiate TLS again, once.
     ///   - completion: Called on the loop, once, within the event that decided the handshake. After a failure the channel is
     ///     closed.
     func secure(
         _ channel: any Channel, to server: ServerName, demands: TLSDemands, isInner: Bool = false, offersHTTP2: Bool = false,
-        advice: HandshakeAdvice, reach: AddressKind? = nil, completion: @escaping (Result<Agreement, LoadError>) -> Void
+        advice: HandshakeAdvice, reach: AddressKind? = nil, renegotiation: ConnectionHolder.Renegotiation? = nil,
+        completion: @escaping (Result<Agreement, LoadError>) -> Void
     ) {
         let loop = channel.eventLoop
         let handshake = TLSHandshake(
-            with: server, policy: policy, demands: demands, advice: advice, reach: reach ?? .global, completion: completion)
+            with: server, policy: policy, demands: demands, advice: advice, reach: reach ?? .global,
+            renegotiation: renegotiation, completion: completion)
         let bound = NIOLoopBound((channel: channel, handshake: handshake), eventLoop: loop)
-        TLSContexts.context(for: policy.strengthened(by: demands, offersHTTP2: offersHTTP2)) { result in
+        let policy = policy.strengthened(by: demands, offersHTTP2: offersHTTP2)
+        let begin: @Sendable (Result<NIOSSLContext, LoadError>) -> Void = { result in
             if loop.inEventLoop {
                 Self.begin(bound.value.channel, server.host, result, bound.value.handshake, isInner: isInner)
             } else {
                 loop.execute { Self.begin(bound.value.channel, server.host, result, bound.value.handshake, isInner: isInner) }
             }
+        }
+        if let renegotiation {
+            TLSContexts.context(for: policy, presenting: renegotiation.identity, reply: begin)
+        } else {
+            TLSContexts.context(for: policy, reply: begin)
         }
     }
 

@@ -60,6 +60,13 @@ extension Load: HandshakeAdviser {
     }
 
     package func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Bool) {
+        findIdentity(for: server, isQueued: true, reply: reply)
+    }
+
+    /// Looks for the identity to present: the one that the session knows, the storage's, or the delegate's.
+    ///
+    /// There is no answer if a queued load has left the queue meanwhile.
+    func findIdentity(for server: ServerName, isQueued: Bool, reply: @escaping (IdentityAnswer) -> Bool) {
         if let known = session.credentials.identity(for: server, judge: order.connectionHolder) {
             _ = reply(.identity(known))
             return
@@ -68,7 +75,8 @@ extension Load: HandshakeAdviser {
         let queuePosition = control.queuePosition
         stored(for: space) { [self] proposed in
             // The lookup may have taken time. Meanwhile, the load may have left the queue and queued again for another connection.
-            guard queuePosition != nil, control.queuePosition === queuePosition, control.failure == nil else { return }
+            guard !isQueued || queuePosition != nil, control.queuePosition === queuePosition, control.failure == nil
+            else { return }
             guard wants(.challenges) else { return show(proposed, to: server, reply) }
             var question = ChallengeQuestion(space)
             question.proposed = proposed

@@ -33,6 +33,8 @@ enum RequestAuthentication {
         /// Set when the server or proxy has sent a challenge, or is expected to send one.
         fileprivate(set) var server: Authenticator?
         fileprivate(set) var proxy: Authenticator?
+        /// The holder of the connection on which the server may negotiate TLS again.
+        var renegotiating: ConnectionHolder?
         /// The hop's route; nil for the plain route to its server.
         fileprivate(set) var route: Route?
 
@@ -187,7 +189,7 @@ enum RequestAuthentication {
         let switches = load.asksToSwitch(hop)
         let plain = Route(isSecure: origin.isSecure, host: origin.host, port: origin.port)
         if load.session.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil,
-            hop.request.needs == .none, load.session.http1Origins.isEmpty, !switches
+            hop.request.needs == .none, load.session.http1Origins.isEmpty, !switches, hop.authentication.renegotiating == nil
         {
             return plain
         }
@@ -228,7 +230,8 @@ enum RequestAuthentication {
         }
         let limit = policy.maximumConnectionsPerHost
         let holder =
-            hop.authentication.server?.chooseHolder(for: route, in: pool, limit: limit)
+            hop.authentication.renegotiating
+            ?? hop.authentication.server?.chooseHolder(for: route, in: pool, limit: limit)
             ?? hop.authentication.proxy?.chooseHolder(for: route, in: pool, limit: limit)
         if let holder { route = route.held(by: holder) }
         hop.authentication.route = route

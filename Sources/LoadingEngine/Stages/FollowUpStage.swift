@@ -125,6 +125,7 @@ final class FollowUpStage {
         if error.isProxyError, !isOver, let proxies = load.proxies, ProxyChoice.switchToNextWay(hop, after: error, proxies) {
             return
         }
+        if error.asksToRenegotiate, !isOver, try await Renegotiation.prepare(hop, in: load) { return }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
             // The app may have chosen the wrong certificate: the next handshake asks the app again.
             let server = ServerName(host: origin.host, port: origin.port)

@@ -64,6 +64,59 @@ struct ApacheClientCertificateTests {
         }
     }
 
+    private func withRenegotiation(
+        _ judge: Judge?, test: (ApacheServer, URLSession) async throws -> Void
+    ) async throws {
+        let apache = try ApacheServer.start(certificates)
+        defer { apache.stop() }
+        try await withSession(delegate: judge.map { SessionJudge($0) }) {
+            $0.tlsTrustRoots = [certificates.root]
+            $0.tlsMaximumSupportedProtocolVersion = .TLSv12
+        } test: { (session) async throws in
+            try await test(apache, session)
+        }
+    }
+
+    @Test func `a server that negotiates TLS again gets the client certificate, on a connection of its own`() async throws {
+        let identity = try SecIdentity(pem: Data((certificates.client.chainPEM + certificates.client.keyPEM).utf8))
+        let judge = Judge.showing(identity)
+        try await withRenegotiation(judge) { (apache, session) async throws in
+            let open = apache.url("/open/page.txt", .secure)
+            #expect(try await session.text(open) == "page of open")
+            for _ in 0..<2 {
+                let (text, response) = try await session.text(URLRequest(apache.url("/certified/page.txt", .secure)))
+                #expect(text == "page of certified" && response.statusCode == 200)
+                #expect(response.value(forHTTPHeaderField: "X-Client") == "CN=Test Client")
+                // Other loads do not use the connection.
+                let (_, other) = try await session.text(URLRequest(open))
+                #expect(other.value(forHTTPHeaderField: "X-Client")?.isEmpty != false)
+            }
+            #expect(judge.kinds.count { $0 == NSURLAuthenticationMethodClientCertificate } == 1)
+        }
+    }
+
+    @Test func `a load fails with the reason if the server negotiates TLS again and there is no identity`() async throws {
+        for judge in [nil, Judge.saying(.performDefaultHandling)] {
+            try await withRenegotiation(judge) { (apache, session) async throws in
+                let url = apache.url("/certified/page.txt", .secure)
+                let error = await expectFailure(.clientCertificateRequired) { try await session.data(from: url) }
+                #expect((error?.userInfo[NSLocalizedDescriptionKey] as? String)?.contains("negotiate TLS again") == true)
+                #expect(error?.failingURL == url)
+                #expect(try await session.text(apache.url("/open/page.txt", .secure)) == "page of open")
+            }
+        }
+    }
+
+    @Test func `a POST is not sent again to a server that negotiates TLS again`() async throws {
+        let identity = try SecIdentity(pem: Data((certificates.client.chainPEM + certificates.client.keyPEM).utf8))
+        let judge = Judge.showing(identity)
+        try await withRenegotiation(judge) { (apache, session) async throws in
+            let request = URLRequest(apache.url("/certified/echo", .secure), method: "POST", body: Data("body".utf8))
+            await expectFailure(.clientCertificateRequired) { try await session.data(for: request) }
+            #expect(!judge.kinds.contains(NSURLAuthenticationMethodClientCertificate))
+        }
+    }
+
     @Test func `a client certificate that the server does not know is rejected`() async throws {
         let strange = try SecIdentity(
             pem: Data((certificates.untrustedClient.chainPEM + certificates.untrustedClient.keyPEM).utf8))
