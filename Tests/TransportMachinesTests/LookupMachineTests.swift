@@ -76,9 +76,10 @@ private let second: Int64 = 1_000_000_000
         var machine = machine(threads: 1)
         let other = Machine.Question("other", .v4)
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
-        #expect(machine.handle(.wanted(other, by: 2, of: 1), now: 0) == [.waits(2)])
+        #expect(machine.handle(.wanted(other, by: 2, of: 1), now: 0) == [.waits(2), .startTimer(after: second)])
         #expect(machine.handle(.left(2), now: 0) == [])
         #expect(machine.handle(.answered(name, "here", timeToLive: 0), now: 1) == [.answer([1], "here")])
+        #expect(machine.handle(.timer, now: second) == [])
         // For a later caller, the lookup is started.
         #expect(machine.handle(.wanted(other, by: 3, of: 1), now: 1) == [.lookUp(other)])
     }
@@ -111,6 +112,66 @@ private let second: Int64 = 1_000_000_000
             perform(machine.handle(.answered(running.removeFirst(), "", timeToLive: 0), now: 20 * second))
         }
         #expect(running.isEmpty)
+    }
+
+    private struct Slowness: CustomTestStringConvertible, Sendable {
+        var testDescription: String
+        var host: @Sendable (Int) -> String
+    }
+
+    private static let slowness = [
+        Slowness(testDescription: "many domains") { "www.slow\($0).example" },
+        Slowness(testDescription: "one domain") { "n\($0).slow.example" },
+        Slowness(testDescription: "the domain of the quick name") { "n\($0).example.com" },
+    ]
+
+    /// Three hundred names whose lookups take ten seconds each, and a quick name of the same session in every second.
+    @Test(arguments: slowness) private func `a quick name waits a second or two for slow names of its session, no longer`(
+        _ slow: Slowness
+    ) throws {
+        var machine = machine(threads: 64, line: 10_000)
+        var running: [Machine.Question: Int64] = [:]
+        var (timer, most): (Int64?, Int) = (nil, 0)
+        func perform(_ actions: [Machine.Action], at now: Int64) {
+            for action in actions {
+                if case .lookUp(let question) = action { running[question] = now }
+                if case .startTimer(let delay) = action { timer = now + delay }
+            }
+            most = max(most, running.count)
+        }
+        for caller in 0..<300 {
+            perform(machine.handle(.wanted(.init(slow.host(caller), .v4), by: caller, of: 1), now: 0), at: 0)
+        }
+        var waiting: [Machine.Question: Int64] = [:]
+        var caller = 300
+        for quarter in 0..<160 {
+            let now = Int64(quarter) * second / 4
+            if let due = timer, due <= now {
+                timer = nil
+                perform(machine.handle(.timer, now: now), at: now)
+            }
+            for (question, start) in running.sorted(by: { $0.key.host < $1.key.host }) {
+                let isQuick = question.host.hasPrefix("quick")
+                guard isQuick || start + 10 * second <= now else { continue }
+                running[question] = nil
+                if let wanted = waiting.removeValue(forKey: question) { #expect(now - wanted <= 2 * second, "\(question.host)") }
+                perform(machine.handle(.answered(question, "", timeToLive: 0), now: now), at: now)
+            }
+            if quarter % 4 == 1 {
+                let quick = Machine.Question("quick\(quarter).example.com", .v4)
+                waiting[quick] = now
+                perform(machine.handle(.wanted(quick, by: caller, of: 1), now: now), at: now)
+            }
+            // Another session finds a thread at once.
+            let other = Machine.Question("other\(quarter).example.org", .v4)
+            let actions = machine.handle(.wanted(other, by: caller + 1, of: 2), now: now)
+            #expect(actions.contains(.lookUp(other)))
+            perform(actions + machine.handle(.answered(other, "", timeToLive: 0), now: now), at: now)
+            running[other] = nil
+            caller += 2
+        }
+        #expect(waiting.count <= 2)
+        #expect(most <= 128)
     }
 
     @Test func `a thousand slow names of one session or domain leave threads for others`() {
@@ -168,6 +229,7 @@ private let second: Int64 = 1_000_000_000
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         _ = machine.handle(.wanted(last, by: 2, of: 1), now: 0)
         for caller in 3..<1_000 {
+            // The timer runs already, for the first caller that waits.
             #expect(machine.handle(.wanted(.init("n\(caller)", .v4), by: caller, of: 1), now: 0) == [.waits(caller)])
             #expect(machine.handle(.left(caller), now: 0) == [])
         }
@@ -177,9 +239,11 @@ private let second: Int64 = 1_000_000_000
     @Test func `every caller gets one result or leaves`() {
         for seed in 0..<200 {
             var random = SeededNumbers(seed: UInt64(seed))
-            var machine = machine(threads: Int.random(in: 1...6, using: &random), line: 12, memory: 3)
+            let threads = Int.random(in: 1...6, using: &random)
+            var machine = machine(threads: threads, line: 12, memory: 3)
             var waiting: Set<Int> = []
             var running: [Machine.Question] = []
+            var timer: Int64?
             var heldCallers: Set<Int> = []
             func perform(_ actions: [Machine.Action], _ step: Int) {
                 for action in actions {
@@ -187,6 +251,10 @@ private let second: Int64 = 1_000_000_000
                     case .lookUp(let question):
                         #expect(!running.contains(question), "seed \(seed), step \(step)")
                         running.append(question)
+                        #expect(running.count <= 2 * threads, "seed \(seed), step \(step)")
+                    case .startTimer(let delay):
+                        #expect(timer == nil, "seed \(seed), step \(step)")
+                        timer = Int64(step) * second / 9 + delay
                     case .waits(let caller): #expect(heldCallers.insert(caller).inserted, "seed \(seed), step \(step)")
                     case .began(let callers):
                         for caller in callers { #expect(heldCallers.remove(caller) != nil, "seed \(seed), step \(step)") }
@@ -198,7 +266,11 @@ private let second: Int64 = 1_000_000_000
                 }
             }
             for step in 0..<300 {
-                let now = Int64(step)
+                let now = Int64(step) * second / 9
+                if let due = timer, due <= now {
+                    timer = nil
+                    perform(machine.handle(.timer, now: now), step)
+                }
                 switch Int.random(in: 0..<6, using: &random) {
                 case 0...2:
                     waiting.insert(step)
@@ -216,12 +288,13 @@ private let second: Int64 = 1_000_000_000
                     guard !running.isEmpty else { break }
                     let question = running.remove(at: Int.random(in: running.indices, using: &random))
                     perform(
-                        machine.handle(.answered(question, "", timeToLive: Int64.random(in: 0..<9, using: &random)), now: now),
+                        machine.handle(
+                            .answered(question, "", timeToLive: Int64.random(in: 0..<second, using: &random)), now: now),
                         step)
                 }
             }
             while let question = running.popLast() {
-                perform(machine.handle(.answered(question, "", timeToLive: 0), now: 300), 300)
+                perform(machine.handle(.answered(question, "", timeToLive: 0), now: 300 * second), 300)
             }
             #expect(waiting.isEmpty, "seed \(seed)")
         }

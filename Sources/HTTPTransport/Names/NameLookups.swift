@@ -58,7 +58,8 @@ package final class NameLookups: Sendable {
     /// reasonable time.
     static let maximumAddressCount = 16
 
-    /// The maximum number of threads: `getaddrinfo` blocks a thread until the name servers answer, usually for at most 10 seconds.
+    /// The maximum number of lookups that have their turn: `getaddrinfo` blocks a thread until the name servers answer, usually for
+    /// at most 10 seconds.
     fileprivate static let threadCount = DescriptorLimit.threadsForNames()
     fileprivate static let waitingLimit = 65_536
     fileprivate static let memoryLimit = 1_024
@@ -139,7 +140,8 @@ package final class NameLookups: Sendable {
     ///   - asksNameServers: Whether `ask` queries name servers instead of the system.
     ///   - ask: Looks up names that are not cached, on one of the threads.
     package init(threads name: String, asksNameServers: Bool = true, ask: @escaping Ask) {
-        threads = WorkerThreads(name, maximumCount: Self.threadCount)
+        // Lookups that have lost their turns keep their threads.
+        threads = WorkerThreads(name, maximumCount: 2 * Self.threadCount)
         self.asksNameServers = asksNameServers
         self.ask = ask
     }
@@ -173,6 +175,7 @@ package final class NameLookups: Sendable {
         case lookUp(Machine.Question)
         case hold([Call], Bool)
         case answer([Call], Answer)
+        case startTimer(TimeAmount)
     }
 
     private func carryOut(_ steps: [Step]) {
@@ -180,6 +183,11 @@ package final class NameLookups: Sendable {
         while let step = steps.popLast() {
             switch step {
             case .answer(let calls, let answer): for call in calls { call.answer(answer) }
+            case .startTimer(let delay):
+                LoopDirectory.next().loop.scheduleTask(in: delay) { [weak self] in
+                    guard let self else { return }
+                    carryOut(state.withLock { $0.handle(.timer) })
+                }
             case .hold(let calls, let isOnHold): for call in calls { call.isOnHold(isOnHold) }
             case .lookUp(let question):
                 let hasThread = threads.run { [self] in
@@ -216,6 +224,7 @@ extension NameLookups.State {
         return machine.handle(event, now: now).map { action in
             switch action {
             case .lookUp(let question): .lookUp(question)
+            case .startTimer(let delay): .startTimer(.nanoseconds(delay))
             case .waits(let caller): .hold([calls[caller]].compactMap { $0 }, true)
             case .began(let callers): .hold(callers.compactMap { calls[$0] }, false)
             case .answer(let callers, let answer): .answer(callers.compactMap { calls.removeValue(forKey: $0) }, answer)
