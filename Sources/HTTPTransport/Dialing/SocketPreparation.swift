@@ -44,15 +44,26 @@ struct SocketPreparation {
         return bootstrap.channelOption(bindAddressNoPort, value: 1).bind(to: localAddress)
     }
 
-    /// Applies `preparation`, and binds the socket to the interface that it names, or else to the interface `detour`.
+    /// Prepares a socket: applies `preparation`, and binds the socket to the interface that it names, or else to the interface
+    /// `detour`.
     static func prepare(
         _ preparation: SocketPreparation?, _ channel: any Channel, for address: SocketAddress, by detour: String?
     ) -> EventLoopFuture<Void> {
+        closeOnExec(channel)
         if let preparation, let socket = channel as? any SocketOptionProvider {
             preparation.mark(socket, isV6: address.protocol == .inet6)
         }
         guard let name = preparation?.interfaceName ?? detour else { return channel.eventLoop.makeSucceededVoidFuture() }
         return bind(channel, to: name)
+    }
+
+    /// Keeps a socket out of the programs that the app starts, where a copy would keep the connection open after it was closed here.
+    ///
+    /// NIO creates sockets without this flag, so a program that is started between the two calls still gets a copy.
+    private static func closeOnExec(_ channel: any Channel) {
+        _ = try? channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            fcntl($0, F_SETFD, FD_CLOEXEC)
+        }
     }
 
     private static func bind(_ channel: any Channel, to interfaceName: String) -> EventLoopFuture<Void> {

@@ -24,6 +24,22 @@ struct HTTP1ConnectionTests {
         }
     }
 
+    @Test func `a program that the app starts does not keep a cancelled connection open`() async throws {
+        try await withScenario(
+            reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok("late").effects) }
+        ) { (server, session) async throws in
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            try await server.reached("go", times: 1)
+            // The program gets every descriptor of this process that is not closed on exec, and runs until its input ends.
+            let program = try #require(popen("cat >/dev/null", "w"))
+            defer { pclose(program) }
+            task.cancel()
+            try await server.waitForClose(0)
+            server.open("go")
+        }
+    }
+
     @Test(arguments: [
         head + "Connection: close\r\nContent-Length: 2\r\n\r\nok", head + "Connection: x, CLOSE\r\nContent-Length: 2\r\n\r\nok",
         "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
