@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #if Logging || Metrics || Tracing
+import FoundationEssentials
 import LoadingModel
 
 /// Labels shared by spans, metrics and logs, following OpenTelemetry's semantic conventions for HTTP.
@@ -15,15 +16,25 @@ enum RequestLabels {
     /// The label for values that are not distinguished.
     static let other = "_OTHER"
 
-    /// Returns the label of a method: its name if the conventions list it (RFC 9110, RFC 5789), otherwise ``other``.
+    /// The methods that have labels of their own, as the process's environment says when the first request is observed.
+    private static let knownMethods = knownMethods(
+        in: ProcessInfo.processInfo.environment["OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS"])
+
+    /// Returns the methods that have labels of their own: those of a list separated by commas; by default, those of RFC 9110, RFC
+    /// 5789 and the QUERY method.
+    ///
+    /// An empty list counts as none, like every empty environment variable of OpenTelemetry.
+    static func knownMethods(in list: String?) -> Set<String> {
+        guard let list, !list.isEmpty else {
+            return ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"]
+        }
+        return Set(list.split(separator: ",").map { $0.filter { $0 != " " } })
+    }
+
+    /// Returns the label of a method: its name if it is known, otherwise ``other``.
     ///
     /// Methods are case-sensitive.
-    static func method(_ method: String) -> String {
-        switch method {
-        case "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE": method
-        default: other
-        }
-    }
+    static func method(_ method: String) -> String { knownMethods.contains(method) ? method : other }
 
     /// Returns the status code if it is 400 or higher, otherwise the name of the failure's `URLError.Code`; nil if the request
     /// succeeded.
