@@ -150,6 +150,22 @@ struct ArchiveOptionTests {
         #expect(try await problems(of: folder.file("a.har")) == "")
     }
 
+    @Test func `an interrupted command writes the loads that ended and those that were running`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(
+            reply: { $0.path == "/first" ? .ok("a") : ScriptedReply([.write(Array(ScriptedReply.head(200).utf8)), .stall]) }
+        ) { (server) async throws in
+            let tool = try Tool(
+                ["get", "--har", "a.har", "-v"] + ["/first", "/second"].map { server.url($0).absoluteString }, in: folder)
+            try await tool.shown("GET /second")
+            tool.interrupt()
+            let result = try await tool.result()
+            #expect(result.code == 130)
+        }
+        #expect(try Archive(folder.file("a.har")).log.entries.map { URL(string: $0.request.url)?.path } == ["/first", "/second"])
+        #expect(try await problems(of: folder.file("a.har")) == "")
+    }
+
     @Test func `an archive that cannot be written is reported before anything is sent`() async throws {
         try await withServer { (server) async throws in
             let result = try await Tool.run(["get", "--har", "none/a.har", server.url().absoluteString])

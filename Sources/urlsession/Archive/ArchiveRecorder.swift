@@ -14,8 +14,8 @@ import URLLoadingArchive
 
 /// Records a command's loads.
 ///
-/// The archive is written at the end of the command, and also when loads end, so that most loads are in the file if the tool is
-/// killed.
+/// The archive is written at the end of the command, at Ctrl-C, and also when loads end, so that most loads are in the file if the
+/// tool is killed.
 final class ArchiveRecorder: Sendable {
     private struct State {
         var archive = HTTPArchive()
@@ -23,7 +23,12 @@ final class ArchiveRecorder: Sendable {
         var isWritten = true
         var lastEnd = ContinuousClock.now
         var lastDuration = Duration.zero
+        /// Stop the loads that are running.
+        var running: [ObjectIdentifier: @Sendable () -> Void] = [:]
     }
+
+    /// How long an interrupted program waits for its loads, in seconds.
+    private static let patience = 2
 
     /// The recorders by file: all loads of a command share a recorder.
     private static let all = Mutex<[String: ArchiveRecorder]>([:])
@@ -31,6 +36,7 @@ final class ArchiveRecorder: Sendable {
     let detail: HTTPArchive.Detail
     private let path: String
     private let state = Mutex(State())
+    private let loads = DispatchGroup()
 
     private init(_ path: String, _ detail: HTTPArchive.Detail) {
         self.path = path
@@ -52,6 +58,23 @@ final class ArchiveRecorder: Sendable {
     func begin() throws {
         state.withLock { write(&$0) }
         if let failure { throw failure }
+        for signal in [SIGINT, SIGTERM] { SignalActions.setFarewell(signal) { self.interrupt() } }
+    }
+
+    /// Stops the loads, and writes the archive when they have ended.
+    private func interrupt() {
+        for stop in state.withLock({ Array($0.running.values) }) { stop() }
+        _ = loads.wait(timeout: .now() + .seconds(Self.patience))
+        finish()
+    }
+
+    fileprivate func began(_ load: LoadRecording, _ stop: @escaping @Sendable () -> Void) {
+        loads.enter()
+        state.withLock { $0.running[ObjectIdentifier(load)] = stop }
+    }
+
+    fileprivate func ended(_ load: LoadRecording) {
+        if state.withLock({ $0.running.removeValue(forKey: ObjectIdentifier(load)) }) != nil { loads.leave() }
     }
 
     func append(_ metrics: URLSessionTaskMetrics, _ particulars: HTTPArchive.Particulars) {
@@ -103,6 +126,9 @@ final class LoadRecording: Sendable {
     /// `--har-bodies`.
     private var limit: Int { recorder.detail.keepsBodies ? min(recorder.detail.maximumBodySize, .max - 1) + 1 : 0 }
 
+    /// Records that the load runs; `stop` ends it when the program is interrupted.
+    func began(_ stop: @escaping @Sendable () -> Void) { recorder.began(self, stop) }
+
     /// Records that the request body comes from a file.
     func sends(file: String) { state.withLock { $0.bodyFile = file } }
 
@@ -120,6 +146,7 @@ final class LoadRecording: Sendable {
     func measured(_ metrics: URLSessionTaskMetrics) { state.withLock { $0.metrics = metrics } }
 
     func ended(_ task: URLSessionTask, _ error: (any Error)?, _ failure: ToolFailure?) {
+        defer { recorder.ended(self) }
         let known = state.withLock { $0 }
         guard let metrics = known.metrics else { return }
         var particulars = HTTPArchive.Particulars()

@@ -18,22 +18,34 @@ enum SignalActions {
     private struct Entry {
         let source: any DispatchSourceSignal
         var action: (@Sendable () -> Void)?
+        /// Called before the signal's default action.
+        var farewell: (@Sendable () -> Void)?
     }
 
     private static let entries = Mutex<[Int32: Entry]>([:])
 
     /// Sets a signal's action, which is in effect when this method returns.
-    static func set(_ number: Int32, _ action: @escaping @Sendable () -> Void) {
+    static func set(_ number: Int32, _ action: @escaping @Sendable () -> Void) { change(number) { $0.action = action } }
+
+    /// Sets what is done before a signal's default action ends the program.
+    static func setFarewell(_ number: Int32, _ farewell: @escaping @Sendable () -> Void) {
+        change(number) { $0.farewell = farewell }
+    }
+
+    private static func change(_ number: Int32, _ change: (inout Entry) -> Void) {
         let registered = entries.withLock { entries -> DispatchSemaphore? in
-            guard entries[number] == nil else {
-                entries[number]?.action = action
+            if var entry = entries[number] {
+                change(&entry)
+                entries[number] = entry
                 return nil
             }
             let registered = DispatchSemaphore(value: 0)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler { fire(number) }
             source.setRegistrationHandler { registered.signal() }
-            entries[number] = Entry(source: source, action: action)
+            var entry = Entry(source: source)
+            change(&entry)
+            entries[number] = entry
             source.resume()
             return registered
         }
@@ -48,7 +60,9 @@ enum SignalActions {
     }
 
     private static func fire(_ number: Int32) {
-        if let action = entries.withLock({ $0[number]?.action }) { return action() }
+        let entry = entries.withLock { $0[number] }
+        if let action = entry?.action { return action() }
+        entry?.farewell?()
         signal(number, SIG_DFL)
         kill(getpid(), number)
     }

@@ -57,6 +57,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         await withCheckedContinuation { continuation in
             state.withLock { $0.continuation = continuation }
             awaitConnection(task)
+            plan.recording?.began { [weak self] in self?.stop(task, because: ToolFailure(130, nil)) }
             if let slowest = plan.slowest {
                 let watch = SpeedMonitor(slowest) { [weak self] in self?.stop(task, because: $0) }
                 state.withLock { $0.speedMonitor = watch }
