@@ -18,7 +18,7 @@ struct WholeContent: Hashable, Sendable {
     let length: Int64?
     private let isCoded: Bool
 
-    /// Returns nil if the response is only a part by its own account, or states two lengths.
+    /// Returns nil if the response is only a part by its own account, or has fewer bytes than it states.
     init?(_ headers: HeaderBlock) {
         var length = headers.first(.contentLength).flatMap { Int64($0) }
         for field in headers.all("Content-Range") {
@@ -30,8 +30,8 @@ struct WholeContent: Hashable, Sendable {
             case .unsatisfied(let total)?: stated = total
             case nil: continue
             }
-            guard length ?? stated == stated else { return nil }
-            length = stated
+            guard length ?? stated >= stated else { return nil }
+            length = length ?? stated
         }
         isCoded = headers.hasContentCoding
         self.length = isCoded ? nil : length
