@@ -58,7 +58,7 @@ struct AbandonedUploadTests {
         defer { server.stop() }
         try await withSession {
             $0.timeoutIntervalForRequest = 1
-        } test: { session in
+        } test: { (session) async throws in
             let error = await #expect(throws: URLError.self) {
                 try await session.upload(for: try Self.request(server), from: Self.content)
             }
