@@ -171,6 +171,26 @@ struct TestClockTests {
         }
     }
 
+    @Test(arguments: [false, true])
+    func `invalidating the session ends the pause between two requests for server-sent events`(finishes: Bool) async throws {
+        try await withScriptedServer(reply: { _ in
+            .ok("retry: 80000000\ndata: a\n\n", [("Content-Type", "text/event-stream")])
+        }) { (server) async throws in
+            try await withClock { (session) async throws in
+                let reading = Task {
+                    for try await event in session.serverSentEvents(for: URLRequest(url: server.url())) {
+                        #expect(event.data == "a")
+                    }
+                }
+                try await clock.waitForSleepers()
+                if finishes { session.finishTasksAndInvalidate() } else { session.invalidateAndCancel() }
+                let error = await #expect(throws: URLError.self) { try await reading.value }
+                #expect(error?.code == .cancelled)
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+
     @Test func `code of the app sleeps by the clock until it is canceled`() async throws {
         let (first, second) = (
             Task { try await clock.sleep(for: .seconds(10)) }, Task { try await clock.sleep(for: .seconds(20)) }

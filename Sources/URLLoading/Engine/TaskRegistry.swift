@@ -30,6 +30,8 @@ final class TaskRegistry: Sendable {
         var sorted: [URLSessionTask] { tasks.values.sorted { $0.identity < $1.identity } }
         /// Called once, when the registry is closed and empty.
         var whenEmpty: (@Sendable () -> Void)?
+        /// End the waits of callers that are between two tasks, when the registry is closed.
+        var waits: [Int: @Sendable () -> Void] = [:]
 
         mutating func close(_ intake: Intake, _ whenEmpty: @escaping @Sendable () -> Void) -> (@Sendable () -> Void)? {
             let isFirst = self.intake == .open
@@ -44,10 +46,16 @@ final class TaskRegistry: Sendable {
             defer { whenEmpty = nil }
             return whenEmpty
         }
+
+        mutating func takeWaits() -> [@Sendable () -> Void] {
+            defer { waits = [:] }
+            return Array(waits.values)
+        }
     }
 
     private let state = Mutex(State())
     private let lastIdentifier = Atomic<Int>(0)
+    private let nextWait = Atomic<Int>(0)
 
     /// Numbers new tasks after the last task of an earlier session that had the same session identifier.
     func continueNumbering(after last: Int) {
@@ -95,21 +103,37 @@ final class TaskRegistry: Sendable {
     /// Whether no new tasks are accepted.
     var isClosed: Bool { state.withLock { $0.intake != .open } }
 
+    /// Adds a wait, which `end` ends when the registry is closed.
+    ///
+    /// Returns the argument for ``removeWait(_:)``; nil if the registry is closed already.
+    func addWait(_ end: @escaping @Sendable () -> Void) -> Int? {
+        let number = nextWait.add(1, ordering: .relaxed).newValue
+        return state.withLock { state in
+            guard state.intake == .open else { return nil }
+            state.waits[number] = end
+            return number
+        }
+    }
+
+    func removeWait(_ number: Int) { state.withLock { $0.waits[number] = nil } }
+
     /// Closes the registry, and calls `whenEmpty` as soon as the registry is empty: immediately if there are no tasks.
     ///
     /// If this method is called several times, only the first closure is called.
     func close(whenEmpty: @escaping @Sendable () -> Void) {
-        let emptyHandler = state.withLock { $0.close(.closed, whenEmpty) }
+        let (emptyHandler, waits) = state.withLock { ($0.close(.closed, whenEmpty), $0.takeWaits()) }
+        for end in waits { end() }
         emptyHandler?()
     }
 
     /// Closes the registry like `close(whenEmpty:)`, and returns the existing tasks for the caller to cancel; `tasks` no longer
     /// lists them.
     func abandon(whenEmpty: @escaping @Sendable () -> Void) -> [URLSessionTask] {
-        let (tasks, emptyHandler) = state.withLock { state in
+        let (tasks, emptyHandler, waits) = state.withLock { state in
             let tasks = state.sorted
-            return (tasks, state.close(.abandoned, whenEmpty))
+            return (tasks, state.close(.abandoned, whenEmpty), state.takeWaits())
         }
+        for end in waits { end() }
         emptyHandler?()
         return tasks
     }

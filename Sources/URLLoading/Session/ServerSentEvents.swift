@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-internal import Foundation
+public import Foundation
 internal import HTTPRules
 internal import HTTPWire
 internal import Synchronization
@@ -45,15 +45,20 @@ extension URLSession {
     ///   - request: Usually a GET. A request with another method, such as a POST to a language model, is sent only once.
     ///   - lastEventID: The ID of the last event that the app has already received (`Last-Event-ID`); default empty, for no ID.
     ///   - maximumEventSize: The maximum size of one event in bytes; default 1 MiB.
+    ///   - onResponse: Called with each HTTP response, before its first event, also after a reconnection and for a response that ends
+    ///     the sequence; default nil.
     /// - Returns: The sequence; its iterator sends the request.
     public func serverSentEvents(
-        for request: URLRequest, lastEventID: String = "", maximumEventSize: Int = 1_048_576
+        for request: URLRequest, lastEventID: String = "", maximumEventSize: Int = 1_048_576,
+        onResponse: (@Sendable (HTTPURLResponse) -> Void)? = nil
     ) -> ServerSentEvents {
-        ServerSentEvents(session: self, request: request, lastEventID: lastEventID, maximumEventSize: max(maximumEventSize, 1))
+        ServerSentEvents(
+            session: self, request: request, lastEventID: lastEventID, maximumEventSize: max(maximumEventSize, 1),
+            onResponse: onResponse)
     }
 }
 
-/// The sequence of server-sent events that ``URLSession/serverSentEvents(for:lastEventID:maximumEventSize:)`` returns.
+/// The sequence of server-sent events that ``URLSession/serverSentEvents(for:lastEventID:maximumEventSize:onResponse:)`` returns.
 ///
 /// If the response to a GET ends or its connection is lost, the sequence reconnects to the URL that responded, after redirects, and
 /// sends `Last-Event-ID`. It first waits for the reconnection time that the server sent (`retry`; default 3 seconds), which doubles
@@ -61,8 +66,9 @@ extension URLSession {
 /// are bound to the first origin (`Authorization`, `Cookie`, `Host`) are not sent to the new origin.
 ///
 /// The sequence ends if the server responds with 204. It throws if the first request fails, if a response has a status other than
-/// 200 or a type other than `text/event-stream` (`badServerResponse`), or if an event is too long (`dataLengthExceedsMaximum`). To
-/// stop, leave the loop or cancel the Swift task.
+/// 200 or a type other than `text/event-stream` (`badServerResponse`; `URLError.refusal` has the response), if an event is too long
+/// (`dataLengthExceedsMaximum`), or when the session is invalidated (`cancelled`), also between two requests. To stop, leave the
+/// loop or cancel the Swift task.
 ///
 /// Each iterator sends its own requests.
 public struct ServerSentEvents: AsyncSequence, Sendable {
@@ -73,6 +79,15 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     let request: URLRequest
     let lastEventID: String
     let maximumEventSize: Int
+    let onResponse: (@Sendable (HTTPURLResponse) -> Void)?
+
+    /// A response that is not an event stream and ended the sequence, such as one with the status 401, 429 or 503.
+    public struct Refusal: Sendable {
+        /// The response.
+        public let response: HTTPURLResponse
+        /// The beginning of the body: at most 65,536 bytes, and only what arrived within the request timeout.
+        public let body: Data
+    }
 
     /// Makes an iterator, which sends the request when its first event is requested.
     ///
@@ -86,6 +101,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         private static let longestPause = 60.0
         /// The request timeout while the body is read, in seconds: a year, because events may be far apart.
         private static let noTimeout = 31_536_000.0
+        /// The maximum size of ``Refusal/body``.
+        private static let refusalLimit = 65_536
 
         private let source: ServerSentEvents
         private var request: URLRequest
@@ -107,8 +124,12 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 request.setValue("no-store", forHTTPHeaderField: "Cache-Control")
             }
             request.cachePolicy = .reloadIgnoringLocalCacheData
-            reader = EventStreamReader(lastIdentifier: source.lastEventID, limit: source.maximumEventSize)
+            let field = request.value(forHTTPHeaderField: Self.identifierField) ?? ""
+            reader = EventStreamReader(
+                lastIdentifier: source.lastEventID.isEmpty ? field : source.lastEventID, limit: source.maximumEventSize)
         }
+
+        private static let identifierField = "Last-Event-ID"
 
         /// The next event, or nil when the server has ended the sequence.
         ///
@@ -154,26 +175,30 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             var fresh = EventStreamReader(lastIdentifier: reader.lastIdentifier, limit: source.maximumEventSize)
             fresh.retry = reader.retry
             reader = fresh
-            try await source.session.wait(Swift.min(pause, 86_400))
+            try await source.session.waitWhileValid(Swift.min(pause, 86_400), for: request.url)
         }
 
         private nonisolated(nonsending) mutating func open() async throws {
-            if !reader.lastIdentifier.isEmpty { request.setValue(reader.lastIdentifier, forHTTPHeaderField: "Last-Event-ID") }
+            // The stream resets the identifier by an `id` field without a value.
+            let identifier = reader.lastIdentifier
+            request.setValue(identifier.isEmpty ? nil : identifier, forHTTPHeaderField: Self.identifierField)
             do {
                 let (bytes, response) = try await load()
                 guard let response = response as? HTTPURLResponse else {
                     return try fail(.badServerResponse, "the response is not an HTTP response")
                 }
+                source.onResponse?(response)
                 if response.statusCode == 204 {
                     isOver = true
                     return
                 }
                 guard response.statusCode == 200 else {
-                    return try fail(.badServerResponse, "the server responded with status \(response.statusCode) instead of 200")
+                    return try await refuse(
+                        response, bytes, "the server responded with status \(response.statusCode) instead of 200")
                 }
                 guard response.mimeType?.lowercased() == "text/event-stream" else {
-                    return try fail(
-                        .badServerResponse, "the server sent \(response.mimeType ?? "no type") instead of text/event-stream")
+                    return try await refuse(
+                        response, bytes, "the server sent \(response.mimeType ?? "no type") instead of text/event-stream")
                 }
                 hasOpened = true
                 self.bytes = bytes.makeAsyncIterator()
@@ -187,28 +212,36 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         private nonisolated(nonsending) func load() async throws -> (URLSession.AsyncBytes, URLResponse) {
             var openEndedRequest = request
             openEndedRequest.timeoutInterval = Self.noTimeout
-            let (session, timeoutFlag) = (source.session, TimeoutFlag())
-            let allowed = request.timeoutInterval > 0 ? Swift.min(request.timeoutInterval, Self.noTimeout) : Self.noTimeout
-            let loading = Task { [openEndedRequest, leftOrigin] in
-                try await session.bytes(for: openEndedRequest, delegate: nil, leftOrigin: leftOrigin)
-            }
-            let timer = Task {
-                try await session.wait(allowed, isTimeout: true)
-                timeoutFlag.hasExpired.store(true, ordering: .relaxed)
-                loading.cancel()
-            }
-            defer { timer.cancel() }
+            let timeoutFlag = TimeoutFlag()
             do {
-                return try await withTaskCancellationHandler {
-                    try await loading.value
-                } onCancel: {
-                    loading.cancel()
+                return try await withinTimeout(timeoutFlag) { [openEndedRequest, leftOrigin, session = source.session] in
+                    try await session.bytes(for: openEndedRequest, delegate: nil, leftOrigin: leftOrigin)
                 }
             } catch let error as URLError where error.code == .cancelled && timeoutFlag.hasExpired.load(ordering: .relaxed) {
-                let message = "the server did not respond within \(allowed) seconds"
-                throw URLError(
-                    .timedOut,
-                    userInfo: [NSLocalizedDescriptionKey: message, NSURLErrorFailingURLErrorKey: openEndedRequest.url as Any])
+                throw failure(.timedOut, "the server did not respond within \(timeout) seconds")
+            }
+        }
+
+        /// The request timeout in seconds.
+        private var timeout: Double {
+            request.timeoutInterval > 0 ? Swift.min(request.timeoutInterval, Self.noTimeout) : Self.noTimeout
+        }
+
+        /// Does work in a Swift task, which is cancelled when the request timeout expires.
+        private nonisolated(nonsending) func withinTimeout<Value: Sendable>(
+            _ flag: TimeoutFlag, _ work: @escaping @Sendable () async throws -> Value
+        ) async throws -> Value {
+            let working = Task { try await work() }
+            let timer = Task { [timeout, session = source.session] in
+                try await session.wait(timeout, isTimeout: true)
+                flag.hasExpired.store(true, ordering: .relaxed)
+                working.cancel()
+            }
+            defer { timer.cancel() }
+            return try await withTaskCancellationHandler {
+                try await working.value
+            } onCancel: {
+                working.cancel()
             }
         }
 
@@ -224,14 +257,41 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             request.url = url
         }
 
+        /// Ends the sequence with an error that has the response and the beginning of its body.
+        private nonisolated(nonsending) mutating func refuse(
+            _ response: HTTPURLResponse, _ bytes: URLSession.AsyncBytes, _ message: String
+        ) async throws {
+            isOver = true
+            let body = try await withinTimeout(TimeoutFlag()) {
+                var body = Data()
+                // A body that is cut off or late is returned as far as it has arrived.
+                do { for try await byte in bytes.prefix(Self.refusalLimit) { body.append(byte) } } catch {}
+                return body
+            }
+            throw failure(
+                .badServerResponse, message, [URLError.refusalKey: ServerSentEvents.Refusal(response: response, body: body)])
+        }
+
         private mutating func fail(_ code: URLError.Code, _ message: String) throws {
             isOver = true
             bytes = nil
-            throw URLError(
-                code,
-                userInfo: [NSLocalizedDescriptionKey: message, NSURLErrorFailingURLErrorKey: request.url as Any])
+            throw failure(code, message)
+        }
+
+        private func failure(_ code: URLError.Code, _ message: String, _ others: [String: Any] = [:]) -> URLError {
+            let userInfo = [NSLocalizedDescriptionKey: message, NSURLErrorFailingURLErrorKey: request.url as Any]
+            return URLError(code, userInfo: userInfo.merging(others) { $1 })
         }
     }
+}
+
+extension URLError {
+    fileprivate static let refusalKey = "URLLoadingServerSentEventsRefusal"
+
+    /// The response that ended a sequence of server-sent events, or nil if the error has another cause.
+    ///
+    /// Not in Apple's API. It has what the server says about the refusal, such as `Retry-After`, a request ID, or an error as JSON.
+    public var refusal: ServerSentEvents.Refusal? { userInfo[Self.refusalKey] as? ServerSentEvents.Refusal }
 }
 
 /// A flag that is set when the request timeout expires before the response arrives.

@@ -40,4 +40,24 @@ extension URLSession {
         guard let clock = equipment.memory.stores.clock else { return try await Task.sleep(for: .seconds(seconds)) }
         try await clock.sleep(for: seconds, isTimeout: isTimeout)
     }
+
+    /// Waits a number of seconds, but no longer than the session accepts tasks.
+    ///
+    /// - Throws: A `URLError` with the code `cancelled` if the session is invalidated; `CancellationError` if the Swift task is
+    ///   cancelled first.
+    func waitWhileValid(_ seconds: Double, for url: URL?) async throws {
+        let waiting = Task { try await wait(seconds) }
+        defer { waiting.cancel() }
+        guard let number = registry.addWait({ waiting.cancel() }) else { throw ErrorTranslation.appError(.cancelled, url: url) }
+        defer { registry.removeWait(number) }
+        do {
+            try await withTaskCancellationHandler {
+                try await waiting.value
+            } onCancel: {
+                waiting.cancel()
+            }
+        } catch {
+            throw registry.isClosed && !Task.isCancelled ? ErrorTranslation.appError(.cancelled, url: url) : error
+        }
+    }
 }

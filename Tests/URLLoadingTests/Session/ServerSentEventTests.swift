@@ -55,6 +55,67 @@ struct ServerSentEventTests {
         }
     }
 
+    @Test func `an id without a value resets the last event ID`() async throws {
+        let texts = ["retry: 1\nid: 7\ndata: a\n\n", "id\ndata: b\n\n"]
+        try await withScenario(reply: { $0.order < 2 ? Self.stream(texts[$0.order]) : .status(204) }) {
+            (server, session) async throws in
+            let request = URLRequest(server.url("/e"), headers: ["Last-Event-ID": "6"])
+            let (events, error) = await Self.collect(session.serverSentEvents(for: request))
+            #expect(error == nil)
+            #expect(events.map(\.id) == ["7", ""])
+            #expect(server.requests.map { $0.header("Last-Event-ID") } == ["6", "7", nil])
+        }
+    }
+
+    @Test func `each response is reported before its first event`() async throws {
+        try await withScenario(reply: { $0.order < 2 ? Self.stream("retry: 1\ndata: a\n\n") : .status(204) }) {
+            (server, session) async throws in
+            let journal = Delivered<String>()
+            let events = session.serverSentEvents(for: URLRequest(server.url("/e"))) { journal("\($0.statusCode)") }
+            for try await event in events { journal(event.data) }
+            #expect(journal.all == ["200", "a", "200", "a", "204"])
+        }
+    }
+
+    @Test func `a refusal has the response and the beginning of its body`() async throws {
+        let long = String(repeating: "x", count: 100_000)
+        let fields = [("Content-Type", "application/json"), ("Retry-After", "7")]
+        let replies: [(ScriptedReply, Int, String)] = [
+            (.status(429, fields, body: "{\"error\": 1}"), 429, "{\"error\": 1}"),
+            (.status(401, fields, body: long), 401, String(long.prefix(65_536))),
+            (.ok("<html>", [("Content-Type", "text/html"), ("Retry-After", "7")]), 200, "<html>"),
+            // The body is cut off.
+            (
+                ScriptedReply([
+                    .write(Array((ScriptedReply.head(503, fields + [("Content-Length", "10")]) + "late").utf8)), .close,
+                ]), 503, "late"
+            ),
+        ]
+        for (reply, status, body) in replies {
+            try await withScenario(reply: { _ in reply }) { (server, session) async throws in
+                let (_, error) = await Self.collect(session.serverSentEvents(for: URLRequest(server.url("/e"))))
+                let refusal = try #require(error?.refusal)
+                #expect(error?.code == .badServerResponse)
+                #expect(refusal.response.statusCode == status)
+                #expect(refusal.response.value(forHTTPHeaderField: "Retry-After") == "7")
+                #expect(String(decoding: refusal.body, as: UTF8.self) == body)
+            }
+        }
+    }
+
+    @Test func `the body of a refusal that does not end is read within the request timeout`() async throws {
+        let head = ScriptedReply.head(503, [("Content-Type", "text/plain"), ("Content-Length", "10")]) + "wait"
+        try await withScenario(reply: { _ in ScriptedReply([.write(Array(head.utf8)), .stall]) }) {
+            (server, session) async throws in
+            var request = URLRequest(server.url("/e"))
+            request.timeoutInterval = 0.3
+            let (_, error) = await Self.collect(session.serverSentEvents(for: request))
+            #expect(error?.refusal?.response.statusCode == 503)
+            #expect(error?.refusal.map { String(decoding: $0.body, as: UTF8.self) } == "wait")
+            try await server.waitForClose(0)
+        }
+    }
+
     @Test func `reconnection attempts that fail are repeated`() async throws {
         let lost = ScriptedReply([.close])
         try await withScenario(
