@@ -338,14 +338,16 @@ if let only {
 
 let package = Package(
     name: "swift-url-loading",
-    products: only != nil ? [] : [
-        .library(name: "URLLoading", targets: ["URLLoading"]),
-        .plugin(name: "DropIn", targets: ["DropIn"]),
-        .library(name: "URLLoadingArchive", targets: ["URLLoadingArchive"]),
-        .library(name: "URLLoadingTestKit", targets: ["URLLoadingTestKit"]),
-        .executable(name: "urlsession", targets: ["urlsession"]),
-        .executable(name: "urlsessiond", targets: ["urlsessiond"]),
-    ],
+    products: only != nil
+        ? []
+        : [
+            .library(name: "URLLoading", targets: ["URLLoading"]),
+            .plugin(name: "DropIn", targets: ["DropIn"]),
+            .library(name: "URLLoadingArchive", targets: ["URLLoadingArchive"]),
+            .library(name: "URLLoadingTestKit", targets: ["URLLoadingTestKit"]),
+            .executable(name: "urlsession", targets: ["urlsession"]),
+            .executable(name: "urlsessiond", targets: ["urlsessiond"]),
+        ],
     traits: [
         .trait(name: "Daemon", description: "Has urlsessiond, which carries out the transfers of background sessions."),
         .trait(name: "Logging", description: "Tells a session's Logger of swift-log what it loads."),

@@ -57,7 +57,7 @@ package struct WebSocketMachine: Sendable {
     package enum Action: Hashable, Sendable {
         /// Sends a close frame; no data frame is sent after it.
         case sendClose(WebSocketClose)
-        /// Sends a pong; report ``Event/pongWritten`` when the transport has written it.
+        /// Sends a pong; report ``Event/pongWritten`` when the transport has written the pongs that were sent together.
         case sendPong([UInt8])
         /// Sends a ping with this payload.
         case sendPing([UInt8])
@@ -81,17 +81,15 @@ package struct WebSocketMachine: Sendable {
     /// nanoseconds.
     package static let closePatience: Int64 = 5_000_000_000
 
-    private enum Pong: Hashable {
-        case none
-        /// A pong is being written.
-        case writing
-        /// Another ping arrived meanwhile: "the endpoint MAY elect to send a Pong frame for only the most recently processed Ping
-        /// frame" (section 5.5.3). A peer that does not read our pongs therefore occupies memory for at most two of them.
-        case writingAnd([UInt8])
-    }
+    /// The maximum number of pongs that wait while others are being written.
+    ///
+    /// Beyond it the oldest are dropped: "the endpoint MAY elect to send a Pong frame for only the most recently processed Ping frame"
+    /// (section 5.5.3). A peer that does not read our pongs therefore occupies memory for twice as many at most.
+    package static let maximumWaitingPongs = 32
 
     package private(set) var state = State.open
-    private var pong = Pong.none
+    private var isWritingPongs = false
+    private var waitingPongs: [[UInt8]] = []
     private var sentPings: UInt64 = 0
     private var answeredPings: UInt64 = 0
 
@@ -112,7 +110,7 @@ package struct WebSocketMachine: Sendable {
 
         // "Unless it already received a Close frame" (section 5.5.2): whether we sent a close frame does not matter.
         case (.open, .received(.ping(let payload))), (.closing, .received(.ping(let payload))): return answer(payload)
-        case (.open, .pongWritten), (.closing, .pongWritten): return nextPong()
+        case (.open, .pongWritten), (.closing, .pongWritten): return nextPongs()
         case (.open, .received(.pong(let payload))), (.closing, .received(.pong(let payload))): return take(payload)
 
         // "When sending a Close frame in response, the endpoint typically echos the status code it received" (section 5.5.1).
@@ -172,21 +170,19 @@ package struct WebSocketMachine: Sendable {
     // MARK: Pings
 
     private mutating func answer(_ payload: [UInt8]) -> [Action] {
-        guard pong == .none else {
-            pong = .writingAnd(payload)
-            return []
+        guard isWritingPongs else {
+            isWritingPongs = true
+            return [.sendPong(payload)]
         }
-        pong = .writing
-        return [.sendPong(payload)]
+        if waitingPongs.count == Self.maximumWaitingPongs { waitingPongs.removeFirst() }
+        waitingPongs.append(payload)
+        return []
     }
 
-    private mutating func nextPong() -> [Action] {
-        guard case .writingAnd(let payload) = pong else {
-            pong = .none
-            return []
-        }
-        pong = .writing
-        return [.sendPong(payload)]
+    private mutating func nextPongs() -> [Action] {
+        isWritingPongs = !waitingPongs.isEmpty
+        defer { waitingPongs = [] }
+        return waitingPongs.map { .sendPong($0) }
     }
 
     /// A pong answers the ping with the same payload and all earlier ones (section 5.5.3).

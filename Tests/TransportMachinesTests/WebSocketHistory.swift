@@ -42,9 +42,9 @@ struct WebSocketHistory {
         var answered = 0
         /// The number of the newest ping that a pong acknowledged.
         var acknowledged = 0
-        /// Whether a pong is being written; `unanswered` is the payload of the newest ping without a pong.
+        /// Whether pongs are being written; `unanswered` has the payloads of the pings without a pong.
         var isWriting = false
-        var unanswered: [UInt8]?
+        var unanswered: [[UInt8]] = []
         var end: WebSocketMachine.Action?
     }
 
@@ -142,7 +142,9 @@ struct WebSocketHistory {
     private mutating func receive(_ event: WebSocketMachine.Event, before state: WebSocketMachine.State) {
         let isReceiving = shell.end == nil
         switch event {
-        case .received(.ping(let payload)) where isReceiving: shell.unanswered = payload
+        case .received(.ping(let payload)) where isReceiving:
+            shell.unanswered.append(payload)
+            if shell.isWriting, shell.unanswered.count > WebSocketMachine.maximumWaitingPongs { shell.unanswered.removeFirst() }
         case .received(.pong(let payload)) where isReceiving && payload.count == 8:
             if let number = payload.last, number <= shell.pings { shell.acknowledged = max(shell.acknowledged, Int(number)) }
         case .received(.close(let close)) where isReceiving: shell.receivedClose = close
@@ -162,10 +164,11 @@ struct WebSocketHistory {
             if let received = shell.receivedClose { require(close.code == received.code, "the reply has another code") }
             shell.sentClose = close
         case .sendPong(let payload):
-            require(!shell.isWriting, "two pongs are being written")
-            require(payload == shell.unanswered, "the pong is not for the newest ping")
+            require(!shell.isWriting || event == .pongWritten, "a pong is sent while another is being written")
+            require(payload == shell.unanswered.first, "the pong is not for the oldest ping")
             require(shell.receivedClose == nil && !shell.hasFailed && !hadEnded && !shell.isGone, "a pong is sent too late")
-            (shell.isWriting, shell.unanswered) = (true, nil)
+            shell.isWriting = true
+            if !shell.unanswered.isEmpty { shell.unanswered.removeFirst() }
         case .sendPing(let payload):
             shell.pings += 1
             require(payload.count == 8 && payload.last == UInt8(truncatingIfNeeded: shell.pings), "a ping has a wrong number")
@@ -200,7 +203,7 @@ struct WebSocketHistory {
         require(machine.isReceiving == (shell.end == nil), "whether messages are received")
         require((machine.state == .closed) == shell.isGone, "whether the transport is there")
         require(shell.answered == shell.acknowledged, "how many pings are answered")
-        require(!(machine.isReceiving && shell.unanswered != nil && !shell.isWriting), "a ping waits for its pong")
+        require(!(machine.isReceiving && !shell.unanswered.isEmpty && !shell.isWriting), "a ping waits for its pong")
         require(machine.state == .open || shell.hasTimer || shell.isGone, "a peer has no time limit to close")
         require(!shell.hasFailed || shell.isToEnd || shell.isGone, "a failed connection stays open")
     }

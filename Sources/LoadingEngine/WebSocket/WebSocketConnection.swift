@@ -58,8 +58,6 @@ final class WebSocketConnection {
     /// The owners of pings whose pong has not arrived yet, in order.
     private var pings = CircularBuffer<PingOwner>()
     private var closeTimer: Scheduled<Void>?
-    /// Limits the time until the app's close frame is sent.
-    private var patience: Scheduled<Void>?
     private var pingTimer: RepeatedTask?
     /// Whether reading from the peer was paused after the last ping was due, because the app was not receiving.
     private var wasHeldBack = false
@@ -82,6 +80,7 @@ final class WebSocketConnection {
         /// The number of the app's messages.
         var messages = 0
         var hasPong = false
+        var bytes: Int64 = 0
     }
 
     init(_ exchange: Exchange, _ agreement: WebSocketAgreement, _ order: WebSocketOrder, of load: Load) {
@@ -103,9 +102,9 @@ final class WebSocketConnection {
         defer {
             load.control.endHold(now: .now())
             closeTimer?.cancel()
-            patience?.cancel()
             pingTimer?.cancel()
         }
+        load.transaction?.sentBodyLength = -1
         load.tell(.webSocket(.opened(subprotocol: subprotocol)))
         startPings()
         do {
@@ -175,19 +174,15 @@ final class WebSocketConnection {
         case .limit(let size):
             incoming.maximumSize = size
             return
-        // Closing resumes a suspended task, because a suspended task cannot send the close frame.
-        case .close:
-            if load.control.isSuspended { load.control.resume(now: .now()) }
-            // The time is limited, because the close frame cannot be sent while the peer does not read.
-            let bound = NIOLoopBound(self, eventLoop: load.session.loop)
-            patience = load.session.loop.scheduleTask(in: .nanoseconds(WebSocketMachine.closePatience)) {
-                let connection = bound.value
-                if connection.machine.maySendMessages { connection.perform(connection.machine.handle(.abandoned)) }
-            }
-        case .send, .ping: break
+        case .send, .ping, .close: break
         }
         commands.append(command)
         sendMore()
+    }
+
+    /// Drops the connection if the app's close frame is still queued.
+    func abandonUnlessClosing() {
+        if machine.maySendMessages { perform(machine.handle(.abandoned)) }
     }
 
     private var maySend: Bool {
@@ -350,11 +345,12 @@ final class WebSocketConnection {
     private func flush() {
         guard output.readableBytes > 0 else { return }
         var bytes = output
-        let ended = outputCompletion
+        var ended = outputCompletion
+        ended.bytes = Int64(bytes.readableBytes)
         output = ByteBuffer()
         outputCompletion = Completion()
         writesInFlight += 1
-        exchange.write(bytes) { [self] isSent in wrote(ended, isSent) }
+        exchange.write(bytes) { [self, ended] isSent in wrote(ended, isSent) }
         if writesInFlight == 0, output.readableBytes == 0, bytes.storageCapacity <= Self.keptCapacity {
             bytes.clear()
             output = bytes
@@ -364,6 +360,7 @@ final class WebSocketConnection {
     private func wrote(_ ended: Completion, _ isSent: Bool) {
         writesInFlight -= 1
         if isSent {
+            if load.wants(.sentBytes) { load.tellSent(ended.bytes, total: exchange.sentBodyBytes) }
             if ended.messages > 0 || outgoing.isInMessage { wasActive = true }
             if ended.messages > 0 { load.tell(.webSocket(.sent(ended.messages))) }
             if ended.hasPong { perform(machine.handle(.pongWritten)) }

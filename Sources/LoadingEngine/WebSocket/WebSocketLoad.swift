@@ -13,6 +13,7 @@ import HTTPTransport
 import HTTPWire
 import LoadingModel
 import NIOCore
+import TransportMachines
 
 /// The WebSocket of a load: its handshake, the app's commands before the handshake completes, and the connection.
 ///
@@ -22,6 +23,7 @@ final class WebSocketLoad {
     /// The handshake of the last composed message.
     private var handshake: WebSocketHandshake?
     private var connection: WebSocketConnection?
+    private var patience: Scheduled<Void>?
     private(set) var needsHTTP1 = false
 
     init(_ order: WebSocketOrder) { self.order = order }
@@ -94,12 +96,32 @@ final class WebSocketLoad {
 
     func take(_ command: WebSocketCommand, for load: Load) {
         if case .limit(let size) = command { order.maximumMessageSize = size }
+        if case .close = command {
+            // There is no connection to close yet. It is only made for messages that the app has sent before.
+            guard connection != nil || order.queued.contains(where: { if case .send = $0 { true } else { false } }) else {
+                return load.cancel(producingResumeData: false)
+            }
+            // Closing resumes a suspended task, because a suspended task cannot send the close frame.
+            if load.control.isSuspended { load.control.resume(now: .now()) }
+            limitClosing(of: load)
+        }
         if let connection { return connection.take(command) }
         switch command {
-        case .send, .ping: order.queued.append(command)
-        // There is no connection to close yet.
-        case .close: load.cancel(producingResumeData: false)
+        case .send, .ping, .close: order.queued.append(command)
         case .limit: break
+        }
+    }
+
+    /// Limits the time until the app's close frame is sent: the server may not complete the handshake, or may not read.
+    private func limitClosing(of load: Load) {
+        let bound = NIOLoopBound((self, load), eventLoop: load.session.loop)
+        patience = load.session.loop.scheduleTask(in: .nanoseconds(WebSocketMachine.closePatience)) {
+            let (socket, load) = bound.value
+            if let connection = socket.connection {
+                connection.abandonUnlessClosing()
+            } else {
+                load.cancel(producingResumeData: false)
+            }
         }
     }
 
@@ -120,7 +142,10 @@ final class WebSocketLoad {
         do {
             let connection = WebSocketConnection(exchange, try agreement(exchange, handshake), order, of: load)
             self.connection = connection
-            defer { self.connection = nil }
+            defer {
+                self.connection = nil
+                patience?.cancel()
+            }
             for command in order.queued { connection.take(command) }
             order.queued = []
             try await connection.run()

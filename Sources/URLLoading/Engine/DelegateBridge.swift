@@ -185,6 +185,7 @@ final class DelegateBridge: LoadClient {
             calls.challenge(task, challenge) { answer in reply(answer?.0 ?? .performDefaultHandling, answer?.1) }
         case .part(let part): return .paused(part.response)
         case .partData(let data): deliver(.data(data), to: task)
+        case .call(let handler): handler()
         case .credit(let count): task.consumed(count)
         }
         return .done
@@ -215,7 +216,7 @@ final class DelegateBridge: LoadClient {
     }
 
     private func becomeStreams(_ task: URLSessionStreamTask) {
-        guard let (streams, session) = task.becomeStreams() else { return }
+        guard let (streams, session) = task.becomeStreams(isOnDelegateQueue: true) else { return }
         calls.became(task, streams.0, streams.1)
         session.registry.forget(task.identity)
     }
@@ -237,7 +238,8 @@ final class DelegateBridge: LoadClient {
         case .informational(let head, let url):
             calls.informational(task, HTTPURLResponse(url: url, head: head, expectedLength: 0))
         case .sent(let bytes, let total, let expected):
-            calls.sent(task, bytes: bytes, total: total, expected: expected)
+            // A WebSocket's messages are counted, but are no body.
+            if !(task is URLSessionWebSocketTask) { calls.sent(task, bytes: bytes, total: total, expected: expected) }
         case .data(let data):
             if let dataTask = task as? URLSessionDataTask, task.isForDelegate { calls.received(dataTask, data) }
             if state.withLock({ $0.parts == nil }) { task.consumed(data.count) }
@@ -271,7 +273,7 @@ final class DelegateBridge: LoadClient {
             if !task.mutex.withLock({ $0.discardsResult }) { calls.downloaded(download, to: URL(fileURLWithPath: path)) }
             try? FileManager.default.removeItem(atPath: path)
         }
-        guard let completion = task.complete(outcome) else { return }
+        guard let completion = task.complete(outcome, isOnDelegateQueue: true) else { return }
         calls.collected(task, metrics(outcome, of: task))
         if isForDelegate { calls.completed(task, completion.error) }
         calls.session.equipment.background?.acknowledge(task.identity)

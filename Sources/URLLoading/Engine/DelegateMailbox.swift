@@ -25,6 +25,8 @@ struct DelegateMailbox: Sendable {
         case part(MultipartParts.Part)
         /// Bytes of a part.
         case partData(Data)
+        /// Calls a completion handler of a WebSocket or stream task.
+        case call(@Sendable () -> Void)
         /// Returns this number of bytes to the engine as credit, after the preceding items have been delivered.
         case credit(Int)
     }

@@ -142,7 +142,7 @@ final class CapturedStreams: Sendable {
 
 extension URLSessionStreamTask {
     /// Completes the task without an event, and returns the streams that replace it; nil if the task was completed or cancelled.
-    func becomeStreams() -> (streams: (InputStream, OutputStream), session: URLSession)? {
+    func becomeStreams(isOnDelegateQueue: Bool) -> (streams: (InputStream, OutputStream), session: URLSession)? {
         let session: URLSession? = mutex.withLock { state in
             guard !state.discardsResult, let session = state.session, state.lifecycle.handle(.finished) == .complete else {
                 return nil
@@ -156,7 +156,7 @@ extension URLSessionStreamTask {
         let streams = CapturedStreams(of: session.equipment.service, identity)
         let pair = streams.makeStreams()
         calls.withLock { $0.captured = streams }
-        loadEnded(nil)
+        loadEnded(nil, isOnDelegateQueue: isOnDelegateQueue)
         streams.start()
         return (pair, session)
     }

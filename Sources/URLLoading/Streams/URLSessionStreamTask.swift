@@ -43,10 +43,6 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         super.init(takingOver: state, identifier: identifier)
     }
 
-    private func onDelegateQueue(_ work: @escaping @Sendable () -> Void) {
-        if let queue { queue.addOperation(work) } else { work() }
-    }
-
     // MARK: Reading and writing
 
     /// Queues a read.
@@ -164,7 +160,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         toWake?.wake()
         if let refusal {
             let result = endResult ?? .failed(refusal)
-            onDelegateQueue { waiter.tell(result) }
+            call({ waiter.tell(result) }, on: queue)
         }
     }
 
@@ -192,17 +188,19 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         if let streams = calls.withLock({ $0.captured }) { return streams.handle(event) }
         // If there is a delegate, its bridge makes the streams and delivers them.
         if case .captured = event, !isOnDelegateQueue {
-            _ = becomeStreams().map { $0.session.registry.forget(identity) }
+            _ = becomeStreams(isOnDelegateQueue: false).map { $0.session.registry.forget(identity) }
             return
         }
         let waiter: (StreamCalls.Waiter, StreamCalls.Result)? = calls.withLock { $0.handle(event) }
         guard let (waiter, result) = waiter else { return }
-        if isOnDelegateQueue { waiter.tell(result) } else { onDelegateQueue { waiter.tell(result) } }
+        if isOnDelegateQueue { waiter.tell(result) } else { call({ waiter.tell(result) }, on: queue) }
     }
 
-    override func loadEnded(_ error: (any Error)?) {
+    override func loadEnded(_ error: (any Error)?, isOnDelegateQueue: Bool) {
         let results = calls.withLock { $0.end(with: error ?? closed(), cleanly: error == nil) }
-        for (waiter, result) in results { onDelegateQueue { waiter.tell(result) } }
+        for (waiter, result) in results {
+            if isOnDelegateQueue { waiter.tell(result) } else { call({ waiter.tell(result) }, on: queue) }
+        }
     }
 
     override var isCaptured: Bool { calls.withLock { $0.captured != nil } }

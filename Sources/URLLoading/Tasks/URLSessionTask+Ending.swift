@@ -37,7 +37,7 @@ extension URLSessionTask {
     /// Completes the task; returns nil if it was already completed.
     ///
     /// A task that the app cancelled completes as cancelled, whatever the result of its load.
-    func complete(_ outcome: TaskOutcome) -> TaskCompletion? {
+    func complete(_ outcome: TaskOutcome, isOnDelegateQueue: Bool = false) -> TaskCompletion? {
         let completion: TaskCompletion? = mutex.withLock { state in
             let resultIsDiscarded = state.discardsResult
             guard state.lifecycle.handle(.finished) == .complete else { return nil }
@@ -69,7 +69,11 @@ extension URLSessionTask {
             return completion
         }
         if completion?.showsProgress == true { updateProgress() }
-        if let completion { loadEnded(completion.error) } else { loadEndedAfterCompletion(outcome) }
+        if let completion {
+            loadEnded(completion.error, isOnDelegateQueue: isOnDelegateQueue)
+        } else {
+            loadEndedAfterCompletion(outcome)
+        }
         return completion
     }
 
@@ -128,6 +132,18 @@ extension URLSessionTask {
     /// The error of a load whose custom `URLProtocol` finished without reporting a response.
     static var missingResponseError: any Error {
         ErrorTranslation.appError(.badServerResponse, "the load ended without a response", url: nil)
+    }
+
+    /// Calls a completion handler of a WebSocket or stream task on the delegate queue: after the events that were reported before
+    /// it, and before the task's last call.
+    func call(_ handler: @escaping @Sendable () -> Void, on queue: OperationQueue?) {
+        if let bridge = mutex.withLock({ $0.bridge }) {
+            bridge.post(.call(handler))
+        } else if let queue {
+            queue.addOperation(handler)
+        } else {
+            handler()
+        }
     }
 
     // MARK: Async callers

@@ -176,7 +176,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     func handle(_ event: StreamEvent, isOnDelegateQueue: Bool) {}
 
     /// Handles the completion of the task, with its error, if any.
-    func loadEnded(_ error: (any Error)?) {}
+    func loadEnded(_ error: (any Error)?, isOnDelegateQueue: Bool) {}
 
     /// Whether `captureStreams()` has completed the task, whose load now serves the captured pair of streams.
     var isCaptured: Bool { false }

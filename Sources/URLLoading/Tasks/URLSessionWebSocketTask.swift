@@ -116,8 +116,11 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     private static let defaultMaximumMessageSize = 1_048_576
 
-    private func onDelegateQueue(_ work: @escaping @Sendable () -> Void) {
-        if let queue { queue.addOperation(work) } else { work() }
+    private func onDelegateQueue(_ work: @escaping @Sendable () -> Void) { call(work, on: queue) }
+
+    /// Calls the handlers of calls that have their result; directly if this is the delegate queue already.
+    private func run(_ resumptions: WebSocketCalls.Resumptions, isOnDelegateQueue: Bool) {
+        resumptions.run { if isOnDelegateQueue { $0() } else { onDelegateQueue($0) } }
     }
 
     // MARK: Messages
@@ -210,7 +213,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     /// Sends a close frame after the queued messages; the task completes when the server has replied, or after five seconds.
     ///
-    /// If the opening handshake is not complete, the task is cancelled.
+    /// Before the opening handshake is complete, the task is cancelled, unless messages are queued: then the handshake and the
+    /// messages have five seconds.
     ///
     /// - Parameters:
     ///   - closeCode: The reason. If the code must not be sent (`invalid`, 1004, 1005, 1006, 1015, or an undefined code), the frame
@@ -249,24 +253,25 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// The interval between automatic pings in seconds; default nil: no pings.
     ///
     /// Not in Apple's API. Set it before the task is first resumed. If the server has not replied to a ping when the next one is
-    /// due, the task fails with `timedOut`.
+    /// due, the task fails with `timedOut`. A value that is not a positive finite number counts as nil.
     open var pingInterval: TimeInterval? {
         get { mutex.withLock { $0.webSocket?.pingInterval } }
-        set { changeOrder { $0.pingInterval = newValue } }
+        set { changeOrder { $0.pingInterval = newValue.flatMap { $0.isFinite && $0 > 0 ? $0 : nil } } }
     }
 
     // MARK: Events of the load
 
     override func handle(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {
-        let queue = isOnDelegateQueue ? nil : queue
         let resumptions = calls.withLock { $0.handle(event) }
-        resumptions.run(on: queue)
+        run(resumptions, isOnDelegateQueue: isOnDelegateQueue)
         // No messages follow the close frame, even if the connection stays open for a while.
-        if case .closed = event { calls.withLock { $0.end(with: closed(), cleanly: true) }.run(on: queue) }
+        if case .closed = event {
+            run(calls.withLock { $0.end(with: closed(), cleanly: true) }, isOnDelegateQueue: isOnDelegateQueue)
+        }
         consumed(resumptions.credit)
     }
 
-    override func loadEnded(_ error: (any Error)?) {
-        calls.withLock { $0.end(with: error ?? closed(), cleanly: error == nil) }.run(on: queue)
+    override func loadEnded(_ error: (any Error)?, isOnDelegateQueue: Bool) {
+        run(calls.withLock { $0.end(with: error ?? closed(), cleanly: error == nil) }, isOnDelegateQueue: isOnDelegateQueue)
     }
 }

@@ -128,29 +128,26 @@ struct WebSocketCalls: Sendable {
         /// The credit to return to the load.
         fileprivate(set) var credit = 0
 
-        func run(on queue: OperationQueue?) {
-            if let (receiver, result) = received { Self.tell(receiver, result, queue) }
+        /// Resumes the callers, and calls each handler by `call`.
+        func run(_ call: (@escaping @Sendable () -> Void) -> Void) {
+            if let (receiver, result) = received { Self.tell(receiver, result, call) }
             for waiter in done {
                 switch waiter {
-                case .handler(let handler): Self.call(queue) { handler(error) }
+                case .handler(let handler): call { handler(error) }
                 case .caller(let continuation):
                     if let error { continuation.resume(throwing: error) } else { continuation.resume() }
                 }
             }
-            for (receiver, error) in failed { Self.tell(receiver, .failure(error), queue) }
+            for (receiver, error) in failed { Self.tell(receiver, .failure(error), call) }
         }
 
         private static func tell(
-            _ receiver: Receiver, _ result: Result<WebSocketMessage, any Error>, _ queue: OperationQueue?
+            _ receiver: Receiver, _ result: Result<WebSocketMessage, any Error>, _ call: (@escaping @Sendable () -> Void) -> Void
         ) {
             switch receiver {
-            case .handler(let handler): call(queue) { handler(result.map { URLSessionWebSocketTask.Message($0) }) }
+            case .handler(let handler): call { handler(result.map { URLSessionWebSocketTask.Message($0) }) }
             case .caller(let continuation, _): continuation.resume(with: result)
             }
-        }
-
-        private static func call(_ queue: OperationQueue?, _ work: @escaping @Sendable () -> Void) {
-            if let queue { queue.addOperation(work) } else { work() }
         }
     }
 }

@@ -32,6 +32,26 @@ struct StreamClosingTests {
         }
     }
 
+    @Test func `handlers of pending calls are called before didCompleteWithError`() async throws {
+        let recorder = StreamRecorder()
+        let mayEnd = ThreadGate()
+        defer { mayEnd.open() }
+        try await withStream(delegate: recorder) { connection in
+            mayEnd.wait()
+            connection.reset()
+        } test: { (task, _, _) async throws in
+            let wasComplete = Delivered<Bool>()
+            for _ in 0..<3 {
+                task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { _, _, error in
+                    wasComplete(error == nil || recorder.record(of: task).isComplete)
+                }
+            }
+            mayEnd.open()
+            try await recorder.completion(of: task)
+            #expect(wasComplete.all == [false, false, false])
+        }
+    }
+
     @Test func `closeWrite works before resume, with and without a pending write`() async throws {
         for text in ["", "abc"] {
             let seen = Delivered<[UInt8]>()

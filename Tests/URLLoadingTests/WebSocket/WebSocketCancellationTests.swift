@@ -71,6 +71,36 @@ struct WebSocketCancellationTests {
         }
     }
 
+    @Test func `closing in the handshake first sends the queued messages`() async throws {
+        let recorder = WebSocketRecorder()
+        let (head, seen) = (Delivered<Bool>(), Delivered<WebSocketPeer.Frame?>())
+        let mayAccept = ThreadGate()
+        try await withWebSocket(delegate: recorder) { connection in
+            head(true)
+            mayAccept.wait()
+            try connection.accept()
+            while let frame = try connection.readFrame() {
+                seen(frame)
+                if frame.opcode == 8 { try connection.send(8, frame.payload) }
+            }
+            seen(nil)
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            let sent = Delivered<Bool>()
+            for text in ["one", "two"] { task.send(.string(text)) { sent($0 == nil) } }
+            task.resume()
+            _ = try await head.value
+            task.cancel(with: .goingAway, reason: Data("bye".utf8))
+            mayAccept.open()
+            let record = try await recorder.completion(of: task)
+            #expect(record.error == nil && record.letters == "coxME", "\(record.letters)")
+            #expect(sent.all == [true, true])
+            try await peer.waitForEnds()
+            #expect(seen.all.map { $0?.opcode } == [1, 1, 8, nil])
+            #expect(seen.all[2]?.code == 1001 && seen.all[2]?.reason == "bye")
+        }
+    }
+
     @Test func `cancelling an open task sends a close frame without a reason`() async throws {
         // "Simply calling cancel on the task will result in a cancellation frame being sent without any reason."
         let recorder = WebSocketRecorder()

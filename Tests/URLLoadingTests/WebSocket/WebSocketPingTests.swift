@@ -81,6 +81,35 @@ struct WebSocketPingTests {
         }
     }
 
+    @Test func `every ping of a batch is answered`() async throws {
+        let pongs = Delivered<[UInt8]>()
+        try await withWebSocket { connection in
+            try connection.accept()
+            try connection.write((0..<20).flatMap { WebSocketPeer.frame(9, [UInt8($0)]) })
+            for _ in 0..<20 { if let frame = try connection.readFrame() { pongs(frame.payload) } }
+            try connection.echo()
+        } test: { (peer, session) async throws in
+            let task = session.webSocketTask(with: peer.url())
+            task.resume()
+            try await pongs.count(reaches: 20)
+            #expect(pongs.all == (0..<20).map { [UInt8($0)] })
+        }
+    }
+
+    @Test func `a ping interval that is not a positive number means no pings`() async throws {
+        try await withWebSocket(echoing) { (peer, session) async throws in
+            for interval in [Double.nan, .infinity, -.infinity, 0, -1] {
+                let task = session.webSocketTask(with: peer.url())
+                task.pingInterval = interval
+                #expect(task.pingInterval == nil)
+                task.resume()
+                try await task.send(.string("a"))
+                #expect(try await task.nextText() == "a")
+                task.cancel()
+            }
+        }
+    }
+
     @Test func `pings are answered while the app does not receive`() async throws {
         let pongs = Delivered<[UInt8]>()
         let recorder = WebSocketRecorder()
