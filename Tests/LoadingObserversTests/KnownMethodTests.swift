@@ -19,17 +19,18 @@ import URLLoading
 @Suite(.timeLimit(.minutes(1)))
 struct KnownMethodTests {
     /// Returns the labels of requests with these methods.
-    fileprivate static func labels(_ methods: [String]) async throws -> [String?] {
+    fileprivate static func labels(_ methods: [String]) async throws -> Set<String?> {
         let metrics = TestMetrics()
         try await withScenario(configure: { $0.metricsFactory = metrics }, reply: { _ in .ok() }) { server, session in
             for method in methods { _ = try await session.data(for: URLRequest(server.url(), method: method)) }
         }
-        return metrics.timers(label: "http.client.request.duration")
-            .map { timer in timer.dimensions.first { $0.0 == "http.request.method" }?.1 }
+        return Set(
+            metrics.timers(label: "http.client.request.duration")
+                .map { timer in timer.dimensions.first { $0.0 == "http.request.method" }?.1 })
     }
 
     @Test func `the methods of the conventions are known without the variable`() async throws {
-        #expect(try await Self.labels(["GET", "QUERY", "PURGE", "get"]) == ["GET", "QUERY", "_OTHER", "_OTHER"])
+        #expect(try await Self.labels(["GET", "QUERY", "PURGE", "get"]) == ["GET", "QUERY", "_OTHER"])
     }
 
     @Test func `the environment replaces the known methods`() async throws {
