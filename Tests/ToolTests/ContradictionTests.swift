@@ -38,7 +38,7 @@ struct ContradictionTests {
             var result: Tool.Result
             if retries {
                 result = try await Tool.run(
-                    ["download", "-o", "file", "--retry", "1", "--retry-delay", "0", address], in: folder)
+                    ["download", "-o", "file", "--retry", "1", "--retry-delay", "0", "--retry-all-errors", address], in: folder)
             } else {
                 result = try await Tool.run(["download", "-o", "file", address], in: folder)
                 #expect(result.code == 18, "\(result.errors)")
@@ -58,7 +58,7 @@ struct ContradictionTests {
         }) { (server) async throws in
             let address = server.url("/file").absoluteString
             let failed = try await Tool.run(
-                ["download", "-o", "file", "--retry", "1", "--retry-delay", "0", address], in: folder)
+                ["download", "-o", "file", "--retry", "1", "--retry-delay", "0", "--retry-all-errors", address], in: folder)
             #expect(failed.code != 0 && failed.errors.contains("resume with:"), "\(failed.errors)")
             #expect(try folder.names == ["file.part", "file.resume"])
             isMended.change { $0 = true }
