@@ -31,13 +31,16 @@ struct PEMBlock {
         var lines: [Substring] = []
         let text = String(decoding: data, as: UTF8.self)
         for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
-            let line = line.trimmed()
+            var line = line.trimmed()
+            if let current = label, line.hasPrefix("-----END \(current)-----") {
+                if let block = PEMBlock(current, lines) { blocks.append(block) }
+                label = nil
+                // The next block follows on the same line if a file without a final line end was joined with another.
+                line = line.dropFirst("-----END \(current)-----".count)
+            }
             if line.hasPrefix(begin), line.hasSuffix("-----"), line.utf8.count >= begin.utf8.count + 5 {
                 label = String(line.dropFirst(begin.count).dropLast(5))
                 lines = []
-            } else if let current = label, line == "-----END \(current)-----" {
-                if let block = PEMBlock(current, lines) { blocks.append(block) }
-                label = nil
             } else if label != nil {
                 lines.append(line)
             }
