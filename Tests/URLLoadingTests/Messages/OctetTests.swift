@@ -154,6 +154,7 @@ struct OctetTests {
         ) { (proxy) async throws in
             try await withSession {
                 $0.proxyEnvironment = ["http_proxy": "http://u:p%E4@127.0.0.1:\(proxy.port)"]
+                $0.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
             } test: { (session) async throws in
                 #expect(try await session.text(try #require(URL(string: "http://far.example/"))) == "in")
             }
