@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 
 /// Loads with combined values, compared with the model by a separate program, whose environment has other trust roots.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct CombinationTests {
     private func run(_ arguments: [String]) async throws -> (code: Int32, text: String) {
         let own = try SeparateProcess.executable().deletingLastPathComponent()

@@ -12,7 +12,7 @@ import SeededNumbers
 import Testing
 
 /// The rows that are generated from a seed.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct CoveringArrayTests {
     /// The combinations that the rows contain, for the groups of dimensions.
     private func combinations<List>(_ rows: [Choice<List>], _ groups: [[List]]) -> Set<CoveringArray<List>.Combination> {

@@ -11,7 +11,7 @@ import CombinationModel
 import Testing
 
 /// The model's results for rows whose outcome the RFCs determine.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ModelTests {
     private func reports(_ spec: String) throws -> [[String: Report]] {
         Model.traces(of: try Row(spec), folder: "r0").map { trace in
