@@ -71,6 +71,8 @@ package enum WireTrust: String, CaseIterable, Sendable, Codable {
 
 package enum WireRoute: String, CaseIterable, Sendable, Codable {
     case direct, proxy, proxyAsks, deadThenAlive, socks
+    /// The session's options replace the host and port of every URL; the URL names a port at which nothing listens.
+    case substituted
 }
 
 package enum WireSession: String, CaseIterable, Sendable, Codable {

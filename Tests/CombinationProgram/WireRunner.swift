@@ -75,19 +75,21 @@ final class WireRunner: RowRunner {
 /// One task of one session.
 struct WireLoad {
     let row: WireRow
-    let port: Int
+    /// The server's port, and the one that URLs and protection spaces name.
+    private let port: Int, namedPort: Int
     let session: URLSession
     private let recorder: WireRecorder
 
     init(_ row: WireRow, port: Int, map: TownMap, recorder: WireRecorder) {
         self.row = row
         self.port = port
+        namedPort = row.route == .substituted ? map.dead : port
         self.recorder = recorder
         let configuration: URLSessionConfiguration = row.session == .ephemeral ? .ephemeral : .default
         configuration.urlCredentialStorage = row.session == .noCredentials ? nil : URLCredentialStorage()
         if row.login == .storage {
             let space = URLProtectionSpace(
-                host: Self.host, port: port, protocol: NSURLProtectionSpaceFTP, realm: nil,
+                host: Self.host, port: namedPort, protocol: NSURLProtectionSpaceFTP, realm: nil,
                 authenticationMethod: NSURLAuthenticationMethodDefault)
             configuration.urlCredentialStorage?.setDefaultCredential(
                 URLCredential(user: "ada", password: "secret", persistence: .forSession), for: space)
@@ -102,7 +104,10 @@ struct WireLoad {
         configuration.timeoutIntervalForRequest = row.end == .silence ? 1.6 : 20
         if row.trust == .sessionRoots { configuration.tlsTrustRoots = [map.strangeRoot] }
         configuration.requiresSecureFTP = row.tls == .later
-        if let route = Route(rawValue: row.route.rawValue) { map.setRoute(configuration, by: route) }
+        map.setRoute(configuration, by: Route(rawValue: row.route.rawValue) ?? .direct)
+        if row.route == .substituted {
+            configuration.connectionOptions.substitutions = [.init(of: .init(), with: .init(host: "127.0.0.1", port: port))]
+        }
         session = URLSession(configuration: configuration, delegate: recorder, delegateQueue: nil)
     }
 
@@ -115,14 +120,14 @@ struct WireLoad {
             case .wrong: "\(WireModel.wrong)@"
             case .none, .storage, .delegateAnswer: ""
             }
-        let text = "\(row.tls == .atOnce ? "ftps" : "ftp")://\(user)\(Self.host):\(port)\(path)"
+        let text = "\(row.tls == .atOnce ? "ftps" : "ftp")://\(user)\(Self.host):\(namedPort)\(path)"
         guard let url = URL(string: text) else { throw URLError(.badURL) }
         return url
     }
 
     private func task() throws -> URLSessionTask {
         switch row.kind {
-        case .stream: return session.streamTask(withHostName: Self.host, port: port)
+        case .stream: return session.streamTask(withHostName: Self.host, port: namedPort)
         case .ftpGet: return session.dataTask(with: try url("/doc"))
         case .ftpList: return session.dataTask(with: try url("/"))
         case .ftpDownload: return session.downloadTask(with: try url("/doc"))

@@ -60,7 +60,8 @@ struct CombinationTests {
         "kind=stream", "tls=later,trust=pinnedWrong", "tls=atOnce,end=ragged", "kind=ftpList,end=cutData",
         "kind=ftpGet,end=noReply",
         "kind=ftpUpload,tls=later,route=proxy", "kind=ftpDownload,tls=atOnce,login=storage,command=suspend,moment=within",
-        "kind=ftpGet,login=delegateAnswer,command=cancel,moment=challenge",
+        "kind=ftpGet,login=delegateAnswer,command=cancel,moment=challenge", "kind=ftpGet,route=substituted",
+        "kind=ftpUpload,tls=later,route=substituted",
     ]
 
     @Test(arguments: wireRows) func `a stream or FTP load with these values behaves as the model says`(row: String) async throws {
