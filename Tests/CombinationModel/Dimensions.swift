@@ -62,6 +62,11 @@ package enum SessionKind: String, CaseIterable, Sendable, Codable {
 /// How the principal authenticates.
 package enum Login: String, CaseIterable, Sendable, Codable {
     case anonymous, userInfo, storage, delegateAnswer, requestField, configurationField, cookie
+    /// The delegate answers challenges of Digest, and the server accepts each nonce once.
+    case digestOnce
+
+    /// Whether the delegate answers the server's challenges.
+    package var isDelegate: Bool { self == .delegateAnswer || self == .digestOnce }
 }
 
 package enum Cookies: String, CaseIterable, Sendable, Codable {

@@ -76,6 +76,18 @@ extension Dimension {
         .init(
             "left out: the user of a URL is part of what a stored response is found by",
             [.principal: ["userInfo"], .stored: ["otherPrincipal", "otherPrincipalPublic"]]),
+        .init(
+            "left out: which stored responses a login by Digest finds",
+            [.principal: ["digestOnce"], .stored: but(.stored, "none")]),
+        .init(
+            "left out: requests that are sent again with the nonce that they had",
+            [.principal: ["digestOnce"], .end: but(.end, "stays", "closes")]),
+        .init(
+            "left out: the login of an upload is that of its requests",
+            [.principal: ["digestOnce"], .uploads: but(.uploads, "none")]),
+        .init(
+            "left out: a challenge that comes before the body is read",
+            [.principal: ["digestOnce"], .answer: ["earlyFinal", "earlySuccess"]]),
         .init("without a storage no cookie tells who it is", [.session: ["noCookies"], .principal: ["cookie"]]),
         .init(
             "a cookie of one process's session is not the other's to delete", [.session: ["twoProcesses"], .cookies: ["deleted"]]),
@@ -187,7 +199,7 @@ extension Dimension {
         .init("another program does not have these stores", [.command: ["killProgram"], .session: but(.session, "standard")]),
         .init(
             "another program does not have what is kept for a session",
-            [.command: ["killProgram"], .principal: ["storage", "cookie", "delegateAnswer"]]),
+            [.command: ["killProgram"], .principal: ["storage", "cookie", "delegateAnswer", "digestOnce"]]),
         .init(
             "left out: a killed program's cookies are those that it had written",
             [.command: ["killProgram"], .cookies: but(.cookies, "none")]),

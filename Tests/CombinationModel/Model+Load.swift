@@ -210,7 +210,7 @@ extension Model {
             let wasKnown = sent != nil && course.answered == nil
             if wasKnown { accepted[course.order.session.name] = nil }
             guard let user = answerToChallenge(course), !tried.contains(user), course.answered == nil,
-                !(wasKnown && sent == user && choose())
+                !(wasKnown && sent == user && course.order.login != .digestOnce && choose())
             else { return exchanged }
             tried.insert(user)
             if course.bodyLength > 0, course.order.message == .streamOnce {
@@ -224,12 +224,12 @@ extension Model {
     private func answerToChallenge(_ course: Course) -> String? {
         let order = course.order
         // A delegate answers every challenge.
-        if order.login == .delegateAnswer { return order.user }
+        if order.login.isDelegate { return order.user }
         guard course.place.isOrigin(of: course.start), !course.hasLeft || order.login != .userInfo else { return nil }
         switch order.login {
         case .userInfo: return order.user
         case .storage: return credentialPlace(order.session).flatMap { stored[$0] }
-        case .anonymous, .requestField, .configurationField, .cookie, .delegateAnswer: return nil
+        case .anonymous, .requestField, .configurationField, .cookie, .delegateAnswer, .digestOnce: return nil
         }
     }
 
@@ -243,6 +243,10 @@ extension Model {
         var request = SeenRequest(
             scheme: course.place.scheme, host: course.place.host, method: course.method, name: course.place.name, fields: fields,
             bodyLength: course.bodyLength)
+        // Only the answer to a challenge has a nonce that has not served.
+        if row.principal == .digestOnce, fields["authorization"] != nil, course.answered == nil {
+            request.fields["authorization"] = Origin.usedNonce
+        }
         course.isConnect = usesExtendedConnect(&course)
         if course.isConnect { request.method = "CONNECT" }
         // The length of a stream is unknown; that of a body whose response comes early is not recorded.

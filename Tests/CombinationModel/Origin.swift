@@ -137,6 +137,16 @@ package enum Origin {
     }
 
     package static let users = ["ali", "bob"]
+    /// The recorded login of a request whose Digest nonce has served before.
+    package static let usedNonce = "Digest with a used nonce"
+    /// In a challenge, the place of a nonce that no other challenge has.
+    package static let nonce = "<nonce>"
+
+    private static func challenge(_ row: Row, _ folder: String, label: String) -> Answer {
+        let digest = "Digest realm=\"\(folder)\", nonce=\"\(nonce)\", qop=\"auth\", algorithm=SHA-256"
+        return Answer(
+            401, [("WWW-Authenticate", row.principal == .digestOnce ? digest : "Basic realm=\"\(folder)\"")], label: label)
+    }
 
     private static func user(_ request: SeenRequest) -> String? {
         if let field = request.fields["authorization"] { return users.first { authorization($0) == field } }
@@ -146,11 +156,11 @@ package enum Origin {
     /// Answers a request, and updates the state.
     package static func answer(_ request: SeenRequest, _ state: inout OriginState, folder: String) -> Answer {
         let row = state.row
-        let isProtected = [.userInfo, .storage, .delegateAnswer, .requestField, .configurationField].contains(row.principal)
+        let isProtected = ![.anonymous, .cookie].contains(row.principal)
         let who = user(request)
         let isOfTheLine = request.name == "blocker" || request.name == "passer"
         if isProtected, who == nil, request.host == "www", !isOfTheLine {
-            return Answer(401, [("WWW-Authenticate", "Basic realm=\"\(folder)\"")], label: "who are you")
+            return challenge(row, folder, label: "who are you")
         }
         if request.name == "blocker" {
             var answer = Answer(200, label: "blocker")
@@ -219,7 +229,7 @@ package enum Origin {
         case .redirectDown: return redirect(302, "down:/\(folder)/target")
         case .redirectKept: return redirect(307, "/\(folder)/target")
         case .circle: return redirect(302, "/\(folder)/doc")
-        case .unauthorized: return Answer(401, [("WWW-Authenticate", "Basic realm=\"\(folder)\"")], label: "not you")
+        case .unauthorized: return challenge(state.row, folder, label: "not you")
         case .forbidden: return Answer(403, label: "forbidden")
         case .notFound: return Answer(404, label: "not found")
         case .rangeNotSatisfiable: return Answer(416, [("Content-Range", "bytes */\(Body.length)")], label: "no such range")

@@ -188,7 +188,7 @@ package enum Story {
 
     private static func needsDelegate(_ row: Row) -> Bool {
         row.session == .background || row.security == .delegateAnswer || row.security == .clientCertificate
-            || row.principal == .delegateAnswer
+            || row.principal.isDelegate
             || row.route == .proxyAsks || row.message == .streamAgain || row.message == .streamOnce
     }
 }

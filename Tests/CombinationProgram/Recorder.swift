@@ -117,7 +117,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     ) {
         note(task, "p")
         let isOfOrigin = !challenge.protectionSpace.isProxy() && challenge.protectionSpace.host == "www.shop.localhost"
-        guard login == .delegateAnswer, let user, isOfOrigin, challenge.previousFailureCount == 0 else {
+        guard login.isDelegate, let user, isOfOrigin, challenge.previousFailureCount == 0 else {
             return completionHandler(.performDefaultHandling, nil)
         }
         completionHandler(.useCredential, URLCredential(user: user, password: "secret-of-\(user)", persistence: .forSession))

@@ -17,6 +17,8 @@ final class Scene: Sendable {
     private struct State: Sendable {
         var origin: OriginState
         var seen: [SeenRequest] = []
+        /// The Digest nonces that have not served.
+        var nonces: Set<String> = []
         /// How often a client canceled an upload.
         var cancellations = 0
         var faults: [String] = []
@@ -72,8 +74,19 @@ final class Scene: Sendable {
                 state.cancellations += 1
                 return Answer(204)
             }
+            var request = request
+            if let field = request.fields["authorization"], let login = DigestLogin(field) {
+                let user = Origin.users.first { login.proves($0, "secret-of-\($0)", method: request.method) }
+                let isFresh = state.nonces.remove(login.nonce) != nil
+                request.fields["authorization"] =
+                    user.map { isFresh ? Origin.authorization($0) : Origin.usedNonce } ?? "Digest, wrong"
+            }
             state.seen.append(request)
-            return Origin.answer(request, &state.origin, folder: folder)
+            var answer = Origin.answer(request, &state.origin, folder: folder)
+            let nonce = UUID().uuidString
+            state.nonces.insert(nonce)
+            answer.fields = answer.fields.map { ($0.0, $0.1.replacingOccurrences(of: Origin.nonce, with: nonce)) }
+            return answer
         }
     }
 
