@@ -119,6 +119,8 @@ package enum Ending: String, CaseIterable, Sendable, Codable {
 
 package enum Way: String, CaseIterable, Sendable, Codable {
     case data, delegate, completion, bytes, download, upload, executor
+    /// An async call whose task has a delegate of its own; its session has none.
+    case ownDelegate
     /// A WebSocket task; the server sends one message and closes.
     case webSocket
     /// A data task that asks for another protocol and becomes a stream task.
@@ -129,7 +131,7 @@ package enum Way: String, CaseIterable, Sendable, Codable {
         switch self {
         case .webSocket: "websocket"
         case .becomesStream: "talk/1"
-        case .data, .delegate, .completion, .bytes, .download, .upload, .executor: nil
+        case .data, .delegate, .completion, .bytes, .download, .upload, .executor, .ownDelegate: nil
         }
     }
 }

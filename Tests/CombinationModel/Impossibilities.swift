@@ -191,7 +191,12 @@ extension Dimension {
         .init("without a command there is no moment", [.command: ["none"], .moment: but(.moment, "made")]),
         .init(
             "async calls give no task",
-            [.command: ["suspend", "prioritize", "cancelForResuming"], .way: ["data", "bytes", "executor"]]),
+            [.command: ["suspend", "prioritize", "cancelForResuming"], .way: ["data", "bytes", "executor", "ownDelegate"]]),
+        .init(
+            "left out: what a task's own delegate gives beyond trust",
+            [.way: ["ownDelegate"], .principal: ["delegateAnswer", "digestOnce"]]),
+        .init(
+            "left out: a client certificate of a task's own delegate", [.way: ["ownDelegate"], .security: ["clientCertificate"]]),
         .init("resume data is of downloads", [.command: ["cancelForResuming"], .way: but(.way, "download")]),
         .init(
             "the program is killed when the server knows that it is there",

@@ -227,7 +227,7 @@ package struct Model {
 
     /// The basis on which a session trusts the server that it connects to.
     func trust(_ session: SessionOrder, scheme: String) -> Trust {
-        let own = Trust.own(session.name)
+        let own = Trust.own(session.name + (session.isTrustOfTask ? "'s task" : ""))
         let good = isSubstituted(session) ? own : .shared
         if scheme == "http" { return good }
         let hasUnknownRoot = session.isIntercepted || [.sessionRoots, .delegateAnswer, .refused].contains(row.security)

@@ -25,6 +25,8 @@ package struct SessionOrder: Hashable, Sendable, Codable {
     package var hasDelegate: Bool
     package var oneConnection = false
     package var isShort = false
+    /// Whether the trust is that of a task's own delegate, which says nothing to other tasks.
+    package var isTrustOfTask = false
 
     package init(
         name: String, kind: SessionKind = .standard, trust: Security = .system, route: Route = .direct,
@@ -101,7 +103,9 @@ package enum Story {
         let scheme = row.security == .clear ? "http" : "https"
         var session = SessionOrder(
             name: "own", kind: row.session, trust: row.security, route: row.route, version: row.version,
-            hasDelegate: row.way != .data && row.way != .executor || needsDelegate(row))
+            hasDelegate: ![.data, .executor, .ownDelegate].contains(row.way) || needsDelegate(row))
+        let isTrustOfTask = row.way == .ownDelegate && row.security == .delegateAnswer
+        if isTrustOfTask { (session.trust, session.hasDelegate) = (.refused, false) }
         session.oneConnection = row.moment == .inLine
         session.isShort = row.end == .silence
         let user: String? = row.principal == .anonymous ? nil : "ali"
@@ -159,6 +163,7 @@ package enum Story {
         // Another process has its own sessions.
         if main.isInChild { main.session.name = "killed" }
         if row.stored == .varyField { main.language = "de" }
+        if isTrustOfTask { (main.session.trust, main.session.isTrustOfTask) = (row.security, true) }
         steps.append(.load(main))
         steps += [.enter(.probe), .deploy]
 

@@ -30,7 +30,7 @@ struct Loader {
 
     func run() async throws -> Result {
         switch order.way {
-        case .data, .executor, .bytes: try await runCall()
+        case .data, .executor, .bytes, .ownDelegate: try await runCall()
         case .delegate, .completion, .download, .upload, .webSocket, .becomesStream: try await runTask()
         }
     }
@@ -38,7 +38,9 @@ struct Loader {
     // MARK: Async calls
 
     private func runCall() async throws -> Result {
-        let (session, recorder) = try program.session(order)
+        let (session, sessionRecorder) = try program.session(order)
+        let own = order.way == .ownDelegate ? program.ownDelegate(order) : nil
+        let recorder = own ?? sessionRecorder
         let request = program.request(order)
         let (way, command, moment) = (order.way, order.command, order.moment)
         let isCut = command != .none && moment == .made
@@ -51,7 +53,7 @@ struct Loader {
                     for try await byte in stream { bytes.append(byte) }
                     return Self.outcome(response, bytes)
                 }
-                let (data, response) = try await session.data(for: request)
+                let (data, response) = try await session.data(for: request, delegate: own)
                 return Self.outcome(response, Array(data))
             } catch {
                 return Failure.outcome(error)
@@ -63,7 +65,7 @@ struct Loader {
         let isAtOnce = isCut && command == .invalidate
         let plainCall: @Sendable () async -> Outcome = {
             do {
-                let (data, response) = try await session.data(for: request)
+                let (data, response) = try await session.data(for: request, delegate: own)
                 return Self.outcome(response, Array(data))
             } catch {
                 return Failure.outcome(error)
@@ -108,7 +110,7 @@ struct Loader {
         switch order.way {
         case .delegate, .becomesStream: task = session.dataTask(with: request)
         case .webSocket: task = session.webSocketTask(with: request)
-        case .completion, .data, .bytes, .executor:
+        case .completion, .data, .bytes, .executor, .ownDelegate:
             task = session.dataTask(with: request) { data, response, error in
                 let outcome = error.map { Failure.outcome($0) } ?? Self.outcome(response, Array(data ?? Data()))
                 ended.change { $0 = outcome }

@@ -20,6 +20,7 @@ final class Program {
     let map: TownMap
     private let place: URL
     private var sessions: [String: (session: URLSession, recorder: Recorder)] = [:]
+    private var ownDelegates: [Recorder] = []
     private lazy var ephemeral: URLSessionConfiguration = .ephemeral
     private lazy var ownCache = URLCache(
         memoryCapacity: 4 << 20, diskCapacity: 20 << 20, directory: place.appending(path: "cache"))
@@ -37,7 +38,7 @@ final class Program {
     }
 
     /// Delegate calls that came after the end of a task.
-    var faults: [String] { sessions.values.flatMap { $0.recorder.faults } }
+    var faults: [String] { (sessions.values.map(\.recorder) + ownDelegates).flatMap(\.faults) }
 
     /// Waits until stored data is on disk.
     func flush() async { for (session, _) in sessions.values { await session.flush() } }
@@ -114,13 +115,24 @@ final class Program {
         let identity =
             order.trust == .clientCertificate
             ? try SecIdentity(pem: Data(map.clientChain.utf8), key: Data(map.clientKey.utf8)) : nil
-        let recorder = Recorder(
-            order, user: load.user, login: load.login, identity: identity,
-            streams: row.message == .streamOnce ? (row.way == .upload ? 1 : 0) : .max)
+        let recorder = recorder(load, identity)
         let session = URLSession(
             configuration: configuration(order), delegate: order.hasDelegate ? recorder : nil, delegateQueue: nil)
         sessions[order.name] = (session, recorder)
         return (session, recorder)
+    }
+
+    private func recorder(_ load: LoadOrder, _ identity: SecIdentity?) -> Recorder {
+        Recorder(
+            load.session, user: load.user, login: load.login, identity: identity,
+            streams: row.message == .streamOnce ? (row.way == .upload ? 1 : 0) : .max)
+    }
+
+    /// A delegate for the task of a load.
+    func ownDelegate(_ load: LoadOrder) -> Recorder {
+        let own = recorder(load, nil)
+        ownDelegates.append(own)
+        return own
     }
 
     // MARK: Storages

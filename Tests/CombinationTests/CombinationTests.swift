@@ -34,6 +34,7 @@ struct CombinationTests {
         "route=unixSocket", "route=otherAddress", "route=proxyAsks", "route=proxyTold,answer=redirectAcross", "route=socks",
         "principal=requestField",
         "principal=requestField,stored=otherPrincipal", "principal=delegateAnswer", "principal=storage",
+        "security=delegateAnswer,way=ownDelegate", "protocol=http2,security=delegateAnswer,way=ownDelegate",
         "principal=configurationField", "principal=digestOnce", "principal=digestOnce,message=postLarge,answer=redirectWithin",
         "cookies=set,stored=varyCookie", "principal=cookie,cookies=deleted",
         "principal=cookie,cookies=httpOnly", "principal=cookie,stored=partial", "way=delegate,command=suspend,moment=inLine",
