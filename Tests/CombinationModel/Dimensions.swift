@@ -103,6 +103,8 @@ package enum AnswerKind: String, CaseIterable, Sendable, Codable {
         circle
     case unauthorized, forbidden, notFound, rangeNotSatisfiable, misdirected, tooMany, unavailable, earlyHints, earlyFinal
     case earlySuccess
+    /// The part that was asked for, with the status of the whole.
+    case contradicting
 
     /// Whether the response is sent before the body of the request is read.
     package var comesEarly: Bool { self == .earlyFinal || self == .earlySuccess }

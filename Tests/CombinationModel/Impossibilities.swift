@@ -139,7 +139,10 @@ extension Dimension {
         .init(
             "nothing asks for a part",
             [.answer: ["partialRight"], .message: but(.message, "range"), .stored: but(.stored, "partial")]),
-        .init("a part of a coded body is not decoded by itself", [.answer: ["partialWrong"], .coding: but(.coding, "none")]),
+        .init("only our own request for a part has If-Range", [.answer: ["contradicting"], .stored: but(.stored, "partial")]),
+        .init(
+            "a part of a coded body is not decoded by itself",
+            [.answer: ["partialWrong", "contradicting"], .coding: but(.coding, "none")]),
         .init(
             "nothing is asked on a condition",
             [.answer: ["notModified"], .message: but(.message, "condition"), .stored: but(.stored, "staleWithValidator")]),

@@ -363,6 +363,7 @@ extension Model {
     /// Whether the received part does not complete the stored one, so that the whole is requested.
     func isOtherPart(_ answer: Answer, _ request: SeenRequest) -> Bool {
         guard request.fields["if-range"] != nil else { return false }
+        if answer.status == 200 { return answer.part != nil }
         guard answer.status == 206, let part = answer.part else { return answer.status == 416 }
         return request.fields["range"] != "bytes=\(part.lowerBound)-"
     }

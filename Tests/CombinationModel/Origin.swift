@@ -223,6 +223,10 @@ package enum Origin {
             var answer = Answer(206, [("Content-Range", "bytes 3-12/\(Body.length)")], label: "\(said) doc")
             answer.part = 3...12
             return answer
+        case .contradicting:
+            var answer = found(request, state, who)
+            if answer.part != nil, request.fields["if-range"] != nil { answer.status = 200 }
+            return answer
         case .notModified: return Answer(304)
         case .redirectWithin: return redirect(302, "/\(folder)/target")
         case .redirectAcross: return redirect(302, "across:/\(folder)/target")
