@@ -11,6 +11,12 @@ import SwiftASN1
 import Synchronization
 package import X509
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
 /// The trust roots.
 package enum TrustRoots {
     private static let maximumCount = 64
@@ -127,8 +133,20 @@ package enum TrustRoots {
         }
         var seen: Set<[UInt8]> = []
         return (files + listed).flatMap { path in
-            let blocks = (try? Data(contentsOf: URL(filePath: path))).flatMap(PEMBlock.blocks) ?? []
+            let blocks = content(ofFile: path).flatMap(PEMBlock.blocks) ?? []
             return blocks.filter(\.isCertificate).map(\.bytes).filter { CertificateFields($0) != nil && seen.insert($0).inserted }
         }
+    }
+
+    /// Reads a file to its end; a pipe, as of a shell's process substitution, until its writers have closed it.
+    ///
+    /// `Data(contentsOf:)` does not wait for the writers of a pipe.
+    private static func content(ofFile path: String) -> Data? {
+        guard let file = fopen(path, "re") else { return nil }
+        defer { fclose(file) }
+        var content = Data()
+        var piece = [UInt8](repeating: 0, count: 65_536)
+        while case let count = fread(&piece, 1, piece.count, file), count > 0 { content.append(contentsOf: piece[..<count]) }
+        return ferror(file) == 0 ? content : nil
     }
 }
