@@ -91,7 +91,7 @@ final class Program {
         guard let configuration = made.copy() as? URLSessionConfiguration else { return .ephemeral }
         let pin = order.trust == .pinnedRight ? map.pinned : order.trust == .pinnedWrong ? TownMap.otherPin : nil
         configuration.appTransportSecurity = TownMap.transportSecurity(pin: pin)
-        configuration.timeoutIntervalForRequest = order.isShort ? 1.6 : 20
+        configuration.timeoutIntervalForRequest = order.isShort ? 3 : 20
         if order.oneConnection { configuration.httpMaximumConnectionsPerHost = 1 }
         if order.trust == .sessionRoots { configuration.tlsTrustRoots = [map.strangeRoot] }
         if let user = order.fieldUser { configuration.httpAdditionalHeaders = ["Authorization": Origin.authorization(user)] }

@@ -101,7 +101,7 @@ struct WireLoad {
             default: nil
             }
         configuration.appTransportSecurity = TownMap.transportSecurity(pin: pin)
-        configuration.timeoutIntervalForRequest = row.end == .silence ? 1.6 : 20
+        configuration.timeoutIntervalForRequest = row.end == .silence ? 3 : 20
         if row.trust == .sessionRoots { configuration.tlsTrustRoots = [map.strangeRoot] }
         configuration.requiresSecureFTP = row.tls == .later
         map.setRoute(configuration, by: Route(rawValue: row.route.rawValue) ?? .direct)
@@ -204,7 +204,7 @@ struct WireLoad {
         }
         if row.tls != .none { task.startSecureConnection() }
         write(task, "\(WireModel.greeting)\r\n")
-        Self.read(task, recorder, timeout: row.end == .silence ? 1.6 : 0)
+        Self.read(task, recorder, timeout: row.end == .silence ? 3 : 0)
     }
 
     private func write(_ task: URLSessionStreamTask, _ text: String) {
