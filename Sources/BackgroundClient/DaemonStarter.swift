@@ -63,7 +63,7 @@ package enum DaemonStarter {
         var report: CInt = -1
         let result = CStringList.with(arguments) { arguments in
             CStringList.with(variables.map { "\($0.key)=\($0.value)" }) { environment in
-                cls_start_daemon(program, arguments, environment, "/", place.log, &report)
+                cls_start_daemon(program, arguments, environment, "/", place.log, &report, nil)
             }
         }
         guard result == 0 else {

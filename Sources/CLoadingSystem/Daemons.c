@@ -79,7 +79,7 @@ static void become_daemon(const char *path, char *const arguments[], char *const
 }
 
 int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
-                     int *report) {
+                     int *report, int *process) {
     int ends[2], spoken[2] = { -1, -1 };
     if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
     int error = report != NULL && pipe2(spoken, O_CLOEXEC) < 0 ? errno : 0;
@@ -96,10 +96,9 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
         // When this child has exited, the grandchild is no longer a descendant of the app.
         pid_t grandchild = fork();
         if (grandchild == 0) become_daemon(path, arguments, environment, directory, log, ends[1], spoken[1]);
-        if (grandchild < 0) {
-            error = errno;
-            if (write(ends[1], &error, sizeof error) < 0) _exit(126);
-        }
+        // An error is positive; the number of the process is sent negated.
+        error = grandchild < 0 ? errno : -grandchild;
+        if (write(ends[1], &error, sizeof error) < 0) _exit(126);
         _exit(0);
     }
     close(ends[1]);
@@ -107,16 +106,26 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
     int status;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
     // A successful exec closes the pipe; otherwise the error is read from the pipe.
+    int word;
+    pid_t number = 0;
     ssize_t count;
-    while ((count = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR) {}
+    error = 0;
+    while ((count = read(ends[0], &word, sizeof word)) == sizeof word || (count < 0 && errno == EINTR)) {
+        if (count < 0) continue;
+        if (word < 0) number = -word; else error = word;
+    }
     close(ends[0]);
-    if (count == sizeof error && error > 0) {
+    if (error > 0) {
         if (spoken[0] >= 0) close(spoken[0]);
         return -error;
     }
     if (report != NULL) {
         fcntl(spoken[0], F_SETFL, O_NONBLOCK);
         *report = spoken[0];
+    }
+    if (process != NULL) {
+        *process = number > 1 ? (int)syscall(SYS_pidfd_open, number, 0) : -1;
+        if (*process < 0) *process = -errno;
     }
     return 0;
 }

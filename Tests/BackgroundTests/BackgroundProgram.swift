@@ -98,6 +98,11 @@ final class ProgramWork: Sendable {
             await sync()
             journal.say("leaving")
             _exit(0)
+        case "crash":
+            // Only the first process that gets here.
+            let mark = (ProgramScript.environment[ProgramScript.folderKey] ?? "") + "/crashed"
+            guard mkdir(mark, 0o700) == 0 else { return }
+            kill(getpid(), SIGKILL)
         case "watch": await watch()
         case "manage": await manage(plain)
         case "find": find()

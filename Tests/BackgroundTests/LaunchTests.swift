@@ -132,6 +132,24 @@ struct LaunchTests {
         }
     }
 
+    @Test func `a program that dies before it joins its session is started again ten seconds later`() async throws {
+        try await withPlace { (place, server) async throws in
+            let program = try place.start("one", launch: ["crash"] + Self.script)
+            program.tell("session", "main", "launch=1")
+            program.tell("download", "main", server.url("/a").absoluteString, "a")
+            try await server.reached("g")
+            try await program.leave()
+            // No program is connected, so only the untold end keeps the daemon running.
+            server.open("g")
+            try await place.launched.line("told main")
+            let lines = place.launched.lines
+            #expect(lines.filter { $0 == "started" }.count == 2)
+            #expect(lines.filter { $0.hasPrefix("completed main.1") }.count == 1)
+            #expect(try place.downloaded("a") == Array("/a".utf8))
+            try await place.launched.line("leaving")
+        }
+    }
+
     @Test func `a program that dies at each start is not started in a loop, whatever sessions it creates`() async throws {
         try await withPlace { (place, server) async throws in
             let program = try place.start("one", launch: ["session side launch=1", "take die"] + Self.script)

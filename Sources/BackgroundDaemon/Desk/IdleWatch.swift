@@ -30,7 +30,7 @@ final class IdleWatch {
         let isIdle =
             desk.clients.connections.isEmpty
             && !desk.sessions.values.contains {
-                $0.endedCount < $0.transfers.count || $0.candidate.isDue || !$0.pendingRemovals.isEmpty
+                $0.endedCount < $0.transfers.count || $0.candidate.needsProgram || !$0.pendingRemovals.isEmpty
             }
         consider(desk)
         guard let limit = desk.options.idleLimit, isIdle, !desk.isClosing else {

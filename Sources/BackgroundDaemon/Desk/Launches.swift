@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundProtocol
+import CLoadingSystem
 import LoadingModel
 import NIOCore
 import SystemThreads
@@ -57,8 +58,12 @@ final class Launches {
         let launched = due.map { (id: $0.id, number: $0.launch.number) }
         thread(of: program).run {
             if case .arguments = launch {} else { ProgramLauncher.announce(identifiers, to: program) }
-            guard let trouble = ProgramLauncher.start(launch, identifiers: identifiers) else { return }
-            desk.enter { $0.launches.failed(program, launched, trouble, $0) }
+            switch ProgramLauncher.start(launch, identifiers: identifiers) {
+            case .failed(let trouble): desk.enter { $0.launches.failed(program, launched, trouble, $0) }
+            case .started(process: nil): break
+            case .ended: desk.enter { $0.launches.ended(program, launched, $0) }
+            case .started(let process?): Self.watch(process, of: program, launched, desk)
+            }
         }
         // A program that has not processed its events by then counts as hung, or as not launched.
         desk.enter(after: desk.options.launchPatience) { desk in
@@ -74,6 +79,23 @@ final class Launches {
         for session in due {
             if let launch = session.settings.launch, ways.insert(launch).inserted { consider(session, desk) }
         }
+    }
+
+    /// Waits on a thread of its own for the end of a launched process, for as long as the launch may be under way.
+    private static func watch(
+        _ process: CInt, of program: String, _ launched: [(id: Int64, number: Int)], _ desk: TransferDesk
+    ) {
+        let wait: @Sendable () -> Void = {
+            guard ProgramLauncher.waitForEnd(of: process, seconds: desk.options.launchPatience) else { return }
+            desk.enter { $0.launches.ended(program, launched, $0) }
+        }
+        if Threads.start("bg-launched", wait) == nil { _ = cls_close(process) }
+    }
+
+    /// Ends the launch of a process that has ended without joining its sessions, so that the program is launched again.
+    private func ended(_ program: String, _ launched: [(id: Int64, number: Int)], _ desk: isolated TransferDesk) {
+        for session in Self.underWay(launched, desk) where session.client == nil { session.launch.isUnderWay = false }
+        considerAll(of: program, desk)
     }
 
     private func failed(

@@ -24,18 +24,36 @@ enum ProgramLauncher {
     /// The maximum size of a command's output in bytes.
     private static let textLimit = 1000
 
+    enum Result {
+        /// The program was launched; the descriptor is readable when the process has ended. Nil if its end cannot be watched.
+        case started(process: CInt?)
+        /// The program has ended already.
+        case ended
+        /// The program cannot be launched, for this reason.
+        case failed(String)
+    }
+
+    /// Waits until a launched process has ended, and closes its descriptor.
+    ///
+    /// - Returns: Whether the process has ended within this many seconds.
+    static func waitForEnd(of process: CInt, seconds: Double) -> Bool {
+        defer { _ = cls_close(process) }
+        return cls_wait_any([process], 1, CInt(min(seconds, 86_400) * 1000)) != 0
+    }
+
     /// Launches a program; may block for some seconds on a service manager or a bus.
     ///
-    /// - Returns: Nil if the launch succeeded; otherwise the reason why the program cannot be launched.
-    static func start(_ launch: BackgroundSettings.Launch, identifiers: [String]) -> String? {
+    /// - Returns: How the launch went.
+    static func start(_ launch: BackgroundSettings.Launch, identifiers: [String]) -> Result {
+        let trouble: String?
         switch launch {
         case .arguments(let arguments, let directory):
-            guard let program = arguments.first, program.hasPrefix("/") else { return "its path is not absolute" }
+            guard let program = arguments.first, program.hasPrefix("/") else { return .failed("its path is not absolute") }
             return run(program, arguments, in: directory, ["URLSESSION_BACKGROUND_EVENTS": identifiers.joined(separator: "\n")])
         case .systemdUnit(let unit):
-            return command("/usr/bin/systemctl", ["systemctl", "--user", "start", "--", unit])
+            trouble = command("/usr/bin/systemctl", ["systemctl", "--user", "start", "--", unit])
         case .dBusName(let name):
-            return command(
+            trouble = command(
                 "/usr/bin/dbus-send",
                 [
                     "dbus-send", "--session", "--print-reply", "--type=method_call", "--dest=org.freedesktop.DBus",
@@ -43,6 +61,7 @@ enum ProgramLauncher {
                     "org.freedesktop.DBus.StartServiceByName", "string:\(name)", "uint32:0",
                 ])
         }
+        return trouble.map { .failed($0) } ?? .started(process: nil)
     }
 
     /// Stores the identifiers for a program that does not get them in its environment.
@@ -78,13 +97,15 @@ enum ProgramLauncher {
 
     private static func run(
         _ program: String, _ arguments: [String], in directory: String?, _ additional: [String: String]
-    ) -> String? {
+    ) -> Result {
+        var process: CInt = -1
         let environment = ProcessInfo.processInfo.environment.merging(additional) { $1 }
         let result = CStringList.with(arguments) { arguments in
             CStringList.with(environment.map { "\($0.key)=\($0.value)" }) { environment in
-                cls_start_daemon(program, arguments, environment, directory ?? "/", nil, nil)
+                cls_start_daemon(program, arguments, environment, directory ?? "/", nil, nil, &process)
             }
         }
-        return result == 0 ? nil : "\(program): \(String(cString: strerror(-result)))"
+        guard result == 0 else { return .failed("\(program): \(String(cString: strerror(-result)))") }
+        return process == -ESRCH ? .ended : .started(process: process >= 0 ? process : nil)
     }
 }

@@ -69,9 +69,10 @@ struct LaunchCandidate: Hashable, Sendable {
 
     /// Whether to launch the program: it may be launched, has neither joined nor been launched yet, and all transfers have ended or
     /// one needs its decision.
-    var isDue: Bool {
-        way != nil && !isConnected && !isLaunched && transfers > 0 && (asking > 0 || ended == transfers)
-    }
+    var isDue: Bool { needsProgram && !isLaunched }
+
+    /// Whether the program, which may be launched, has events to process and has not joined; the daemon must not end before it has.
+    var needsProgram: Bool { way != nil && !isConnected && transfers > 0 && (asking > 0 || ended == transfers) }
 }
 
 extension LaunchLimit {

@@ -131,9 +131,10 @@ int32_t cls_key_remove(int32_t key, int32_t keyring);
 // Starts a program that is not a child of this process, in a new session. The program's standard input and output are /dev/null.
 // Its standard error is appended to the file log (mode 0600), or discarded if log is NULL. arguments and environment end with NULL.
 // Returns when the program has started. If report is not NULL, the program's standard output is a pipe instead, and report receives
-// the non-blocking read end of the pipe.
+// the non-blocking read end of the pipe. If process is not NULL, it receives a descriptor that is readable when the program has
+// ended, -ESRCH if the program has ended already, or another negative errno if the system does not offer such descriptors.
 int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
-                     int *report);
+                     int *report, int *process);
 // Reads without blocking. Returns the number of bytes, 0 at the end, -EAGAIN if no bytes are available yet.
 int64_t cls_read_some(int fd, void *target, size_t count);
 // Runs a command without input, with a timeout in seconds. `said` receives the beginning of the command's standard error, ended by
