@@ -99,9 +99,9 @@ final class DaemonStart {
 
     /// Takes a lock; if another daemon holds the lock, waits until that daemon ends or is known to keep running.
     ///
-    /// Sends the other daemon SIGTERM if this daemon replaces it. A daemon that holds the state's lock but does not listen at its
-    /// noted socket is replaced in any case: programs cannot reach that daemon, for example because the login's runtime directory
-    /// was removed.
+    /// Sends the other daemon SIGTERM if this daemon replaces it, but never if the other daemon is of a newer version. An older
+    /// daemon that holds the state's lock but does not listen at its noted socket is replaced in any case: programs cannot reach
+    /// that daemon, for example because the login's runtime directory was removed.
     private func acquireLock(_ path: String, at socket: () -> String?) throws {
         let isPlace = path == place.lock
         var lock = try openLock(path)
@@ -111,6 +111,8 @@ final class DaemonStart {
         while lock == -EWOULDBLOCK, Monitor.clock < end {
             // The holder may change: a program that lost its daemon may start another daemon meanwhile.
             let holder = cls_lock_holder(path)
+            let isNewer = Self.isNewer(holder, at: path)
+            if isNewer { isReplacing = false }
             if isReplacing {
                 if holder > 1, holder != signaled {
                     journal.log(.notice, "process \(holder) is to end")
@@ -118,9 +120,9 @@ final class DaemonStart {
                     signaled = holder
                 }
             } else if let socket = socket() {
-                (answeredChecks, silentChecks) = Self.isListening(at: socket) ? (answeredChecks + 1, 0) : (0, silentChecks + 1)
+                (answeredChecks, silentChecks) = isListening(at: socket) ? (answeredChecks + 1, 0) : (0, silentChecks + 1)
                 if answeredChecks >= Self.requiredChecks.listening { throw StartFailure.another }
-                isReplacing = !isPlace && silentChecks >= Self.requiredChecks.notListening
+                isReplacing = !isNewer && !isPlace && silentChecks >= Self.requiredChecks.notListening
                 if isReplacing { end = Monitor.clock + Self.patience }
             }
             // The reason is obsolete if the daemon that wrote it has ended or is about to end.
@@ -132,7 +134,7 @@ final class DaemonStart {
         }
         guard lock >= 0 else { throw StartFailure.unresponsive("another urlsessiond has locked \(path), and does not respond") }
         locks.append(lock)
-        cls_lock_sign(lock, reason)
+        cls_lock_sign(lock, reason, CInt(MessageCoding.version))
     }
 
     private func openLock(_ path: String) throws -> CInt {
@@ -145,12 +147,26 @@ final class DaemonStart {
 
     /// Returns the reason that the lock's holder has written to the lock file.
     private static func reason(in path: String) -> String? {
-        let text = SmallFile.contents(of: path, limit: 1024).map { String(decoding: $0, as: UTF8.self) } ?? ""
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        return lines.count > 1 && !lines[1].isEmpty ? String(lines[1]) : nil
+        guard let lines = signature(in: path), lines.count > 1, !lines[1].isEmpty else { return nil }
+        return String(lines[1])
     }
 
-    private static func isListening(at socket: String) -> Bool {
+    /// Whether the daemon that has signed a lock speaks a newer version of the protocol; if the lock does not name a
+    /// version, the daemon is older.
+    private static func isNewer(_ holder: Int32, at path: String) -> Bool {
+        guard holder > 1, let lines = signature(in: path), lines.count > 2 else { return false }
+        return Int32(lines[0]) == holder && Int(lines[2]).map { $0 > MessageCoding.version } ?? false
+    }
+
+    private static func signature(in path: String) -> [Substring]? {
+        let text = SmallFile.contents(of: path, limit: 1024).map { String(decoding: $0, as: UTF8.self) }
+        return text?.split(separator: "\n", omittingEmptySubsequences: false)
+    }
+
+    /// Whether another process listens at a path.
+    private func isListening(at socket: String) -> Bool {
+        // The service manager's socket is this daemon's own.
+        if let inherited, cls_listens_at(inherited, socket) != 0 { return false }
         let descriptor = cls_connect(socket, 1)
         guard descriptor >= 0 else { return false }
         _ = cls_close(descriptor)
@@ -202,7 +218,7 @@ final class DaemonStart {
         if self.reason != text {
             self.reason = text
             journal.log(.error, text)
-            for lock in locks { cls_lock_sign(lock, text) }
+            for lock in locks { cls_lock_sign(lock, text, CInt(MessageCoding.version)) }
             report(.waits(text))
         }
         let end = Monitor.clock + seconds
@@ -222,7 +238,7 @@ final class DaemonStart {
     /// Reports that the daemon listens and that programs can find it.
     func listens() {
         reason = ""
-        for lock in locks { cls_lock_sign(lock, "") }
+        for lock in locks { cls_lock_sign(lock, "", CInt(MessageCoding.version)) }
         report(.listens)
         closeReport()
     }
@@ -233,6 +249,8 @@ final class DaemonStart {
         switch failure {
         case .another:
             report(.another)
+            // Programs that wait at the service manager's socket connect again, and reach the other daemon.
+            dismissWaiting(with: [])
             return 0
         case .unresponsive(let reason):
             journal.log(.error, reason)
@@ -272,8 +290,12 @@ final class DaemonStart {
 
     /// Refuses the connections that wait at the service manager's socket, and tells them the reason.
     private func refuseWaiting(_ reason: String) {
-        guard let inherited, let payload = try? MessageCoding.encode(.refused(.storage, reason)) else { return }
-        let frame = FrameReader.frame(payload)
+        guard let payload = try? MessageCoding.encode(.refused(.storage, reason)) else { return }
+        dismissWaiting(with: FrameReader.frame(payload))
+    }
+
+    private func dismissWaiting(with frame: [UInt8]) {
+        guard let inherited else { return }
         while case let socket = cls_accept_waiting(inherited), socket >= 0 {
             var peer = cls_peer()
             if cls_peer(socket, &peer) == 0, peer.user == geteuid() {

@@ -199,9 +199,9 @@ int cls_lock_file(const char *path, int wait) {
     return -error;
 }
 
-void cls_lock_sign(int fd, const char *reason) {
+void cls_lock_sign(int fd, const char *reason, int version) {
     char text[1024];
-    int length = snprintf(text, sizeof text, "%d\n%s", (int)getpid(), reason);
+    int length = snprintf(text, sizeof text, "%d\n%.960s\n%d", (int)getpid(), reason, version);
     size_t count = length < (int)sizeof text ? (size_t)length : sizeof text - 1;
     // The file is overwritten in place, which also works on a full disk.
     if (pwrite(fd, text, count, 0) < 0 || ftruncate(fd, (off_t)count) < 0) return;

@@ -219,6 +219,7 @@ struct DaemonLifeTests {
         os.chmod(path, 0o600)
         listener.listen(16)
         if sys.argv[3:] == ["lost"]: os.unlink(path)
+        if sys.argv[3:] == ["moved"]: os.rename(path, os.path.dirname(path) + "/first.socket")
         print("listening", flush=True)
         if sys.argv[3:] != ["lost"]: select.select([listener], [], [])
         if listener.fileno() != 3: os.dup2(listener.fileno(), 3)
@@ -243,12 +244,51 @@ struct DaemonLifeTests {
                 try await program.line("completed main.1 ok")
                 #expect(place.daemons == running)
                 try await program.leave()
-                #expect(try await daemon.end() == 0)
                 // The idle limit is long, because the program may take long to start.
                 for process in running { kill(process, SIGTERM) }
+                #expect(try await daemon.end() == 0)
                 // The daemon removed its own socket.
                 #expect(!FileManager.default.fileExists(atPath: socket))
             }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a daemon never replaces one of a newer version, not even if a service manager starts it`(isManaged: Bool) async throws {
+        try await withBackgroundPlace { (place) async throws in
+            let socket = place.home.path + "/run/urlloading/urlsessiond.socket"
+            let said = Watched("")
+            let hear: @Sendable (String) -> Void = { text in said.change { $0 += text } }
+            let command = [place.bin.path + "/urlsessiond"]
+            let manager = ["/usr/bin/env", "python3", "-c", Self.activator, socket] + command + ["moved"]
+            let older = isManaged ? try place.run(manager, hear) : nil
+            if isManaged { try await said.value { $0.contains("listening") ? () : nil } }
+            let newer = try place.start("newer")
+            newer.tell("session", "main")
+            try await newer.line("session main")
+            let running = place.daemons
+            #expect(running.count == 1)
+            // The lock files name the version of the daemon's protocol in their third line.
+            for lock in ["run/urlloading", "state/urlloading/background"] {
+                let file = place.home.appendingPathComponent(lock + "/urlsessiond.lock")
+                var lines = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n")
+                try #require(lines.count == 3)
+                lines[2] = "1000"
+                try Data(lines.joined(separator: "\n").utf8).write(to: file, options: [])
+            }
+            if let older {
+                // A program that connects to the service manager's socket makes it start its daemon, which sends the program on.
+                let client = try RawClient(place, socket: "first.socket")
+                #expect(try await older.end() == 0)
+                #expect(try await client.refusal() == "closed")
+            } else {
+                #expect(try await place.run(command + ["--replace"], hear).end() == 0)
+            }
+            #expect(place.daemons == running)
+            newer.tell("tasks", "main")
+            try await newer.line("tasks main:")
+            try await newer.leave()
+            #expect(!newer.lines.contains { $0.hasPrefix("invalid") })
         }
     }
 

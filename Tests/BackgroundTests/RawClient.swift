@@ -28,11 +28,11 @@ final class RawClient: Sendable {
     private let state = Watched(State())
 
     /// Connects to the daemon; `reads` is false for a client that does not read its messages.
-    init(_ place: BackgroundPlace, reads: Bool = true) throws {
+    init(_ place: BackgroundPlace, socket name: String = "urlsessiond.socket", reads: Bool = true) throws {
         descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        let path = Array((place.home.path + "/run/urlloading/urlsessiond.socket").utf8)
+        let path = Array((place.home.path + "/run/urlloading/\(name)").utf8)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
         let result = withUnsafePointer(to: address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {

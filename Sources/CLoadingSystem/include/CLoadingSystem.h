@@ -162,8 +162,9 @@ int cls_peer(int socket_fd, struct cls_peer *peer);
 // Locks a file; creates the file (0600) if it does not exist. The lock lasts until the descriptor is closed. Returns the
 // descriptor, or -EWOULDBLOCK if another process holds the lock and wait is 0.
 int cls_lock_file(const char *path, int wait);
-// Records in a locked file that this process holds the lock, and in a second line what the process waits for.
-void cls_lock_sign(int fd, const char *reason);
+// Records in a locked file that this process holds the lock, in a second line what the process waits for, and in a third line the
+// version of its protocol.
+void cls_lock_sign(int fd, const char *reason, int version);
 // Returns the process that signed a lock, if its executable has the same name as this process's executable; otherwise 0.
 int32_t cls_lock_holder(const char *path);
 // Waits until a process has ended, and so has released its locks, or until the timeout. If the process cannot be watched and the
