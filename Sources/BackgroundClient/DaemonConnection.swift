@@ -88,19 +88,22 @@ final class DaemonConnection: Sendable {
     /// - Parameters:
     ///   - endures: Called when the daemon has been silent for too long; returns whether to keep waiting.
     ///   - handler: Called with each message.
-    func receive(enduring endures: () -> Bool = { false }, _ handler: (DaemonMessage) -> Void) {
+    /// - Returns: Whether the connection is closed because the daemon was silent for too long.
+    @discardableResult
+    func receive(enduring endures: () -> Bool = { false }, _ handler: (DaemonMessage) -> Void) -> Bool {
         var reader = FrameReader(limit: FrameReader.programLimit)
         var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
         while true {
             let count = buffer.withUnsafeMutableBytes { cls_receive_some(descriptor, $0.baseAddress, $0.count) }
             if count == -Int64(EAGAIN), endures() { continue }
-            guard count > 0 else { return }
+            guard count > 0 else { return count == -Int64(EAGAIN) }
             do {
                 reader.append(buffer.prefix(Int(count)))
                 while let payload = try reader.next() { handler(try MessageCoding.decodeDaemonMessage(payload)) }
             } catch {
                 // The message is of an unknown version, or the peer is not the daemon: the connection is unusable.
-                return close()
+                close()
+                return false
             }
         }
     }

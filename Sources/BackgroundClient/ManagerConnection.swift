@@ -75,6 +75,7 @@ package final class ManagerConnection: Sendable {
         if let reason = place.prepare() { throw LoadError(.backgroundSessionDisconnected, reason) }
         let end = Monitor.clock + Double(patience)
         var reason = "urlsessiond cannot be reached at \(place.socket); see \(place.log)"
+        var silentStarts = 0
         repeat {
             // A daemon that is still ending may block a new daemon for a moment.
             let start = try DaemonStarter.start(place, replacing: found != nil)
@@ -91,7 +92,9 @@ package final class ManagerConnection: Sendable {
                     if start.word == .listens { throw LoadError(.backgroundSessionDisconnected, reason) }
                 }
                 if start.isOver { pause(until: min(next, Monitor.clock + 0.02)) }
-            } while !start.isOver && Monitor.clock < end || Monitor.clock < next
+            } while !start.isOver && Monitor.clock < end || !start.isSilent && Monitor.clock < next
+            silentStarts = start.isSilent ? silentStarts + 1 : 0
+            if silentStarts == StartReport.silentStarts { throw start.silence }
         } while Monitor.clock < end
         throw LoadError(.backgroundSessionDisconnected, reason)
     }

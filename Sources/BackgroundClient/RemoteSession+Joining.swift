@@ -22,7 +22,7 @@ extension RemoteSession {
     func run() {
         var attempt = 0
         var start: StartReport?
-        var nextStart = 0.0
+        var (nextStart, silentStarts) = (0.0, 0)
         // The reason why a started daemon is waiting.
         var obstacle: String?
         while true {
@@ -31,11 +31,11 @@ extension RemoteSession {
             // The replacement of an older daemon may have failed.
             if let reason = replacement?.look() { return lose(reason) }
             if let connection = DaemonConnection.open(place, isUsable: unusable == nil, patience: Int(patience)) {
-                attempt = 0
+                (attempt, silentStarts) = (0, 0)
                 start = nil
                 handle(.opened) { self.connection = connection }
-                connection.receive { self.receive($0) }
-                closed()
+                let wasSilent = connection.receive { self.receive($0) }
+                closed(wasSilent ? silence(connection.log) : "urlsessiond keeps ending; see \(place.log)")
                 // Pauses, because a daemon that ends when a program joins it may do so on every attempt.
                 pause(0.02)
                 continue
@@ -46,7 +46,10 @@ extension RemoteSession {
                 return lose(obstacle ?? "urlsessiond cannot be reached at \(place.socket); see \(place.log)")
             }
             // No daemon listens. A daemon that was started may have ended because an earlier daemon was still shutting down.
-            if start?.isOver != false, replacement?.isOver != false, Monitor.clock >= nextStart {
+            let isSilent = start?.isSilent == true
+            if start?.isOver != false, replacement?.isOver != false, isSilent || Monitor.clock >= nextStart {
+                silentStarts = isSilent ? silentStarts + 1 : 0
+                if let start, silentStarts == StartReport.silentStarts { return handle(.lose(start.silence)) }
                 do throws(LoadError) {
                     start = try DaemonStarter.start(place)
                 } catch {
@@ -66,13 +69,17 @@ extension RemoteSession {
         }
     }
 
-    private func closed() {
+    /// The text of the error of a session that a daemon does not answer.
+    func silence(_ log: String) -> String { "urlsessiond did not respond within \(Int(patience)) seconds; see \(log)" }
+
+    /// Reconnects, or gives up for a reason if there was no daemon for too long.
+    private func closed(_ reason: String) {
         handle(.closed) {
             connection = nil
             if link.isAttached { attemptsEnd = Monitor.clock + patience }
         }
         guard monitor.locked({ link.isJoining && attemptsEnd < Monitor.clock }) else { return }
-        lose(versionRefusal?.reason ?? "urlsessiond keeps ending; see \(place.log)")
+        lose(versionRefusal?.reason ?? reason)
     }
 
     private func receive(_ message: DaemonMessage) {

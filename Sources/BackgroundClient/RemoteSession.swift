@@ -141,9 +141,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         let result: Result<([KnownTask], TaskID), LoadError> = monitor.locked {
             _ = timesOut(.attached, until: deadline + 1)
             if link.isAttached { return .success((link.known, link.lastTask)) }
-            let log = connection?.log ?? place.log
-            let silence = LoadError(
-                .backgroundSessionDisconnected, "urlsessiond did not respond within \(Int(patience)) seconds; see \(log)")
+            let silence = LoadError(.backgroundSessionDisconnected, self.silence(connection?.log ?? place.log))
             if link.loss == nil { _ = perform(.refuse(silence)) }
             return .failure(link.loss ?? silence)
         }

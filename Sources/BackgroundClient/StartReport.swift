@@ -9,6 +9,7 @@
 
 import BackgroundProtocol
 import CLoadingSystem
+import LoadingModel
 
 #if canImport(Glibc)
 import Glibc
@@ -23,6 +24,9 @@ package final class StartReport {
     /// The maximum number of bytes read from the log.
     private static let textLimit = 1000
     private static let bytesLimit = 8 * StartupMessage.limit
+
+    /// How many daemons in a row may end without a message before the daemon counts as unusable: one may have been killed.
+    static let silentStarts = 3
 
     private let descriptor: CInt
     private let log: String
@@ -42,6 +46,12 @@ package final class StartReport {
     }
 
     deinit { _ = cls_close(descriptor) }
+
+    /// Whether the daemon has ended without a message.
+    var isSilent: Bool { isOver && word == nil }
+    var silence: LoadError {
+        LoadError(.backgroundSessionDisconnected, "urlsessiond ends without a message as soon as it is started; see \(log)")
+    }
 
     static func size(of log: String) -> Int64 {
         var facts = cls_file_facts()

@@ -179,7 +179,12 @@ final class DaemonStart {
         var error: CInt = 0
         for part in path.split(separator: "/") {
             made += "/" + part
-            error = mkdir(made, 0o700) == 0 || errno == EEXIST ? 0 : errno
+            if mkdir(made, 0o700) == 0 || errno == EEXIST {
+                error = 0
+            } else if error == 0 {
+                // Later folders fail because this one is missing.
+                error = errno
+            }
         }
         return error
     }

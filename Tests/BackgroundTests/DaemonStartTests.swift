@@ -49,10 +49,20 @@ struct DaemonStartTests {
             ["XDG_STATE_HOME": "/proc/state"]
         },
         Obstacle(
+            testDescription: "a state in a folder that cannot be made",
+            reasons: ["/sys/none/state/urlloading", "cannot be created", refusalToMakeFolder]
+        ) { _ in ["XDG_STATE_HOME": "/sys/none/state"] },
+        Obstacle(
+            testDescription: "a daemon that ends without a message", reasons: ["ends without a message as soon as it is started"],
+            make: fakeDaemonScript("exit 1")),
+        Obstacle(
             testDescription: "a missing library", reasons: ["cannot be run", "libgone.so: cannot open shared object"],
             make: fakeDaemonScript(
                 "echo 'urlsessiond: error while loading shared libraries: libgone.so: cannot open shared object' >&2; exit 127")),
     ]
+
+    /// Why no folder can be made in /sys; folders within the missing folder would fail with another error.
+    private static let refusalToMakeFolder = mkdir("/sys/none", 0o700) == 0 ? "" : String(cString: strerror(errno))
 
     private static let newerList = """
         import sqlite3, sys

@@ -88,6 +88,8 @@ struct SilentDaemonTests {
         let daemon = try FakeDaemon { _, _ in [] }
         let session = Self.session(daemon)
         #expect(try await join(session) == .backgroundSessionDisconnected)
+        // Only a daemon that ends is said to end.
+        #expect(session.loss?.message.hasPrefix("urlsessiond did not respond within 1 seconds") == true)
         try await daemon.waitForVisit(0) { $0.isOver ? () : nil }
     }
 
