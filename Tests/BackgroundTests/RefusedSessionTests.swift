@@ -21,7 +21,7 @@ struct RefusedSessionTests {
         func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-            calls.change { $0.append("completed") }
+            calls.change { $0.append("completed \((error as? URLError)?.code == .unknown)") }
         }
 
         func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
@@ -29,20 +29,22 @@ struct RefusedSessionTests {
         }
     }
 
-    @Test func `the last delegate call of a refused session reports that it is invalid, whatever tasks it had`() async throws {
+    @Test func `a refused session reports the failure of each resumed task, and then that it is invalid`() async throws {
         let (delegate, queue) = (Delegate(), OperationQueue())
         queue.maxConcurrentOperationCount = 1
-        queue.isSuspended = true
         let session = URLSession(configuration: .background(withIdentifier: ""), delegate: delegate, delegateQueue: queue)
-        let task = session.downloadTask(with: try #require(URL(string: "http://127.0.0.1:1/")))
-        task.resume()
-        queue.isSuspended = false
-        while task.state != .completed { await Task.yield() }
-        // Waits until all calls that were queued before have been made.
-        await withCheckedContinuation { continuation in queue.addOperation { continuation.resume() } }
-        await withCheckedContinuation { continuation in queue.addOperation { continuation.resume() } }
-        #expect(delegate.calls.read { $0 } == ["invalid"])
-        #expect((task.error as? URLError)?.code == .unknown)
+        let tasks = try (0..<3).map { _ in session.downloadTask(with: try #require(URL(string: "http://127.0.0.1:1/"))) }
+        for task in tasks { task.resume() }
+        try await delegate.calls.value { $0.contains("invalid") ? () : nil }
+        #expect(delegate.calls.read { $0 } == ["completed true", "completed true", "completed true", "invalid"])
+        #expect(tasks.allSatisfy { ($0.error as? URLError)?.code == .unknown })
+    }
+
+    @Test func `a refused session without tasks reports that it is invalid`() async throws {
+        let delegate = Delegate()
+        let session = URLSession(configuration: .background(withIdentifier: ""), delegate: delegate, delegateQueue: nil)
+        try await delegate.calls.value { $0.contains("invalid") ? () : nil }
+        #expect(session.delegate == nil || delegate.calls.read { $0 } == ["invalid"])
     }
 
     @Test(arguments: [true, false])

@@ -235,7 +235,7 @@ struct ExampleTests {
             let outcome = try await ExampleProgram.run(
                 "BackgroundDownload", ["--to", home.path, "http://127.0.0.1:1/a"], in: home,
                 environment: environment.merging(["URLSESSIOND": "/nonexistent/urlsessiond"]) { $1 })
-            #expect(outcome.code == 1 && outcome.output.contains("no session: "), "\(outcome.output)")
+            #expect(outcome.code == 1 && outcome.output.contains("failed a: "), "\(outcome.output)")
         }
     }
 }

@@ -36,6 +36,9 @@ extension URLSession {
         for identifier in BackgroundSessions.takeAwaited() { handler(identifier) { BackgroundSessions.handled(identifier) } }
     }
 
+    /// How long, in seconds, a session that is refused accepts tasks, which fail, before it becomes invalid.
+    private static let refusalDelay = 1.0
+
     /// Connects a background session to the daemon.
     ///
     /// When this method returns, the session has its tasks from earlier runs of the program.
@@ -48,7 +51,9 @@ extension URLSession {
             for task in known { restore(task, background) }
         } catch {
             background.fail(with: error)
-            return end(after: error, beforeAnyTask: true)
+            // The tasks that the program makes next fail with the error; the session becomes invalid when they have been told.
+            DispatchQueue.global().asyncAfter(deadline: .now() + Self.refusalDelay) { self.end(after: error) }
+            return
         }
         BackgroundSessions.register(background)
         if BackgroundSessions.hasHandled(background.identifier) { background.eventsHandled() }
@@ -58,9 +63,9 @@ extension URLSession {
         )
     }
 
-    private func end(after error: LoadError, beforeAnyTask: Bool = false) {
+    private func end(after error: LoadError) {
         let error = ErrorTranslation.appError(error, url: nil)
-        registry.close { self.becomeInvalid(error, beforeAnyTask: beforeAnyTask) }
+        registry.close { self.becomeInvalid(error) }
     }
 
     private func reportFinishedEvents() {

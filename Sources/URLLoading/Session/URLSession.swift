@@ -159,12 +159,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// Calls `didBecomeInvalidWithError`, and then releases the delegate.
-    ///
-    /// If the session became invalid before it made any task, later tasks fail without calling the delegate.
-    final func becomeInvalid(_ error: (any Error)? = nil, beforeAnyTask: Bool = false) {
+    final func becomeInvalid(_ error: (any Error)? = nil) {
         service.invalidate()
         guard let conformances else { return }
-        if beforeAnyTask { mutex.withLock { $0.conformances = nil } }
         delegateQueue.addOperation {
             DelegateCall.tell(.becameInvalid, conformances.object) {
                 conformances.object.urlSession(self, didBecomeInvalidWithError: error)
