@@ -119,6 +119,7 @@ struct LeaseQueue {
     /// Updates the queue after one of its leases was removed from `waiters`, or got another ticket.
     mutating func didRemove(waiters: [LeaseID: Waiter]) {
         count -= 1
+        if count == 0 { run = 0 }
         guard entryCount > 32, entryCount > 2 * count else { return }
         for index in bands.indices {
             let current = bands[index].entries[bands[index].head...].filter { waiters[$0.lease]?.ticket == $0.ticket }

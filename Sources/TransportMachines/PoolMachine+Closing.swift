@@ -9,17 +9,29 @@
 
 /// Closing idle connections, and shutting down the pool.
 extension PoolMachine {
-    /// Handles a failed dial: if the remaining dials are too few for all queued leases, refuses the first lease.
+    mutating func startedIdling(since instant: Int64) {
+        idleCount += 1
+        if idleCount == 1 { idleSince = instant }
+    }
+
+    mutating func stoppedIdling() {
+        idleCount -= 1
+        if idleCount == 0 { idleSince = nil }
+    }
+
+    /// Handles a failed dial: refuses the lease that is the reason, or, if the remaining dials are too few for all queued leases,
+    /// the first lease.
     ///
     /// The next lease then gets a dial of its own.
-    mutating func fail(_ connection: ConnectionID) -> [Action] {
+    mutating func fail(_ connection: ConnectionID, because reason: LeaseID? = nil) -> [Action] {
         guard let entry = connections[connection], case .dialing = entry.stage else { return [] }
         let origin = entry.origin
         var actions: [Action] = []
         if let place = origins.index(forKey: origin),
-            origins.values[place].queue.count > origins.values[place].dials.count - 1,
             // A lease that waits for a second connection falls back to the first.
-            origins.values[place].shared.isEmpty, let lease = popFirst(origin)
+            origins.values[place].shared.isEmpty,
+            let lease = remove(reason, from: origin)
+                ?? (origins.values[place].queue.count > origins.values[place].dials.count - 1 ? popFirst(origin) : nil)
         {
             actions.append(.refuse(lease, failedDial: connection))
         }

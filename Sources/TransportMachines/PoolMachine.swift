@@ -46,7 +46,10 @@ package struct PoolMachine: Sendable {
         case leaseLimitChanged(ConnectionID, Int)
         /// A shared connection takes no more leases; it is closed after its last one.
         case drains(ConnectionID)
-        case dialFailed(ConnectionID)
+        /// A dial failed because of `lease`, or, if that is nil or no longer queued, for a reason that concerns every lease.
+        case dialFailed(ConnectionID, lease: LeaseID? = nil)
+        /// Queued leases, and dials, belong to another origin from now on.
+        case regrouped([LeaseID], [ConnectionID], OriginID, mayBeShared: Bool)
         /// The lease of a connection ended. `now` is in nanoseconds on any monotonic clock; `keepAlive` is how long the server
         /// promised to keep the idle connection (the `timeout` of its `Keep-Alive` field), in nanoseconds.
         case released(ConnectionID, reusable: Bool, now: Int64, keepAlive: Int64?)
@@ -167,7 +170,7 @@ package struct PoolMachine: Sendable {
         }
     }
 
-    private let maximumPerHost: Int
+    let maximumPerHost: Int
     /// Whether a dial needs a place in the budget.
     let requestsCapacity: Bool
     var connections: [ConnectionID: Connection] = [:]
@@ -183,7 +186,7 @@ package struct PoolMachine: Sendable {
     var isRequestingCapacity = false
     /// The origins whose connecting leases must be determined.
     var unsettled: [OriginID] = []
-    private var idleCount = 0
+    var idleCount = 0
     /// A lower bound for the instant at which the longest idle connection became idle; nil if none is idle.
     package internal(set) var idleSince: Int64?
 
@@ -241,7 +244,9 @@ package struct PoolMachine: Sendable {
         case .opened(let connection, let capacity?): openShared(connection, capacity)
         case .leaseLimitChanged(let connection, let capacity): changeCapacity(connection, capacity)
         case .drains(let connection): drain(connection)
-        case .dialFailed(let connection): fail(connection)
+        case .dialFailed(let connection, let lease): fail(connection, because: lease)
+        case .regrouped(let leases, let dials, let origin, let mayBeShared):
+            regroup(leases, dials, origin, mayBeShared: mayBeShared)
         case .released(let connection, let reusable, let now, let keepAlive):
             release(connection, reusable: reusable, now: now, keepAlive: keepAlive)
         case .closed(let connection): close(connection)
@@ -386,15 +391,5 @@ extension PoolMachine {
         guard let entry = origins[origin], entry.total == 0, entry.queue.isEmpty else { return }
         if entry.isStarved { starved.remove(origin) }
         origins.removeValue(forKey: origin)
-    }
-
-    mutating func startedIdling(since instant: Int64) {
-        idleCount += 1
-        if idleCount == 1 { idleSince = instant }
-    }
-
-    mutating func stoppedIdling() {
-        idleCount -= 1
-        if idleCount == 0 { idleSince = nil }
     }
 }

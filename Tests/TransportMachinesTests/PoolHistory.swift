@@ -44,6 +44,7 @@ struct PoolHistory {
     private var questions: [OriginID: Int] = [:]
     private let requestsCapacity: Bool
     private var isRequestingCapacity = false
+    private var refusedByName: LeaseID?
 
     init(seed: UInt64) {
         random = SeededNumbers(seed: seed)
@@ -92,7 +93,10 @@ struct PoolHistory {
         case 12:
             guard let number = anySocket(.dialing) else { return }
             sockets[number] = nil
-            send(.dialFailed(ConnectionID(number)))
+            // The failure may be one lease's own.
+            refusedByName = Bool.random(using: &random) ? waitingLeases.randomElement(using: &random)?.lease : nil
+            send(.dialFailed(ConnectionID(number), lease: refusedByName))
+            refusedByName = nil
         case 13..<17:
             guard let number = anySocket(.leased) else { return }
             let keepAlive = [nil, 0, 2_000_000_000, 30_000_000_000, Int64.max].randomElement(using: &random) ?? nil
@@ -119,6 +123,7 @@ struct PoolHistory {
                 questions[origin, default: 0] += 1
                 send(.appIsAsked(origin, true))
             case 5, 6, 7: answerQuestion(origin)
+            case 8, 9, 10: regroup(from: origin)
             default: break
             }
         }
@@ -128,6 +133,29 @@ struct PoolHistory {
         guard questions[origin, default: 0] > 0 else { return }
         questions[origin, default: 0] -= 1
         send(.appIsAsked(origin, false))
+    }
+
+    /// Moves some leases and dials of an origin to the other one.
+    private mutating func regroup(from origin: OriginID) {
+        let other = OriginID(1 - origin.number)
+        let leases = waitingLeases.indices.filter {
+            waitingLeases[$0].origin == origin && Bool.random(using: &random)
+        }
+        let dials = sockets.keys.sorted().filter { sockets[$0]?.origin == origin && sockets[$0]?.stage == .dialing }
+        let room = limit - sockets.values.count { $0.origin == other }
+        let chosen = dials.prefix(Int.random(in: 0...leases.count, using: &random))
+        for dial in chosen.prefix(max(0, room)) { sockets[dial]?.origin = other }
+        let names = leases.map { waitingLeases[$0].lease }
+        let inOrder = leases.sorted { left, right in
+            let (left, right) = (waitingLeases[left], waitingLeases[right])
+            return (-left.priority, left.turn) < (-right.priority, right.turn)
+        }
+        for index in inOrder {
+            turn += 1
+            waitingLeases[index].origin = other
+            waitingLeases[index].turn = turn
+        }
+        send(.regrouped(names.shuffled(using: &random), chosen.map { ConnectionID($0) }, other, mayBeShared: false))
     }
 
     /// Ends the questions of origins without waiting leases, because a question is asked only for a waiting lease.
@@ -184,6 +212,7 @@ struct PoolHistory {
         entries.append(("", event, actions))
         if case .opened(let connection, _) = event { sockets[connection.number]?.stage = .idle }
         for action in actions { perform(action) }
+        for origin in runs.keys where !pool.isKnown(origin) { runs[origin] = nil }
         // The shell reports at once that capacity is pending.
         if actions.contains(.requestCapacity) { return send(.capacityPending) }
         checkRules()
@@ -202,7 +231,8 @@ struct PoolHistory {
                 faults.append("refused a lease that does not wait")
                 return
             }
-            served(waitingLeases.remove(at: index))
+            let refused = waitingLeases.remove(at: index)
+            if lease != refusedByName { served(refused) }
             if !answered.insert(lease.number).inserted { faults.append("answered twice") }
         case .cancelDial(let connection):
             if sockets.removeValue(forKey: connection.number)?.stage != .dialing { faults.append("cancelled an open one") }

@@ -113,11 +113,12 @@ struct SharedPoolHistory {
             sockets[number] = nil
             send(.closed(ConnectionID(number)))
         default:
-            switch Int.random(in: 0..<4, using: &random) {
+            switch Int.random(in: 0..<7, using: &random) {
             case 0:
                 for number in sockets.keys where sockets[number]?.leaseCount ?? 0 > 0 { sockets[number]?.isRetired = true }
                 send(.closeIdle)
             case 1: send(.wentStale(OriginID(0)))
+            case 2, 3, 4: regroup()
             default: send(.capacityNeeded)
             }
         }
@@ -131,6 +132,22 @@ struct SharedPoolHistory {
         let priority: Float = Bool.random(using: &random) ? 0.5 : 0.9
         let onlyNew = Int.random(in: 0..<8, using: &random) == 0
         send(.wanted(lease, origin, priority: priority, onlyNew: onlyNew, mayBeShared: true))
+    }
+
+    /// Moves some leases and dials of one origin to the other.
+    private mutating func regroup() {
+        let origin = OriginID(Int.random(in: 0..<2, using: &random))
+        let other = OriginID(1 - origin.number)
+        let leases = waitingLeases.keys.sorted { $0.number < $1.number }.filter {
+            waitingLeases[$0] == origin && Bool.random(using: &random)
+        }
+        let dials = sockets.keys.sorted().filter { sockets[$0]?.origin == origin && sockets[$0]?.isDial == true }
+        let chosen = dials.prefix(Int.random(in: 0...leases.count, using: &random))
+        let takers = sockets.values.filter { $0.origin == other && !($0.isShared && $0.isRetired) }
+        let room = takers.contains(where: \.isShared) ? 0 : limit - takers.count
+        for dial in chosen.prefix(max(0, room)) { sockets[dial]?.origin = other }
+        for lease in leases { waitingLeases[lease] = other }
+        send(.regrouped(leases, chosen.map { ConnectionID($0) }, other, mayBeShared: true))
     }
 
     private mutating func withdraw(_ lease: LeaseID) {
