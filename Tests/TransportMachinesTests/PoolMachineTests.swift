@@ -64,6 +64,37 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0) == [.grant(LeaseID(3), ConnectionID(0), reused: true)])
     }
 
+    @Test func `leases move to another origin with the dial that will serve them`() {
+        var pool = PoolMachine(maximumPerHost: 2)
+        for lease in 1...3 { _ = pool.requestLease(lease) }
+        // The lease left behind gets the dial that stays, and no other.
+        #expect(
+            pool.send(.regrouped([LeaseID(1), LeaseID(3)], [ConnectionID(1)], otherOrigin, mayBeShared: false))
+                == [.dial(ConnectionID(2), otherOrigin)])
+        #expect(pool.send(.opened(ConnectionID(1))) == [.grant(LeaseID(1), ConnectionID(1), reused: false)])
+        #expect(pool.send(.opened(ConnectionID(0))) == [.grant(LeaseID(2), ConnectionID(0), reused: false)])
+        #expect(pool.send(.opened(ConnectionID(2))) == [.grant(LeaseID(3), ConnectionID(2), reused: false)])
+    }
+
+    @Test func `a moved lease takes an idle connection, and the dial that it leaves is cancelled`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        pool.lease(1)
+        _ = pool.release(0)
+        _ = pool.send(.wanted(LeaseID(2), otherOrigin, priority: 0.5))
+        #expect(
+            pool.send(.regrouped([LeaseID(2)], [ConnectionID(1)], origin, mayBeShared: false))
+                == [.grant(LeaseID(2), ConnectionID(0), reused: true), .cancelDial(ConnectionID(1))])
+        #expect(!pool.isKnown(otherOrigin))
+    }
+
+    @Test func `a dial that fails because of one lease refuses that lease, wherever it waits`() {
+        var pool = PoolMachine(maximumPerHost: 1)
+        for lease in 1...2 { _ = pool.requestLease(lease) }
+        #expect(
+            pool.send(.dialFailed(ConnectionID(0), lease: LeaseID(2)))
+                == [.refuse(LeaseID(2), failedDial: ConnectionID(0)), .dial(ConnectionID(1), origin)])
+    }
+
     @Test func `origins do not share connections or limits`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
