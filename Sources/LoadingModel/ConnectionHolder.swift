@@ -9,7 +9,7 @@
 
 package import FoundationEssentials
 
-/// Restricts a connection to its holder: a task whose own delegate judged the server, or an identity for which the server has
+/// Restricts a connection to its holder: a task whose own delegate alone accepted the server, or an identity for which the server has
 /// authenticated the connection (NTLM, Negotiate), or a load whose server negotiates TLS again for a client certificate.
 ///
 /// Two holders are equal only if they are the same object.

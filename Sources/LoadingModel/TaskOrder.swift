@@ -74,7 +74,7 @@ package struct TaskOrder: Sendable {
     package var priority: Float
     /// The time, in seconds since the reference date, before which the load does not begin; nil to begin at any time.
     package var earliestBegin: Double?
-    /// Set if the task's own delegate judges servers: the task shares no connections with tasks of other delegates.
+    /// Set if the task's own delegate judges servers: it stands for that delegate.
     package var connectionHolder: ConnectionHolder?
     /// The version that the body file must have while it is read; nil accepts any.
     package var bodyFile: FileVersion?

@@ -91,6 +91,7 @@ final class PassingAdviser: HandshakeAdviser {
         self.queue = queue
     }
 
+    var ownDelegate: ConnectionHolder? { nil }
     var judgesServers: Bool { scenario.judges }
 
     func judge(

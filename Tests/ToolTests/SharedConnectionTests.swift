@@ -68,6 +68,31 @@ struct SharedConnectionTests {
         }
     }
 
+    @Test func `the URLs of one command share a connection over TLS if the roots vouch for the server`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let folder = try TemporaryDirectory()
+        try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")
+        try await withScriptedServer(identity: certificates.valid, reply: Self.echo) { (server) async throws in
+            let urls = ["/a", "/b", "/c"].map { server.url($0, host: "localhost").absoluteString }
+            for options in [["--cacert", "root.pem"], ["-k", "--cacert", "root.pem"]] {
+                let before = server.connectionCount
+                let result = try await Tool.run(options + ["-s"] + urls + ["-w", "[%{num_connects}]"], in: folder)
+                #expect(result.text == "/a[1]/b[0]/c[0]", "\(options): \(result.errors)")
+                #expect(server.connectionCount == before + 1)
+            }
+            // The key is not the pinned one: each URL fails by itself.
+            let pin = "sha256//" + Data(count: 32).base64EncodedString()
+            let result = try await Tool.run(["-s", "--cacert", "root.pem", "--pin", pin] + urls, in: folder)
+            #expect(result.text.isEmpty && result.code == 90, "\(result.errors)")
+        }
+        // Only the answers to `-k` trust this server, each for its own URL.
+        try await withScriptedServer(identity: certificates.selfSigned, reply: Self.echo) { (server) async throws in
+            let urls = ["/a", "/b"].map { server.url($0).absoluteString }
+            let result = try await Tool.run(["-sk"] + urls + ["-w", "[%{num_connects}]"], in: folder)
+            #expect(result.text == "/a[1]/b[1]", "\(result.errors)")
+        }
+    }
+
     @Test func `--insecure for one URL does not apply to the next`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: Self.echo) { (server) async throws in

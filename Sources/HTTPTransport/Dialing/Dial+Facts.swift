@@ -19,8 +19,21 @@ extension Dialer.Dial {
         finish(
             .success(
                 DialledChannel(
-                    channel: channel, facts: facts(channel, secured: secured), serverChain: secured?.agreed.serverChain ?? [],
+                    channel: channel, facts: facts(channel, secured: secured), keptChain: keptChain(channel, secured?.agreed),
                     early: early)))
+    }
+
+    private func keptChain(_ channel: any Channel, _ agreed: TLSSession.Agreement?) -> KeptChain? {
+        guard let agreed, !agreed.serverChain.isEmpty else { return nil }
+        return KeptChain(
+            agreed.serverChain, reach: reach(channel) ?? .global,
+            isForAllDelegates: agreed.isVerified && !agreed.wasAskedForCertificate && !advice.isTunnelAuthenticated,
+            acceptedBy: agreed.acceptedBy)
+    }
+
+    /// The kind of the server's address; nil if a proxy connects to the server.
+    func reach(_ channel: any Channel) -> AddressKind? {
+        route.proxy == nil ? channel.remoteAddress.map(AddressKind.init) : nil
     }
 
     private func facts(_ channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)?) -> ConnectionFacts {
@@ -59,7 +72,7 @@ extension Dialer.Dial {
 
     private func trust(_ agreed: TLSSession.Agreement?) -> ConnectionTrust? {
         guard var trust = agreed?.trust else { return nil }
-        trust.judge = route.details?.judge
+        trust.judge = route.details?.judge ?? agreed?.acceptedBy.first ?? nil
         return trust
     }
 }

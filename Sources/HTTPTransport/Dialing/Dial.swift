@@ -388,8 +388,7 @@ extension Dialer.Dial {
         tls.secure(
             channel, to: server, demands: demands, isInner: route.proxy?.kind == .https,
             offersHTTP2: dialer.offersHTTP2(for: route),
-            advice: advice, reach: route.proxy == nil ? channel.remoteAddress.map(AddressKind.init) : nil,
-            renegotiation: route.details?.holder?.renegotiation
+            advice: advice, reach: reach(channel), renegotiation: route.details?.holder?.renegotiation
         ) { [self] result in
             switch result {
             case .success(let agreed): finish(with: channel, secured: (agreed, start))

@@ -6,7 +6,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-package import FoundationEssentials
 package import HTTPRules
 package import LoadingModel
 package import NIOCore
@@ -15,8 +14,7 @@ package import NIOCore
 package struct DialledChannel {
     package let channel: any Channel
     package let facts: ConnectionFacts
-    /// The certificates that the server presented in the TLS handshake, in DER, the server's own first.
-    package var serverChain: [Data] = []
+    package var keptChain: KeptChain?
     /// The bytes that the server of a byte stream sent directly after the proxy's reply.
     package var early = ByteBuffer()
 }

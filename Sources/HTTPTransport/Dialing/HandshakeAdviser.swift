@@ -16,6 +16,8 @@ package import NIOCore
 ///
 /// Called on the loop; the adviser replies on the loop too, immediately or later.
 package protocol HandshakeAdviser: AnyObject {
+    /// The task's own delegate, if that judges servers instead of the session's.
+    var ownDelegate: ConnectionHolder? { get }
     /// Whether the app judges servers itself; if so, the roots must not decide before the app was asked.
     var judgesServers: Bool { get }
     /// Asks whether to trust a server that presents these certificates (DER, the server's own first), and whose address is of this
@@ -99,6 +101,16 @@ final class HandshakeAdvice {
 
     /// Called when there is no adviser and no default answer.
     var unanswered: (() -> Void)?
+    /// Called before an adviser is asked; the question is not asked if the dial is cancelled meanwhile.
+    var willAsk: ((any HandshakeAdviser) -> Void)?
+    /// Whether the roots decide before an adviser is asked about the server.
+    var checksRootsFirst: () -> Bool = { false }
+    /// Whether an adviser was asked a question that concerns only its delegate.
+    private(set) var hasAsked = false
+    /// The adviser that gave the last answer.
+    private(set) weak var lastAnswering: (any HandshakeAdviser)?
+    /// Whether the proxy has authenticated the tunnel's connection (NTLM, Negotiate).
+    private(set) var isTunnelAuthenticated = false
     private let find: () -> (any HandshakeAdviser)?
     private var standing: Standing
     private var asked: (any HandshakeAdviser)?
@@ -121,10 +133,11 @@ final class HandshakeAdvice {
 
     /// - Parameters:
     ///   - question: Asks an adviser. The reply handler returns whether the answer was accepted.
+    ///   - isForDelegate: Whether the answer applies only to loads with the adviser's delegate.
     ///   - otherwise: Returns the default answer for a dial without a waiting adviser; nil if the question has no default.
     ///   - reply: Called once, unless there is no answer.
     func ask<Answer>(
-        _ question: @escaping (any HandshakeAdviser, @escaping (Answer) -> Bool) -> Void,
+        _ question: @escaping (any HandshakeAdviser, @escaping (Answer) -> Bool) -> Void, isForDelegate: Bool = true,
         otherwise: @escaping (Standing) -> Answer?, reply: @escaping (Answer) -> Void
     ) {
         round += 1
@@ -134,16 +147,34 @@ final class HandshakeAdvice {
             if let answer = otherwise(standing) { reply(answer) } else { unanswered?() }
             return
         }
+        if isForDelegate { noteQuestion(to: adviser) }
+        guard round == mine else { return }
         standing = Self.standing(of: adviser)
         asked = adviser
-        repeatQuestion = { [unowned self] in ask(question, otherwise: otherwise, reply: reply) }
+        repeatQuestion = { [unowned self] in
+            ask(question, isForDelegate: isForDelegate, otherwise: otherwise, reply: reply)
+        }
         question(adviser) { [self] answer in
             guard round == mine else { return false }
             end()
+            lastAnswering = adviser
             reply(answer)
             return true
         }
         if round == mine { lastAsked = adviser }
+    }
+
+    private func noteQuestion(to adviser: any HandshakeAdviser) {
+        willAsk?(adviser)
+        hasAsked = true
+    }
+
+    /// Notes the credential for a proxy that the connection will carry.
+    func willAuthorize(_ credential: String) {
+        let scheme = credential.prefix { $0 != " " }.lowercased()
+        guard scheme == "ntlm" || scheme == "negotiate" else { return }
+        isTunnelAuthenticated = true
+        if let adviser { noteQuestion(to: adviser) }
     }
 
     /// Whether the adviser was asked a question that it could not answer at once.

@@ -89,7 +89,10 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private func ask(_ authorization: String?) {
         guard let context else { return }
         var headers = HeaderBlock([(name: "Host", value: authority)])
-        if let authorization { headers.append("Proxy-Authorization", authorization) }
+        if let authorization {
+            headers.append("Proxy-Authorization", authorization)
+            advice.willAuthorize(authorization)
+        }
         let head = RequestHead(method: "CONNECT", target: authority, headers: headers)
         var buffer = context.channel.allocator.buffer(capacity: RequestSerializer.encodedLength(of: head))
         do {
@@ -226,7 +229,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         isAskingAdviser = true
         awaits(false)
         advice.ask(
-            { [attempt] adviser, reply in adviser.opened(attempt, by: acceptance) { _ = reply($0) } },
+            { [attempt] adviser, reply in adviser.opened(attempt, by: acceptance) { _ = reply($0) } }, isForDelegate: false,
             otherwise: { _ -> LoadError?? in .some(nil) },
             reply: { [self] refusal in
                 isAskingAdviser = false

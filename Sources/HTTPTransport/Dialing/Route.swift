@@ -76,7 +76,7 @@ package final class RouteDetails: Sendable, Hashable {
     package let proxy: ProxyServer?
     /// Whether requests are sent to the proxy itself, with absolute URLs; otherwise the proxy opens a tunnel.
     package let isForwarded: Bool
-    /// The holder whose own delegate, rather than the session's, judged the server.
+    /// Stands for the task's own delegate that judges the server, rather than the session's.
     package let judge: ConnectionHolder?
     /// The holder of connections that are not shared, because they are authenticated.
     package let holder: ConnectionHolder?

@@ -25,6 +25,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     package typealias OutboundOut = ByteBuffer
 
     package let facts: ConnectionFacts
+    package let keptChain: KeptChain?
     @exclusivity(unchecked) package var pool: ConnectionPool?
     package let id: Int
     package let initialCapacity: Int? = nil
@@ -57,7 +58,8 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     /// The maximum number of parser events per turn of the loop, about a millisecond of work: a chunk can be only six bytes long.
     private static let eventsPerTurn = 1_024
 
-    package init(id: Int, facts: ConnectionFacts) {
+    package init(id: Int, facts: ConnectionFacts, keptChain: KeptChain? = nil) {
+        self.keptChain = keptChain
         self.id = id
         self.facts = facts
         isSecure = facts.isInTLS

@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 import CLoadingSystem
-package import FoundationEssentials
 package import HTTPRules
 package import HTTPWire
 package import LoadingModel
@@ -41,8 +40,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     let loop: any EventLoop
     private(set) lazy var executor = LoopDirectory.executor(of: loop)
-    /// The chain that the server presented, which may also be valid for other hosts.
-    let serverChain: [Data]
+    /// The server's chain, which may also be valid for other hosts.
+    package let keptChain: KeptChain?
     private let scheme: StaticString
     var context: ChannelHandlerContext?
     // Each part changes only its own state. Exclusivity is unchecked for the parts that every read or request uses, because they do
@@ -83,9 +82,9 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package init(
-        id: Int, facts: ConnectionFacts, serverChain: [Data] = [], loop: any EventLoop, initialCapacity: Int = 1
+        id: Int, facts: ConnectionFacts, keptChain: KeptChain? = nil, loop: any EventLoop, initialCapacity: Int = 1
     ) {
-        self.serverChain = serverChain
+        self.keptChain = keptChain
         self.id = id
         self.facts = facts
         self.loop = loop

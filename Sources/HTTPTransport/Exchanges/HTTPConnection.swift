@@ -19,6 +19,8 @@ package import NIOCore
 package protocol HTTPConnection: AnyObject {
     var id: Int { get }
     var facts: ConnectionFacts { get }
+    /// Nil if the connection does not use TLS with the server.
+    var keptChain: KeptChain? { get }
     /// The pool, which is notified when an exchange or the connection ends; released when the connection ends.
     var pool: ConnectionPool? { get set }
     /// The number of concurrent exchanges until the server announces a limit; nil if the connection carries one exchange at a time.

@@ -32,14 +32,15 @@ extension ConnectionPool {
         guard let origin = entries[id]?.origin, let route = routes[origin], route.isSecure, route.details == nil,
             dialer.offersHTTP2(for: route), !separated.contains(route), machine.hasSingleDial(origin),
             // An app that judges servers must be asked about each server.
-            adviser(for: origin)?.judgesServers == false,
+            adviser(for: origin)?.judgesServers == false, hasOneRoute(origin, route),
             let host = candidate(for: route, addresses)
         else { return false }
         let demands = dialer.demands(route.host)
         let bound = NIOLoopBound(self, eventLoop: loop)
         let answer = NIOLoopBound(decide, eventLoop: loop)
         TrustVerdicts.verdict(
-            on: host.serverChain.map { Array($0) }, host: route.host, roots: dialer.tls.policy.trustRoots, demands: demands,
+            on: (host.keptChain?.certificates ?? []).map { Array($0) }, host: route.host, roots: dialer.tls.policy.trustRoots,
+            demands: demands,
             now: .now()
         ) { [id = host.id] verdict in
             bound.eventLoop.execute {
@@ -69,7 +70,8 @@ extension ConnectionPool {
 
     /// Moves the loads of an origin to a connection of another origin.
     private func join(_ origin: OriginID, _ route: Route, _ id: ConnectionID) -> Bool {
-        guard origins[route] == origin, let entry = entries[id], let connection = entry.connection as? HTTP2Connection,
+        guard origins[route] == origin, hasOneRoute(origin, route), let entry = entries[id],
+            let connection = entry.connection as? HTTP2Connection,
             connection.isOpen, machine.takesLeases(id), machine.hasSingleDial(origin), entry.origin != origin
         else { return false }
         aliases[entry.origin, default: []].insert(route)

@@ -46,7 +46,8 @@ extension ConnectionPool {
         guard let origin = entries[id]?.origin, let route = routes[origin] else { return }
         entries[id]?.hasBegun = true
         let way = versions[origin]?.isUnfitForHTTP2 == true ? route.restrictedToHTTP1 : route
-        let dial = dialer.dial(way, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
+        let dial = dialer.dial(way, room: room, adviser: { [unowned self] in adviser(for: entries[id]?.origin ?? origin) }) {
+            [self] result in
             dialled(id, result)
         }
         // The request timeout does not run while the dial waits for other lookups.
@@ -55,6 +56,8 @@ extension ConnectionPool {
             guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
             if !isConnected || !hasOpenConnection(origin) { abandonProxy(proxy, origin) }
         }
+        dial.advice.checksRootsFirst = { [unowned self] in checksRootsFirst(id) }
+        dial.advice.willAsk = { [unowned self] in willAsk($0, about: id) }
         dial.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
         // The dial may be over before the call returns.
         if entries[id]?.connection == nil { entries[id]?.dial = dial }
@@ -112,6 +115,7 @@ extension ConnectionPool {
             }
             entries[id]?.connection = connection
             entries[id]?.dial = nil
+            place(id)
             perform(machine.handle(.opened(id, capacity: connection.initialCapacity)))
         case .failure(let error):
             dialFailed(id, error)
@@ -162,13 +166,13 @@ extension ConnectionPool {
         if let origin { versions[origin, default: KnownVersion()].isHTTP1 = !isHTTP2 }
         if let origin, !isHTTP2 { resetFailures(origin) }
         guard isHTTP2 else {
-            let connection = HTTP1Connection(id: id.number, facts: dialled.facts)
+            let connection = HTTP1Connection(id: id.number, facts: dialled.facts, keptChain: dialled.keptChain)
             connection.pool = self
             try pipeline.addHandler(connection)
             return connection
         }
         let connection = HTTP2Connection(
-            id: id.number, facts: dialled.facts, serverChain: dialled.serverChain, loop: loop,
+            id: id.number, facts: dialled.facts, keptChain: dialled.keptChain, loop: loop,
             initialCapacity: origin.flatMap { versions[$0]?.capacity } ?? 1)
         connection.pool = self
         try pipeline.addHandler(connection)
@@ -177,9 +181,10 @@ extension ConnectionPool {
 
     private func dialFailed(_ id: ConnectionID, _ error: LoadError) {
         if DialFailures.isOutOfDescriptors(error), retryIfPossible(id) { return }
+        let lease = lease(refusedBy: id)
         entries[id] = nil
         dialFailures[id] = error
-        perform(machine.handle(.dialFailed(id)))
+        perform(machine.handle(.dialFailed(id, lease: lease)))
         dialFailures[id] = nil
     }
 

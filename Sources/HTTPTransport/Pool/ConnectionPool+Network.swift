@@ -28,7 +28,7 @@ extension ConnectionPool {
 
     /// Whether a route has a connection that allows extended CONNECT (RFC 8441).
     package func allowsExtendedConnect(_ route: Route) -> Bool {
-        guard let origin = origins[route] else { return false }
+        guard let origin = knownOrigin(of: route) else { return false }
         // Only the origin's shared connections are searched: the pool may have ten thousand other entries, for connections that
         // were taken over.
         return machine.shared(origin).contains { id in

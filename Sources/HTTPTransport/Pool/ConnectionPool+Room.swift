@@ -36,9 +36,9 @@ extension ConnectionPool {
         perform(actions)
     }
 
-    package func hasIdle(_ route: Route) -> Bool { origins[route].map { machine.hasIdle($0) } ?? false }
+    package func hasIdle(_ route: Route) -> Bool { knownOrigin(of: route).map { machine.hasIdle($0) } ?? false }
 
-    package func count(_ route: Route) -> Int { origins[route].map { machine.count($0) } ?? 0 }
+    package func count(_ route: Route) -> Int { knownOrigin(of: route).map { machine.count($0) } ?? 0 }
 
     func reportIdle() {
         guard machine.idleSince != idleSince else { return }

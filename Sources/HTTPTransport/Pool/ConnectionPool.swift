@@ -17,7 +17,7 @@ package final class ConnectionPool {
     /// A load's request for a connection; the load checks the request after each wakeup.
     package final class Lease: QueuePosition {
         let id: LeaseID
-        fileprivate(set) var origin: OriginID
+        var origin: OriginID
         let route: Route
         fileprivate var priority: Float
         fileprivate let onlyNew: Bool
@@ -29,7 +29,7 @@ package final class ConnectionPool {
         /// Whether the load's request timeout is paused, because no running dial serves the lease.
         fileprivate var isOnHold = true
         /// The number of this load's questions to the app that are not answered yet.
-        fileprivate var questionCount = 0
+        fileprivate(set) var questionCount = 0
 
         private unowned let pool: ConnectionPool
 
@@ -77,13 +77,17 @@ package final class ConnectionPool {
     @exclusivity(unchecked) var machine: PoolMachine
     @exclusivity(unchecked) var origins: [Route: OriginID] = [:]
     private(set) var routes: [OriginID: Route] = [:]
+    /// Whether any task had a delegate of its own that judges servers.
+    var hasOwnDelegates = false
+    /// The origins that are closed to such tasks, and the connections and dials that are the reason.
+    var closedOrigins: [OriginID: Set<ConnectionID>] = [:]
     var versions: [OriginID: KnownVersion] = [:]
     /// The routes that share another route's origin, keyed by that origin.
     var aliases: [OriginID: Set<Route>] = [:]
     /// The routes that must not share an origin.
     var separated: Set<Route> = []
     /// The origin that was looked up last, because the next request usually has the same origin.
-    private var lastOrigin: (route: Route, id: OriginID)?
+    var lastOrigin: (route: Route, id: OriginID)?
     @exclusivity(unchecked) var leases: [LeaseID: Lease] = [:]
     @exclusivity(unchecked) var entries: [ConnectionID: Entry] = [:]
     /// The errors of failed dials, until the machine has named the leases to refuse.
@@ -159,23 +163,6 @@ package final class ConnectionPool {
         )
     }
 
-    /// Moves a route to another origin, or back to its own origin, together with its queued loads.
-    func rename(_ route: Route, _ other: OriginID?) {
-        guard let former = origins[route] else { return }
-        origins[route] = other
-        lastOrigin = nil
-        let waiting = leases.values.filter { $0.origin == former && $0.route == route }.sorted { $0.id.number < $1.id.number }
-        for lease in waiting {
-            for _ in 0..<lease.questionCount { perform(machine.handle(.appIsAsked(former, false))) }
-            lease.origin = origin(of: route)
-            perform(machine.handle(.withdrawn(lease.id)))
-            putOnHold(lease.id)
-            enqueue(lease)
-            if lease.control.isSuspended { perform(machine.handle(.suspended(lease.id, true))) }
-            for _ in 0..<lease.questionCount { perform(machine.handle(.appIsAsked(lease.origin, true))) }
-        }
-    }
-
     fileprivate func appIsAsked(_ isAsked: Bool, for lease: Lease) {
         guard leases[lease.id] === lease, isAsked || lease.questionCount > 0 else { return }
         lease.questionCount += isAsked ? 1 : -1
@@ -231,30 +218,9 @@ package final class ConnectionPool {
         machine.firstQueued(origin).flatMap { leases[$0]?.adviser }
     }
 
-    /// Moves the connections of one route to another route, whose holder is shared by several loads.
-    package func move(_ route: Route, to other: Route) {
-        guard let from = origins[route] else { return }
-        let to = origin(of: other)
-        for id in entries.filter({ $0.value.origin == from && $0.value.connection != nil }).keys.sorted(by: {
-            $0.number < $1.number
-        }) {
-            entries[id]?.origin = to
-            perform(machine.handle(.moved(id, to)))
-        }
-    }
-
     /// Discards a route's idle connections, because one of them turned out to be gone and the others presumably are, too.
     package func wentStale(_ route: Route) {
-        if let origin = origins[route] { perform(machine.handle(.wentStale(origin))) }
-    }
-
-    /// Moves a route's most recently used idle connection, if there is one, to another route.
-    package func moveIdle(_ route: Route, to other: Route) {
-        guard hasIdle(route), let connection = takeIdle(route) else { return }
-        let (id, to) = (ConnectionID(connection.id), origin(of: other))
-        entries[id]?.origin = to
-        perform(machine.handle(.moved(id, to)))
-        giveBack(connection)
+        if let origin = knownOrigin(of: route) { perform(machine.handle(.wentStale(origin))) }
     }
 
     /// Takes back a connection that was leased but not used, was found closed, or is kept idle for `keepAlive` nanoseconds at most.
@@ -308,16 +274,22 @@ package final class ConnectionPool {
 
     // MARK: Carrying out actions
 
-    private func origin(of route: Route) -> OriginID {
+    func origin(of route: Route) -> OriginID {
         if let lastOrigin, lastOrigin.route == route { return lastOrigin.id }
+        if route.hasOwnDelegate { return origin(ofDelegate: route) }
         if let known = origins[route] {
             lastOrigin = (route, known)
             return known
         }
+        let origin = makeOrigin(of: route)
+        lastOrigin = (route, origin)
+        return origin
+    }
+
+    func makeOrigin(of route: Route) -> OriginID {
         if origins.count >= originLimit { forgetOrigins() }
         nextOrigin += 1
         let origin = OriginID(nextOrigin)
-        lastOrigin = (route, origin)
         origins[route] = origin
         routes[origin] = route
         return origin
@@ -327,7 +299,15 @@ package final class ConnectionPool {
         origins = origins.filter { machine.isKnown($0.value) }
         routes = routes.filter { machine.isKnown($0.key) }
         versions = versions.filter { routes[$0.key] != nil }
+        closedOrigins = closedOrigins.filter { routes[$0.key] != nil }
         originLimit = max(256, 2 * origins.count)
+    }
+
+    /// Forgets the unused origin of a route.
+    func forget(_ origin: OriginID, of route: Route) {
+        origins[route] = nil
+        routes[origin] = nil
+        versions[origin] = nil
     }
 
     func perform(_ actions: [PoolMachine.Action]) {

@@ -27,6 +27,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     private static let readAhead = 65_536
 
     package let id: Int
+    package var keptChain: KeptChain? { nil }
     package private(set) var facts: ConnectionFacts
     package var pool: ConnectionPool?
     package let initialCapacity: Int? = nil

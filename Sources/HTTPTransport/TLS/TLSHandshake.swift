@@ -44,6 +44,10 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     private var wasAskedForCertificate = false
     private var chain: [Data] = []
     private var isVerified = false
+    /// The delegate that was asked about the server last, if any; nil stands for the session's.
+    private var asked: [ConnectionHolder?] = []
+    /// Whether the roots decided before any delegate was asked.
+    private var isTrustedUnasked = false
     /// The SHA-256 hashes of the keys in the server's chain.
     private var keys: [Data] = []
     private var hasStrongKeys = false
@@ -74,6 +78,9 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Evaluates the server's chain: asks the app if it judges servers itself; otherwise, or if the app leaves it to them, the roots
     /// decide.
+    ///
+    /// If tasks with their own delegates wait, the roots are checked first: if they vouch for the server, each delegate is asked
+    /// later, before one of its tasks uses the connection.
     func verify(_ presented: [NIOSSLCertificate], on loop: any EventLoop, verdict: EventLoopPromise<NIOSSLVerificationResult>) {
         self.verdict = verdict
         do {
@@ -82,21 +89,33 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             return conclude(
                 LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) is malformed", cause: error))
         }
+        guard advice.checksRootsFirst() else { return askAboutServer { self.handleTrustAnswer($0, on: loop) } }
+        check(on: loop, fetchesIssuers: false) { handshake, failure in
+            if failure == nil {
+                handshake.isTrustedUnasked = true
+                handshake.checked(nil, isTrustedByApp: false)
+            } else if handshake.verdict != nil {
+                handshake.askAboutServer { handshake.handleTrustAnswer($0, on: loop) }
+            }
+        }
+    }
+
+    private func askAboutServer(_ reply: @escaping (TrustAnswer) -> Void) {
         advice.ask(
-            { [chain, server, reach] adviser, reply in adviser.judge(chain, of: server, reach: reach) { _ = reply($0) } },
+            { [self] adviser, reply in
+                asked = [adviser.ownDelegate]
+                adviser.judge(chain, of: server, reach: reach) { _ = reply($0) }
+            },
             otherwise: { standing -> TrustAnswer? in
                 if case .known(judgesServers: true) = standing { nil } else { .checked }
             },
-            reply: { [self] in handleTrustAnswer($0, on: loop) }
+            reply: reply
         )
     }
 
     private func handleTrustAnswer(_ answer: TrustAnswer, on loop: any EventLoop) {
         switch answer {
-        case .cancelled:
-            conclude(LoadError(.cancelled, "the challenge about the certificate of \(server.host) was cancelled"))
-        case .rejected:
-            conclude(LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) was rejected by the app"))
+        case .cancelled, .rejected: conclude(answer.refusal(of: server.host))
         case .trusted where !demands.enforcesTrust:
             // Pins and key lengths are enforced whatever the app decides.
             let pins = TrustPins(leaf: demands.leafPins, ca: demands.caPins)
@@ -218,9 +237,21 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     // MARK: The client's certificate
 
     /// Answers a server that requests a client certificate.
+    ///
+    /// No delegate's identity is presented to a server about which that delegate was not asked.
     func certificateRequested(_ promise: EventLoopPromise<NIOSSLContextConfigurationOverride>) {
         certificate = promise
         wasAskedForCertificate = true
+        guard isTrustedUnasked else { return askForIdentity() }
+        askAboutServer { [self] answer in
+            guard let refusal = answer.refusal(of: server.host) else { return askForIdentity() }
+            certificate = nil
+            failure = refusal
+            promise.fail(ChannelError.eof)
+        }
+    }
+
+    private func askForIdentity() {
         advice.ask(
             { [server] in $0.identity(for: server, reply: $1) },
             // If there has never been a load to ask, continue without a certificate. If all loads have left, the dial ends: the
@@ -272,7 +303,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             trust: ConnectionTrust(
                 clientCertificate: identity?.fingerprint, keys: keys,
                 hasStrongKeys: hasStrongKeys, issuerURLs: issuerURLs
-            )
+            ),
+            acceptedBy: asked
         )
         let completion = completion
         self.completion = nil

@@ -34,6 +34,8 @@ package final class TLSSession: Sendable {
         /// The chain that the server presented, the server's own certificate first.
         package var serverChain: [Data] = []
         package var trust = ConnectionTrust()
+        /// The delegates that were asked about the server; nil stands for the session's.
+        package var acceptedBy: [ConnectionHolder?] = []
     }
 
     package let policy: TLSPolicy

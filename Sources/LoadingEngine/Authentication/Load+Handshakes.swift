@@ -28,6 +28,8 @@ struct TunnelQuestions {
 
 /// Lets a load answer the questions of the handshake of the connection that it waits for.
 extension Load: HandshakeAdviser {
+    package var ownDelegate: ConnectionHolder? { order.connectionHolder }
+
     package var judgesServers: Bool { wants(.challenges) }
 
     package func judge(

@@ -22,6 +22,8 @@ final class NetworkStage: LoadStage {
         /// Whether the request expects a 100 (Continue) response.
         fileprivate(set) var askedToContinue = false
         fileprivate var needsNewConnection = false
+        /// The last chain that the load's delegate accepted: other connections may have the same.
+        fileprivate var acceptedChain: KeptChain?
         /// Whether the hop's transaction has begun.
         fileprivate var hasBegun = false
         /// Watches the proxy that the message was sent to, if there is another route.
@@ -119,6 +121,7 @@ final class NetworkStage: LoadStage {
     private func isAnswered(_ hop: Hop, _ transaction: Transaction, in load: Load) throws(LoadError) -> Bool {
         if let exchange = transaction.exchange { return try isAnswered(exchange, hop, in: load) }
         while let connection = try connection(for: hop, in: load) {
+            if load.wants(.challenges), try mustAskDelegate(about: connection, hop, in: load) { return false }
             // Only one connection is replaced in this way, because a server may close every connection that it accepts.
             guard mayCarry(connection, hop) || hop.network.needsNewConnection else {
                 hop.network.needsNewConnection = true
@@ -133,9 +136,13 @@ final class NetworkStage: LoadStage {
 
     /// Returns a connection from the pool, or nil if the load has to wait.
     private func connection(for hop: Hop, in load: Load) throws(LoadError) -> (any HTTPConnection)? {
-        if let lease = load.control.queuePosition as? ConnectionPool.Lease {
-            guard lease.isAnswered, !load.control.isSuspended || load.control.failure != nil else { return nil }
-            return try pool.take(lease)
+        if let position = load.control.queuePosition {
+            if let lease = position as? ConnectionPool.Lease {
+                guard lease.isAnswered, !load.control.isSuspended || load.control.failure != nil else { return nil }
+                return try pool.take(lease)
+            }
+            guard let chain = try (position as? TrustHearing)?.acceptedChain(for: load) else { return nil }
+            hop.network.acceptedChain = chain
         }
         if case .offline(let wait) = load.control.phase, !pool.hasEnded(wait) { return nil }
         try load.control.check()
@@ -149,6 +156,19 @@ final class NetworkStage: LoadStage {
             onlyNew: hop.network.needsNewConnection
         )
         return lease.isAnswered ? try pool.take(lease) : nil
+    }
+
+    /// Whether the load has to ask its delegate about the connection first; the connection is then given back.
+    private func mustAskDelegate(about connection: any HTTPConnection, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
+        guard let chain = connection.keptChain, !chain.isAccepted(by: load.ownDelegate) else { return false }
+        if hop.network.acceptedChain?.certificates == chain.certificates {
+            chain.accept(load.ownDelegate)
+            return false
+        }
+        pool.giveBack(connection)
+        let route = try route(of: hop)
+        TrustHearing.begin(about: chain, of: ServerName(host: route.host, port: route.port), for: load)
+        return true
     }
 
     /// Whether the connection may carry the hop's message.

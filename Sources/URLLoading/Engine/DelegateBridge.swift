@@ -56,7 +56,7 @@ final class DelegateBridge: LoadClient {
         return interests
     }
 
-    /// The holder of the connections that the task's own delegate trusted; nil if the session's delegate, or no delegate, evaluates
+    /// Stands for the task's own delegate, if that evaluates servers; nil if the session's delegate, or no delegate, evaluates
     /// servers.
     var connectionHolder: ConnectionHolder? {
         // Before the first call of the session-level method, it is unknown whether the class implements that method: assume that

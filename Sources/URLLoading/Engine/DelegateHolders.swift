@@ -9,8 +9,8 @@
 internal import LoadingModel
 internal import Synchronization
 
-/// Separates the connections of tasks whose own delegates evaluate servers: a connection that one delegate trusted is not used for
-/// the tasks of another delegate.
+/// Tells the delegates of tasks apart that evaluate servers themselves: a connection that only one delegate accepted is not used
+/// for the tasks of another, and each is asked about the connections that the roots vouch for.
 enum DelegateHolders {
     private struct Entry: Sendable {
         weak var delegate: (any URLSessionDelegate)?

@@ -67,6 +67,23 @@ struct SOCKSProxyTests {
         }
     }
 
+    @Test func `tasks with delegates of their own share a tunnel`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("secret") }) { (server) async throws in
+            try await withSOCKSProxy({ _ in Self.five(to: server.port, requestLength: 10) }) { proxy in
+                try await withSession {
+                    $0.tlsTrustRoots = [certificates.root]
+                    $0.connectionProxyDictionary = Self.dictionary(proxy.port)
+                } test: { (session) async throws in
+                    let judges: [Judge] = [.trusting, .saying(.performDefaultHandling)]
+                    for judge in judges { _ = try await session.data(from: server.url(), delegate: TaskJudge(judge)) }
+                    #expect(judges.map(\.all.count) == [1, 1])
+                    #expect(proxy.received.count == 1 && server.connectionCount == 1)
+                }
+            }
+        }
+    }
+
     @Test(arguments: [true, false]) func `SOCKS 4a receives the host name, SOCKS 4 the address`(_ isNamed: Bool) async throws {
         try await withScriptedServer(reply: { .ok($0.target) }) { (server) async throws in
             let port = [UInt8(server.port >> 8), UInt8(server.port & 255)]

@@ -34,7 +34,7 @@ struct MissingIntermediateTests {
                         .init(of: .init(host: "ca.example.test", port: 80), with: .init(host: "127.0.0.1", port: authority.port))
                     ]
                     configure(configuration)
-                }, reply: { _ in .ok("in", [("Connection", "close")]) }
+                }, reply: { $0.path == "/keep" ? .ok("in") : .ok("in", [("Connection", "close")]) }
             ) { (server, session) async throws in try await test(server, authority, session) }
         }
     }
@@ -45,6 +45,24 @@ struct MissingIntermediateTests {
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
             urls(metrics.transactionMetrics.last?.intermediateCertificateURLs.map(\.absoluteString) ?? [])
+        }
+    }
+
+    @Test func `delegates that share a connection see the fetched certificate`() async throws {
+        let chain = try IncompleteChain([[Self.location], []])
+        try await withChain(chain) { _ in
+            .ok(chain.issuers[0])
+        } test: { (server, authority, session) async throws in
+            for _ in 0..<3 {
+                let judge = Judge.saying(.performDefaultHandling)
+                _ = try await session.data(from: server.url("/keep"), delegate: TaskJudge(judge))
+                #expect(judge.all.count == 1)
+                // The first delegate is asked before the roots: only they need the issuer.
+                let isFirst = server.requests.count == 1
+                #expect(isFirst || judge.all.first?.chain.dropFirst().first == chain.issuers[0])
+            }
+            #expect(server.connectionCount == 1)
+            #expect(authority.requests.count == 1)
         }
     }
 

@@ -28,7 +28,7 @@ struct ServerTrustSharingTests {
         )
     }
 
-    @Test func `tasks with different own delegates do not share a connection`() async throws {
+    @Test func `a connection that only one delegate accepted is not used for tasks of another`() async throws {
         let (trusting, cautious) = (Judge.trusting, Judge.saying(.performDefaultHandling))
         try await withServer { (server, session) async throws in
             let own = TaskJudge(trusting)
@@ -47,7 +47,7 @@ struct ServerTrustSharingTests {
         }
     }
 
-    @Test func `tasks with different own delegates do not share a connection that is being made`() async throws {
+    @Test func `each delegate is asked about a server that the roots do not accept, on a connection of its own`() async throws {
         let (trusting, cautious) = (Judge.silent, Judge.silent)
         try await withServer { (server, session) async throws in
             let outcome = Delivered<Int?>()

@@ -1,0 +1,178 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Tasks with different delegates share a connection for which the roots vouch; each delegate decides for its own task.
+@Suite(.timeLimit(.minutes(1)))
+struct DelegateSharingTests {
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates.shared.get() }
+
+    private func withServer(
+        delegate: (any URLSessionDelegate)? = nil, limit: Int = 6, test: (ScriptedServer, URLSession) async throws -> Void
+    ) async throws {
+        try await withScenario(
+            identity: certificates.valid, delegate: delegate,
+            configure: {
+                $0.tlsTrustRoots = [certificates.root]
+                $0.httpMaximumConnectionsPerHost = limit
+            }, reply: { .ok($0.path) }, test: test
+        )
+    }
+
+    /// A delegate that leaves trust to the roots, or trusts everybody, and keeps the metrics.
+    private final class Listener: NSObject, URLSessionTaskDelegate, Sendable {
+        let judge: Judge
+        let isReused = Delivered<Bool>()
+
+        init(_ judge: Judge) { self.judge = judge }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            judge.ask(.task, task, challenge, completionHandler)
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+            isReused(metrics.transactionMetrics.last?.isReusedConnection ?? false)
+        }
+    }
+
+    @Test func `tasks with delegates of their own share a connection, and each delegate is asked once`() async throws {
+        try await withServer { (server, session) async throws in
+            let judges: [Judge] = [.saying(.performDefaultHandling), .trusting, .saying(.performDefaultHandling)]
+            for (number, judge) in judges.enumerated() {
+                let listener = Listener(judge)
+                for path in ["/a", "/b"] {
+                    let (data, _) = try await session.data(from: server.url(path), delegate: listener)
+                    #expect(String(decoding: data, as: UTF8.self) == path)
+                }
+                try await listener.isReused.count(reaches: 2)
+                #expect(listener.isReused.all == [number > 0, true])
+                #expect(judge.kinds == [NSURLAuthenticationMethodServerTrust])
+                #expect(judge.all.first?.chain.starts(with: certificates.valid.chain) == true)
+            }
+            #expect(try await session.text(server.url("/nobody")) == "/nobody")
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `the delegate of the session is asked about a connection that a task's own delegate accepted`() async throws {
+        let judge = Judge.saying(.rejectProtectionSpace)
+        try await withServer(delegate: TaskJudge(judge)) { (server, session) async throws in
+            // After this, the session knows that its delegate has no session-level challenge method.
+            await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/first")) }
+            _ = try await session.data(from: server.url("/own"), delegate: TaskJudge(.trusting))
+            await expectFailure(.serverCertificateUntrusted) { try await session.data(from: server.url("/shared")) }
+            _ = try await session.data(from: server.url("/other"), delegate: TaskJudge(.trusting))
+            #expect(judge.all.count == 2)
+            #expect(server.requests.map(\.path) == ["/own", "/other"])
+            #expect(Set(server.requests.map(\.connection)).count == 1)
+        }
+    }
+
+    @Test func `a refused connection fails only the task of the delegate that refuses it`() async throws {
+        try await withServer(limit: 1) { (server, session) async throws in
+            _ = try await session.data(from: server.url("/1"), delegate: TaskJudge(.trusting))
+            let error = await expectFailure(.serverCertificateUntrusted) {
+                try await session.data(from: server.url("/2"), delegate: TaskJudge(.saying(.rejectProtectionSpace)))
+            }
+            #expect((error?.failureURLPeerTrust.map(SecTrustGetCertificateCount) ?? 0) > 0)
+            await expectFailure(.cancelled) {
+                try await session.data(from: server.url("/3"), delegate: TaskJudge(.saying(.cancelAuthenticationChallenge)))
+            }
+            _ = try await session.data(from: server.url("/4"), delegate: TaskJudge(.trusting))
+            #expect(server.requests.map(\.path) == ["/1", "/4"])
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a delegate that does not answer, or whose task is cancelled, holds up no other task`() async throws {
+        let silent = Judge.silent
+        try await withServer(limit: 1) { (server, session) async throws in
+            let outcome = Delivered<Int?>()
+            let tasks = ["/silent", "/cancelled"].map { path in
+                let task = session.dataTask(with: server.url(path)) { outcome(($2 as? URLError)?.code.rawValue) }
+                task.delegate = TaskJudge(silent)
+                return task
+            }
+            for task in tasks { task.resume() }
+            _ = try await silent.question(1)
+            // The only connection is free.
+            for _ in 0..<2 { _ = try await session.data(from: server.url("/other"), delegate: TaskJudge(.trusting)) }
+            tasks[1].cancel()
+            try await outcome.count(reaches: 1)
+            for question in silent.all { question.trust() }
+            try await outcome.count(reaches: 2)
+            #expect(outcome.all == [URLError.cancelled.rawValue, nil])
+            #expect(server.requests.map(\.path) == ["/other", "/other", "/silent"])
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `the limit of connections counts the tasks of all delegates`() async throws {
+        try await withServer(limit: 2) { (server, session) async throws in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<24 {
+                    group.addTask {
+                        let judge: Judge = number % 2 == 0 ? .trusting : .saying(.performDefaultHandling)
+                        _ = try await session.data(from: server.url("/\(number)"), delegate: TaskJudge(judge))
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(server.requests.count == 24)
+            #expect(server.connectionCount <= 2)
+        }
+    }
+
+    @Test func `tasks of one delegate that wait for the same connection ask it once`() async throws {
+        let judge = Judge.silent
+        try await withHTTP2Scenario(reply: { _ in [.head(ends: true)] }) { (server, session) async throws in
+            let own = TaskJudge(judge)
+            let url = server.url("/")
+            async let first = session.data(from: url, delegate: own)
+            async let second = session.data(from: url, delegate: own)
+            async let other = session.data(from: url, delegate: TaskJudge(.trusting))
+            _ = try await (judge.question(0), other)
+            for question in judge.all { question.trust() }
+            _ = try await (first, second)
+            _ = try await session.data(from: url, delegate: own)
+            #expect(judge.all.count == 1)
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `a delegate is asked about the server before it presents a client certificate`() async throws {
+        let identity = try SecIdentity(pem: Data((certificates.client.chainPEM + certificates.client.keyPEM).utf8))
+        let refusing = Judge.saying(.rejectProtectionSpace)
+        let presenting = Judge.showing(identity)
+        try await withOpenSSL(certificates.valid, root: certificates.rootPEM, ["-verify", "3"]) { (server) async throws in
+            try await withSession {
+                $0.tlsTrustRoots = [certificates.root]
+            } test: { (session) async throws in
+                let url = try server.url()
+                await expectFailure(.serverCertificateUntrusted) {
+                    try await session.data(from: url, delegate: TaskJudge(refusing))
+                }
+                let text = { String(decoding: try await session.data(from: url, delegate: $0).0, as: UTF8.self) }
+                #expect(try await text(TaskJudge(presenting)).contains("Test Client"))
+                #expect(try await text(TaskJudge(.trusting)).contains("no client certificate available"))
+                #expect(refusing.kinds == [NSURLAuthenticationMethodServerTrust])
+                #expect(presenting.kinds == [NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate])
+            }
+        }
+    }
+}
