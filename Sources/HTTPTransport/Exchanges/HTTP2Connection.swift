@@ -115,6 +115,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         return found & 2 != 0
     }
 
+    /// "Endpoints MUST NOT exceed the limit set by their peer" (RFC 9113, section 5.1.2).
+    package var allowsExchange: Bool { peer.capacity.map { streams.count < $0 } ?? true }
     package var evidenceBeforeRequest: RetryEvidence { status.evidence }
     package var allowsExtendedConnect: Bool { takesRequests && peer.allowsExtendedConnect }
 

@@ -32,6 +32,8 @@ package protocol HTTPConnection: AnyObject {
     ///
     /// Reading the property polls the socket; it is meant for requests that must not be lost.
     var isGone: Bool { get }
+    /// Whether the server's limit allows another exchange: it may have been lowered since the connection was leased.
+    var allowsExchange: Bool { get }
 
     /// Whether the peer has announced support for extended CONNECT (RFC 8441).
     var allowsExtendedConnect: Bool { get }
@@ -51,6 +53,10 @@ package protocol HTTPConnection: AnyObject {
     func giveUp()
     /// Ends the connection because its network is gone, or may no longer be used.
     func networkIsLost(_ error: LoadError)
+}
+
+extension HTTPConnection {
+    package var allowsExchange: Bool { true }
 }
 
 /// The carrier of one exchange: an HTTP/1.1 connection, or a stream of an HTTP/2 connection.

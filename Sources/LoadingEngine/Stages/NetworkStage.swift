@@ -121,6 +121,11 @@ final class NetworkStage: LoadStage {
     private func isAnswered(_ hop: Hop, _ transaction: Transaction, in load: Load) throws(LoadError) -> Bool {
         if let exchange = transaction.exchange { return try isAnswered(exchange, hop, in: load) }
         while let connection = try connection(for: hop, in: load) {
+            // The load waits for a place again.
+            guard connection.allowsExchange else {
+                pool.giveBack(connection)
+                continue
+            }
             if load.wants(.challenges), try mustAskDelegate(about: connection, hop, in: load) { return false }
             // Only one connection is replaced in this way, because a server may close every connection that it accepts.
             guard mayCarry(connection, hop) || hop.network.needsNewConnection else {

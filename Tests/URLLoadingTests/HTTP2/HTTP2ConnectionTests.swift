@@ -177,6 +177,34 @@ struct HTTP2ConnectionTests {
         }
     }
 
+    /// One write ends the only stream, whose place goes to the waiting load, and lowers the limit before that load begins.
+    @Test func `no stream is opened once a limit of zero streams was acknowledged`() async throws {
+        // 0x88 is `:status: 200` in HPACK's static table, and the setting 3 is the limit.
+        let end = HTTP2Step.bytes(of: .headers, flags: [.endHeaders, .endStream], stream: 3, [0x88])
+        let limit = HTTP2Step.bytes(of: .settings, [0, 3, 0, 0, 0, 0])
+        try await withHTTP2Scenario(
+            greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
+            reply: { request in
+                guard request.path == "/held" else { return .ok(request.path) }
+                return [.gate("held"), .write(end + limit), .awaitFrame(.settings, .ack, count: 2), .reach("acknowledged")]
+            }
+        ) { (server, session) async throws in
+            _ = try await session.text(server.url("/known"))
+            async let held = session.text(server.url("/held"))
+            _ = try await server.head(1)
+            let later = session.dataTask(with: server.url("/later")) { _, _, _ in }
+            later.resume()
+            try await server.settle()
+            server.open("held")
+            #expect(try await held == "")
+            try await server.reached("acknowledged")
+            try await server.settle()
+            // Another connection may serve the load.
+            #expect(server.requests.filter { $0.connection == 0 }.map(\.path) == ["/known", "/held"])
+            later.cancel()
+        }
+    }
+
     @Test func `loads that wait for a stream start in order of priority`() async throws {
         let recorder = EventRecorder()
         let other = try await ScriptedServer.start { _ in .ok() }
