@@ -21,6 +21,13 @@ final class DeadlineClock {
     struct LoadPart {
         /// The load's slot in the clock.
         fileprivate(set) var slot = -1
+        /// The step of the test clock that ends the load; it is kept until the end has been told.
+        fileprivate var step: SteppedClock.Step?
+
+        mutating func takeStep() -> SteppedClock.Step? {
+            defer { step = nil }
+            return step
+        }
     }
 
     private let loop: any EventLoop
@@ -32,9 +39,10 @@ final class DeadlineClock {
     private var timer: Scheduled<Void>?
     /// Replaces the system's clock; nil outside tests.
     private let clock: SteppedClock?
-    private var follower: Int?
-    /// The steps of the test clock: when the loop was notified of a step, and the clock's elapsed time after it.
-    private var steps: [(instant: NIODeadline, elapsed: Int64)] = []
+    /// The steps of the test clock: when a step was applied, and the clock's elapsed time after it.
+    private var steps: [(instant: NIODeadline, elapsed: Int64)]
+    /// The step that is being applied.
+    private var step: SteppedClock.Step?
 
     private static let pause = TimeAmount.milliseconds(50)
 
@@ -42,15 +50,11 @@ final class DeadlineClock {
         loop = executor.loop
         turns = executor.turns
         self.clock = clock
-    }
-
-    deinit {
-        if let follower { clock?.removeFollower(follower) }
+        steps = clock.map { [(.uptimeNanoseconds(0), $0.elapsed)] } ?? []
     }
 
     /// Starts watching a load, whose timeouts begin now.
     func add(_ load: Load, now: NIODeadline) {
-        if let clock, follower == nil { follow(clock) }
         let now = time(of: now)
         let (slot, actions) = machine.add(
             idleTimeout: Self.nanoseconds(load.requestTimeout),
@@ -68,7 +72,11 @@ final class DeadlineClock {
         machine.remove(load.deadline.slot)
     }
 
-    private func fire() {
+    /// Ends a batch of the loads whose timeouts have passed.
+    ///
+    /// - Returns: Whether there were any.
+    @discardableResult
+    private func fire() -> Bool {
         timer = nil
         let now = NIODeadline.now()
         for load in watched {
@@ -80,7 +88,9 @@ final class DeadlineClock {
             }
             machine.progress(load.deadline.slot, now: time(of: idleSince))
         }
-        perform(machine.timerFired(now: time(of: now)))
+        let actions = machine.timerFired(now: time(of: now))
+        perform(actions)
+        return actions.contains { if case .expire = $0 { true } else { false } }
     }
 
     private func perform(_ actions: [DeadlineMachine.Action]) {
@@ -97,6 +107,7 @@ final class DeadlineClock {
                 }
             case .expire(let slot, let expiry):
                 guard watched.indices.contains(slot), let load = watched[slot] else { continue }
+                load.deadline.step = step
                 load.control.abort(Self.error(expiry, of: load.requestTimeout, load.session.policy.resourceTimeout))
             }
         }
@@ -125,31 +136,27 @@ final class DeadlineClock {
         return steps.last { $0.instant <= instant }?.elapsed ?? steps.first?.elapsed ?? 0
     }
 
-    private func follow(_ clock: SteppedClock) {
-        let loop = loop
-        let bound = NIOLoopBound(Follower(clock: self), eventLoop: loop)
-        let (number, elapsed) = clock.add { elapsed, done in
-            loop.execute {
-                bound.value.clock?.stepped(to: elapsed)
-                done()
-            }
+    /// Applies a step of the test clock to the loads that were added before it, and keeps the step until their ends are told.
+    ///
+    /// A load that waits for a disk first continues to its server, however slow the disk is.
+    func apply(_ step: SteppedClock.Step, to elapsed: Int64) {
+        apply(step, to: elapsed, after: watched.compactMap { $0?.control })
+    }
+
+    private func apply(_ step: SteppedClock.Step, to elapsed: Int64, after controls: [LoadControl]) {
+        let atDisk = controls.filter { $0.waitsForDisk && $0.failure == nil }
+        guard atDisk.isEmpty else {
+            return turns.runInLaterTurn(isUrgent: true) { self.apply(step, to: elapsed, after: atDisk) }
         }
-        follower = number
-        steps = [(.uptimeNanoseconds(0), elapsed)]
-    }
-
-    private struct Follower {
-        weak var clock: DeadlineClock?
-    }
-
-    private func stepped(to elapsed: Int64) {
         let now = NIODeadline.now()
         // An instant before the first kept step gets that step's time.
         if steps.count == Self.maximumSteps { steps.removeFirst(steps.count / 2) }
         steps.append((now, elapsed))
         // The length of the step does not count as idle time of loads on hold.
         for load in watched where load?.control.isOnHold == true { load?.control.markProgress(now) }
-        fire()
+        self.step = step
+        while fire() {}
+        self.step = nil
     }
 
     private static let maximumSteps = 1_024

@@ -28,8 +28,8 @@ extension LoopSlot {
         in control: LoadControl, timeout: Double, isMakingProgress: () -> Bool = { false }
     ) async throws(LoadError) -> Value? {
         let patience = timeout > 0 ? min(DiskQueue.patience, timeout / 2) : DiskQueue.patience
-        control.hold(now: .now())
-        defer { control.endHold(now: .now()) }
+        control.holdForDisk(now: .now())
+        defer { control.endHoldForDisk(now: .now()) }
         return try await wait(patience: .nanoseconds(Int64(patience * 1e9)), isMakingProgress: isMakingProgress)
     }
 }

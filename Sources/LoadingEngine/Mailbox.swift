@@ -20,6 +20,8 @@ final class Mailbox: Sendable {
         case cancelAll
         case invalidate
         case renew(Renewal, @Sendable () -> Void)
+        /// A step of the test clock, which applies to the orders before it.
+        case step(SteppedClock.Step, elapsed: Int64)
     }
 
     private struct State {

@@ -34,7 +34,7 @@ extension SessionEngine: LoadingService, LoopCallee {
         post(.renew(renewal, completion))
     }
 
-    private nonisolated func post(_ message: Mailbox.Message) {
+    nonisolated func post(_ message: Mailbox.Message) {
         if mailbox.post(message) { wake() }
     }
 
@@ -93,6 +93,7 @@ extension SessionEngine: LoadingService, LoopCallee {
         case .cancelAll: cancelAllNow()
         case .invalidate: stopAcceptingOrders()
         case .renew(let renewal, let completion): renew(renewal, completion)
+        case .step(let step, let elapsed): apply(step, to: elapsed)
         }
     }
 }

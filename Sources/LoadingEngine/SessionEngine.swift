@@ -121,6 +121,10 @@ package actor SessionEngine {
         #endif
         plan = LoadPlan(pool: pool)
         deadlines = DeadlineClock(executor, clock: stores.clock)
+        stores.clock?.add { [weak self] elapsed, step in
+            self?.post(.step(step, elapsed: elapsed))
+            return self != nil
+        }
     }
 
     /// Whether the calling thread runs loads; if so, the app must not block it.
@@ -177,6 +181,8 @@ package actor SessionEngine {
         case .flush: stores.flush(completion)
         }
     }
+
+    func apply(_ step: SteppedClock.Step, to elapsed: Int64) { deadlines.apply(step, to: elapsed) }
 
     /// Returns the alternative services of an origin, for clients of other protocols.
     package func alternatives(of origin: Origin) -> [AlternativeService] {
@@ -309,7 +315,8 @@ package actor SessionEngine {
         let outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],
             redirectCount: load.followUp.redirectCount,
-            sentBodyBytes: load.transaction.map { $0.sentOffset + $0.sentBodyBytes } ?? 0, receivedBodyBytes: load.body.received
+            sentBodyBytes: load.transaction.map { $0.sentOffset + $0.sentBodyBytes } ?? 0, receivedBodyBytes: load.body.received,
+            keptUntilTold: load.deadline.takeStep()
         )
         ended.append((load.client, outcome))
         // Clients of loads that end in the same turn are notified together: waking a thread for each costs more than the loads.

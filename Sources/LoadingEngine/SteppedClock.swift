@@ -16,8 +16,17 @@ import Synchronization
 package final class SteppedClock: Sendable {
     /// Called for each step with the clock's time in nanoseconds since the start.
     ///
-    /// Must call `done` when all due work is done.
-    package typealias Follower = @Sendable (_ elapsed: Int64, _ done: @escaping @Sendable () -> Void) -> Void
+    /// Must keep the step until all due work is done. Returns false if the follower follows no longer.
+    package typealias Follower = @Sendable (_ elapsed: Int64, _ step: Step) -> Bool
+
+    /// A step of the clock, which is done when nothing keeps it any more.
+    package final class Step: Sendable {
+        private let done: @Sendable () -> Void
+
+        fileprivate init(done: @escaping @Sendable () -> Void) { self.done = done }
+
+        deinit { done() }
+    }
 
     private struct Wait {
         let end: Int64
@@ -71,11 +80,14 @@ package final class SteppedClock: Sendable {
         let (elapsed, followers) = state.withLock { state in
             let (sum, overflow) = state.elapsed.addingReportingOverflow(max(0, nanoseconds))
             state.elapsed = overflow ? .max : sum
-            return (state.elapsed, Array(state.followers.values))
+            return (state.elapsed, state.followers)
         }
         // Followers first: the step must not count as idle time of a paused load.
-        for follower in followers {
-            await withCheckedContinuation { continuation in follower(elapsed) { continuation.resume() } }
+        await withCheckedContinuation { continuation in
+            let step = Step { continuation.resume() }
+            for (number, follower) in followers where !follower(elapsed, step) {
+                state.withLock { $0.followers[number] = nil }
+            }
         }
         let due = state.withLock { state in
             let due = state.waits.filter { $0.value.end <= elapsed }
@@ -88,17 +100,7 @@ package final class SteppedClock: Sendable {
     // MARK: Followers
 
     /// Adds a follower, which is called for every following step.
-    ///
-    /// - Returns: The follower's number, and the nanoseconds since the start.
-    package func add(_ follower: @escaping Follower) -> (number: Int, elapsed: Int64) {
-        state.withLock { state in
-            let number = state.number()
-            state.followers[number] = follower
-            return (number, state.elapsed)
-        }
-    }
-
-    package func removeFollower(_ number: Int) { state.withLock { $0.followers[number] = nil } }
+    package func add(_ follower: @escaping Follower) { state.withLock { $0.followers[$0.number()] = follower } }
 
     // MARK: Waits
 

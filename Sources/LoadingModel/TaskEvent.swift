@@ -69,6 +69,7 @@ package struct TaskOutcome: Sendable {
         var redirectCount: Int
         var sentBodyBytes: Int64
         var receivedBodyBytes: Int64
+        var keptUntilTold: (any AnyObject & Sendable)?
     }
 
     /// Immutable: a change makes a new box.
@@ -81,12 +82,12 @@ package struct TaskOutcome: Sendable {
 
     package init(
         result: Result<Body, LoadError>, response: LoadResponse?, timelines: [TransactionTimeline], redirectCount: Int,
-        sentBodyBytes: Int64 = 0, receivedBodyBytes: Int64 = 0
+        sentBodyBytes: Int64 = 0, receivedBodyBytes: Int64 = 0, keptUntilTold: (any AnyObject & Sendable)? = nil
     ) {
         box = Box(
             Facts(
                 result: result, response: response, timelines: timelines, redirectCount: redirectCount,
-                sentBodyBytes: sentBodyBytes, receivedBodyBytes: receivedBodyBytes
+                sentBodyBytes: sentBodyBytes, receivedBodyBytes: receivedBodyBytes, keptUntilTold: keptUntilTold
             )
         )
     }
@@ -113,6 +114,9 @@ package struct TaskOutcome: Sendable {
 
     /// The number of bytes of the response body that were collected or are in the file, including those of an earlier load.
     package var receivedBodyBytes: Int64 { box.facts.receivedBodyBytes }
+
+    /// An object that is released after the app was told of the end; a test clock waits for that.
+    package var keptUntilTold: (any AnyObject & Sendable)? { box.facts.keptUntilTold }
 
     private mutating func change(_ body: (inout Facts) -> Void) {
         var facts = box.facts

@@ -61,7 +61,9 @@ public final class TestClock: Clock {
 
     /// Advances the clock.
     ///
-    /// Returns when the expired timeouts have ended their loads, and the sleepers that were due have been resumed.
+    /// The timeouts of tasks that were resumed before this call have begun by then, wherever their loads are. Returns when the
+    /// tasks whose timeouts have passed have ended, their delegates and completion handlers have been told so, and the sleepers
+    /// that were due have been resumed. Therefore do not call it while the delegate queue is suspended or waits for the caller.
     ///
     /// - Parameter duration: The duration; a negative duration has no effect.
     public func advance(by duration: Duration) async { await steps.step(by: Self.nanoseconds(duration)) }
@@ -97,8 +99,8 @@ extension URLSessionConfiguration {
     /// It is used for `timeoutIntervalForRequest`, `timeoutIntervalForResource`, the pauses of `retryPolicy`, a task's
     /// `earliestBeginDate`, the age of stored responses, the expiration of cookies and HSTS policies, and the reconnection pauses
     /// of server-sent events. The system's clocks are still used for the lifetime of idle connections and of looked-up host names,
-    /// the validity of certificates, WebSocket pings, metrics, and the dates that the storages report to the app. Background
-    /// sessions use only the system's clocks.
+    /// the validity of certificates, WebSocket pings, metrics, and the dates that the storages report to the app. The
+    /// daemon of background sessions uses only the system's clocks.
     public var testClock: TestClock? {
         get { steppedClock.map(TestClock.init) }
         set { steppedClock = newValue?.steps }

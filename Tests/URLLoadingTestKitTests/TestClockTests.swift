@@ -49,6 +49,49 @@ struct TestClockTests {
         }
     }
 
+    /// Records how tasks end.
+    private final class EndDelegate: NSObject, URLSessionDataDelegate {
+        let ends = Watched<[URLError.Code?]>([])
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            ends.change { $0.append((error as? URLError)?.code) }
+        }
+    }
+
+    /// With a cache on disk, the load waits for the disk before it sends its request.
+    @Test(arguments: [false, true])
+    func `a task that was just resumed times out, and is told so before the clock returns`(hasCache: Bool) async throws {
+        try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
+            for _ in 0..<(hasCache ? 30 : 300) {
+                let folder = try TemporaryDirectory()
+                try await withClock {
+                    if hasCache { $0.urlCache = URLCache(memoryCapacity: 0, diskCapacity: 1 << 20, directory: folder.url) }
+                } _: { (session) async throws in
+                    let ends = Watched<[URLError.Code?]>([])
+                    session.dataTask(with: server.url()) { _, _, error in
+                        ends.change { $0.append((error as? URLError)?.code) }
+                    }.resume()
+                    await clock.advance(by: .seconds(60))
+                    #expect(ends.read { $0 } == [.timedOut])
+                }
+            }
+        }
+    }
+
+    /// Most of these tasks wait for a connection, so only the resource timeout ends them.
+    @Test func `hundreds of tasks that were just resumed end before the clock returns`() async throws {
+        try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.testClock = clock
+            let delegate = EndDelegate()
+            let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+            defer { session.invalidateAndCancel() }
+            for _ in 0..<300 { session.dataTask(with: server.url()).resume() }
+            await clock.advance(by: .seconds(604_800))
+            #expect(delegate.ends.read { $0 } == Array(repeating: .timedOut, count: 300))
+        }
+    }
+
     @Test func `a load is limited by the resource timeout`() async throws {
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             try await withClock {

@@ -127,6 +127,20 @@ package final class LoadControl {
         if holdCount == 0 { progress = progress + (now - max(heldSince, progress)) }
     }
 
+    /// Whether the load is on hold because of a disk.
+    package private(set) var waitsForDisk = false
+
+    /// Pauses the request timeout while the load waits for a disk; a call of ``endHoldForDisk(now:)`` must follow.
+    package func holdForDisk(now: NIODeadline) {
+        waitsForDisk = true
+        hold(now: now)
+    }
+
+    package func endHoldForDisk(now: NIODeadline) {
+        waitsForDisk = false
+        endHold(now: now)
+    }
+
     /// Returns the instant from which the server has kept the load waiting, as of `now`: the last progress plus the time paused
     /// since then.
     package func idleSince(now: NIODeadline) -> NIODeadline {

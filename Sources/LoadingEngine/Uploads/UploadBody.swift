@@ -128,8 +128,8 @@ enum LocalFile {
     ) async throws(LoadError) -> File {
         let place = FilePlace(opening: path)
         return try await control.opening { () throws(LoadError) in
-            if isOnHold { control.hold(now: .now()) }
-            defer { if isOnHold { control.endHold(now: .now()) } }
+            if isOnHold { control.holdForDisk(now: .now()) }
+            defer { if isOnHold { control.endHoldForDisk(now: .now()) } }
             return try await LoopSlot.run(in: control, by: { FileWork.submit(at: place, $0) }) {
                 Result { () throws(LoadError) in try open(path) }
             }

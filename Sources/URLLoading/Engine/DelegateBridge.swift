@@ -267,6 +267,7 @@ final class DelegateBridge: LoadClient {
     }
 
     private func end(_ task: URLSessionTask, _ outcome: TaskOutcome) {
+        defer { withExtendedLifetime(outcome) {} }
         let isForDelegate = task.isForDelegate
         if isForDelegate, case .success(.file(let path)) = outcome.result, let download = task as? URLSessionDownloadTask {
             task.recordResponse(outcome.response)

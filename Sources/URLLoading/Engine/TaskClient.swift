@@ -37,7 +37,7 @@ extension URLSessionTask: LoadClient {
 
     package func conclude(_ outcome: TaskOutcome) -> Waking? {
         if let waking = completeDirectly(outcome) { return waking }
-        if let completion = complete(outcome) { finish(completion) }
+        if let completion = complete(outcome) { finish(completion, keeping: outcome.keptUntilTold) }
         return nil
     }
 
@@ -82,7 +82,7 @@ extension URLSessionTask: LoadClient {
         }
     }
 
-    private func finish(_ completion: TaskCompletion) {
+    private func finish(_ completion: TaskCompletion, keeping object: (any AnyObject & Sendable)?) {
         let session = completion.session
         session?.equipment.background?.acknowledge(identity)
         switch completion.audience {
@@ -91,6 +91,7 @@ extension URLSessionTask: LoadClient {
             session.delegateQueue.addOperation {
                 self.deliver(completion)
                 session.registry.forget(self.identity)
+                withExtendedLifetime(object) {}
             }
         case .delegate, .caller, .waitingForData, .waitingForFile, .bytes:
             session?.registry.forget(identity)
