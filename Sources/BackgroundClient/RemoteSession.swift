@@ -34,6 +34,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     private var clients: [TaskID: any LoadClient] = [:]
     private var answers: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
     private var lastRequest = 0
+    /// The number up to which no later process gives numbers to tasks of the session.
+    var reservedNumber = 0
     private var onEventsTold: (@Sendable () -> Void)?
     private var onLoss: (@Sendable (LoadError) -> Void)?
     /// When the attempts to connect end, on the monitor's clock.
@@ -133,14 +135,15 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             throw LoadError(.unknown, "the session's configuration cannot be sent to urlsessiond: \(error)")
         }
         let deadline = Monitor.clock + patience
-        handle(.join(losses: readLosses())) { attemptsEnd = deadline }
+        let reserved = readReservedNumber()
+        handle(.join(losses: readLosses())) { (attemptsEnd, reservedNumber) = (deadline, reserved) }
         // The thread keeps the session alive while it is joined.
         if Threads.start("bg-session", { self.run() }) == nil {
             lose("the system cannot create a thread for the background session")
         }
         let result: Result<([KnownTask], TaskID), LoadError> = monitor.locked {
             _ = timesOut(.attached, until: deadline + 1)
-            if link.isAttached { return .success((link.known, link.lastTask)) }
+            if link.isAttached { return .success((link.known, max(link.lastTask, reservedNumber))) }
             let silence = LoadError(.backgroundSessionDisconnected, self.silence(connection?.log ?? place.log))
             if link.loss == nil { _ = perform(.refuse(silence)) }
             return .failure(link.loss ?? silence)
@@ -249,7 +252,11 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// Reports that the program has processed the events that it was started for.
     package func eventsHandled() { handle(.eventsHandled) }
 
-    package func invalidate() { handle(.leave(invalidating: true)) }
+    package func invalidate() {
+        // The daemon forgets the session, and counts its tasks from the beginning.
+        if loss == nil { forgetReservedNumber() }
+        handle(.leave(invalidating: true))
+    }
 
     /// Leaves the session's tasks to the daemon because the program has released the session.
     package func detach() { handle(.leave(invalidating: false)) }

@@ -86,6 +86,11 @@ package struct DaemonPlace: Sendable, Hashable {
         folders.map { "\($0)/\(Self.lossesName(of: identifier, in: program))" }
     }
 
+    /// The files with the highest number that a session may have given to tasks of which the daemon does not know.
+    package func numbers(of identifier: String, in program: String) -> [String] {
+        folders.map { "\($0)/numbers-\(Self.hash(program + "\0" + identifier))" }
+    }
+
     package static func lossesName(of identifier: String, in program: String) -> String {
         "lost-\(hash(program + "\0" + identifier))"
     }

@@ -116,6 +116,12 @@ final class ProgramWork: Sendable {
         case "download":
             let request = try request(plain[1], options)
             begin(try session(plain[0]).downloadTask(with: request), plain[0], plain.dropFirst(2).first, options)
+        case "data":
+            let request = try request(plain[1], options)
+            begin(try session(plain[0]).dataTask(with: request), plain[0], plain.dropFirst(2).first, options)
+        case "reset":
+            try await session(plain[0]).reset()
+            journal.say("reset \(plain[0])")
         case "upload":
             var request = try request(plain[1], options)
             request.httpMethod = options["method"] ?? "PUT"
@@ -289,7 +295,6 @@ final class ProgramWork: Sendable {
             journal.say("failed \(words[0]) \(ProgramDelegate.text($0))")
         }
         switch words[0] {
-        case "data": session.dataTask(with: url).resume()
         case "handler": session.downloadTask(with: url) { report($2) }.resume()
         case "dataHandler": session.dataTask(with: url) { report($2) }.resume()
         case "async":
@@ -309,14 +314,14 @@ final class ProgramWork: Sendable {
             let task = session.streamTask(withHostName: "127.0.0.1", port: url.port ?? 0)
             task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { report($2) }
             task.resume()
-        case "silent":
+        case "silent", "silentData":
             // The task reports to no delegate and no handler, so that only its `error` property has the error.
-            let task = session.downloadTask(with: url)
+            let task: URLSessionTask = words[0] == "silent" ? session.downloadTask(with: url) : session.dataTask(with: url)
             task.resume()
             while task.state != .completed { await Task.yield() }
             report(task.error)
-        case "taskDelegate":
-            let task = session.downloadTask(with: url)
+        case "taskDelegate", "dataDelegate":
+            let task: URLSessionTask = words[0] == "taskDelegate" ? session.downloadTask(with: url) : session.dataTask(with: url)
             task.delegate = ProgramDelegate("own", self)
             task.resume()
         case "download": session.downloadTask(with: url).resume()

@@ -86,7 +86,11 @@ final class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
         say("response", dataTask, "\((response as? HTTPURLResponse)?.statusCode ?? 0)")
-        completionHandler(.allow)
+        completionHandler(response.url?.query == "become" ? .becomeDownload : .allow)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask) {
+        say("became", downloadTask)
     }
 
     func urlSession(

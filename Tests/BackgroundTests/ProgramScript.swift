@@ -13,6 +13,7 @@ import Foundation
 ///
 ///     session NAME [KEY=VALUE ...]    creates a background session
 ///     download NAME URL [TEXT] [KEY=VALUE ...]
+///     data NAME URL [TEXT]            becomes a download if the URL's query is `become`
 ///     upload NAME URL FILE [TEXT]
 ///     tasks NAME                      writes the result of getAllTasks
 ///     cancel, suspend, resume, produce TASK       a task is NAME.NUMBER

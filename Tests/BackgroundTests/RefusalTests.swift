@@ -31,8 +31,9 @@ struct RefusalTests {
     // MARK: Tasks
 
     @Test(arguments: [
-        ("data", "do not support data tasks"), ("uploadData", "background sessions can only upload files"),
+        ("uploadData", "background sessions can only upload files"),
         ("uploadStream", "background sessions can only upload files"), ("taskDelegate", "task-specific delegates"),
+        ("dataDelegate", "task-specific delegates"),
     ])
     func `an unsupported task with a delegate fails with a reason`(kind: String, reason: String) async throws {
         try await withProgram { (program, server) async throws in
@@ -174,6 +175,8 @@ struct RefusalTests {
             program.tell("wrong", "silent", "main", server.url().absoluteString)
             let failure = try await program.line("failed silent")
             #expect(failure.hasPrefix("failed silent -997 {"), "\(failure)")
+            program.tell("wrong", "silentData", "main", server.url().absoluteString)
+            #expect(try await program.line("failed silentData").hasPrefix("failed silentData -997 {"))
             try await program.leave()
         }
     }

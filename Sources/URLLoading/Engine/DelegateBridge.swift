@@ -277,7 +277,7 @@ final class DelegateBridge: LoadClient {
         guard let completion = task.complete(outcome, isOnDelegateQueue: true) else { return }
         calls.collected(task, metrics(outcome, of: task))
         if isForDelegate { calls.completed(task, completion.error) }
-        calls.session.equipment.background?.acknowledge(task.identity)
+        completion.background?.acknowledge(task.identity)
         switch completion.audience {
         case .delegate, .data, .download:
             task.deliver(completion)

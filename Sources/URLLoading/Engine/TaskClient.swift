@@ -84,7 +84,7 @@ extension URLSessionTask: LoadClient {
 
     private func finish(_ completion: TaskCompletion, keeping object: (any AnyObject & Sendable)?) {
         let session = completion.session
-        session?.equipment.background?.acknowledge(identity)
+        completion.background?.acknowledge(identity)
         switch completion.audience {
         case .data, .download:
             guard let session else { return deliver(completion) }

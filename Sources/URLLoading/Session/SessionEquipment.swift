@@ -11,13 +11,16 @@ internal import BackgroundClient
 internal import Foundation
 internal import LoadingModel
 internal import LoadingObservers
+internal import Synchronization
 
 /// The parts of a session that come from its configuration and never change.
 final class SessionEquipment: Sendable {
     let settings: URLSessionConfiguration
     let service: any LoadingService
-    /// The same object as `service` if the daemon performs the session's tasks; otherwise nil.
+    /// The same object as `service` if the daemon performs the session's uploads and downloads; otherwise nil.
     let background: RemoteSession?
+    /// The engine in this process for a background session's other tasks; nil until the first one, and in other sessions.
+    private let localEngine = Mutex<(any LoadingService)?>(nil)
     let customClasses: CustomClasses
     let memory: SessionMemory
     /// The configuration's header fields that tasks include in the requests they show to the app.
@@ -26,7 +29,6 @@ final class SessionEquipment: Sendable {
     let trustRoots: [Data]
     let isShared: Bool
     #if Logging || Metrics || Tracing
-    /// Nil if another process sends the requests.
     let observers: SessionObservers?
     #endif
 
@@ -47,7 +49,7 @@ final class SessionEquipment: Sendable {
         settings.snapshot.warnAboutReservedFields()
         isShared = false
         #if Logging || Metrics || Tracing
-        observers = background == nil ? policy.connectionObserver as? SessionObservers : nil
+        observers = policy.connectionObserver as? SessionObservers
         #endif
     }
 
@@ -64,6 +66,44 @@ final class SessionEquipment: Sendable {
         #if Logging || Metrics || Tracing
         observers = SessionObservers(settings.snapshot.observers)
         #endif
+    }
+
+    // MARK: Engines
+
+    /// The engine for tasks that end with this process.
+    var localService: any LoadingService {
+        guard background != nil else { return service }
+        return localEngine.withLock { engine in
+            if let engine { return engine }
+            var policy = settings.sessionPolicy()
+            policy.waitsForConnectivity = true
+            let made = EngineDirectory.service(for: policy, memory, settings.snapshot)
+            engine = made
+            return made
+        }
+    }
+
+    private var existingLocalEngine: (any LoadingService)? { localEngine.withLock { $0 } }
+
+    /// Releases the engines when the app has released the session: the daemon keeps its tasks.
+    func release() {
+        if let background { background.detach() } else { service.invalidate() }
+        existingLocalEngine?.invalidate()
+    }
+
+    func cancelAll() {
+        service.cancelAll()
+        existingLocalEngine?.cancelAll()
+    }
+
+    func invalidate() {
+        service.invalidate()
+        existingLocalEngine?.invalidate()
+    }
+
+    func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
+        guard background != nil else { return service.renew(renewal, completion: completion) }
+        localService.renew(renewal) { [service] in service.renew(renewal, completion: completion) }
     }
 
     /// Returns a copy of the configuration in which the current shared stores replace references to the shared stores.

@@ -15,7 +15,7 @@ internal import LoadingEngine
 internal import LoadingModel
 internal import LoadingStores
 
-/// The parts specific to background sessions, whose tasks the daemon performs.
+/// The parts specific to background sessions: the daemon performs their uploads and downloads, and this process their data tasks.
 extension URLSession {
     /// Calls the handler synchronously for each background session whose events the daemon launched this program to handle.
     ///
@@ -107,7 +107,7 @@ extension URLSession {
     }
 
     /// The reason why a background session refuses a task; nil if the session accepts the task.
-    final func backgroundObjection(to state: borrowing TaskState, _ request: LoadRequest) -> LoadError? {
+    final func backgroundObjection(to state: borrowing TaskState, _ request: LoadRequest?) -> LoadError? {
         if let objection = equipment.background?.loss { return objection }
         if !customClasses.isEmpty {
             return .backgroundError("background sessions do not support URLProtocol classes; leave protocolClasses empty")
@@ -119,12 +119,13 @@ extension URLSession {
             return .backgroundError("background sessions do not support completion handlers or async methods; use a delegate")
         }
         if conformances == nil { return .backgroundError("a background session needs a delegate") }
-        guard let scheme = request.url?.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
-            return LoadError(.unsupportedURL, "background sessions load only http and https URLs", url: request.url)
+        guard let scheme = request?.url?.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
+            return LoadError(.unsupportedURL, "background sessions load only http and https URLs", url: request?.url)
         }
         if case .download = state.delivery { return nil }
+        guard !state.isDataTask else { return nil }
         guard let body = state.uploadBody else {
-            return .backgroundError("background sessions do not support data tasks; use a download task or upload a file")
+            return .backgroundError("background sessions support only data, upload and download tasks")
         }
         guard case .file = body else {
             return .backgroundError("background sessions can only upload files; use uploadTask(with:fromFile:)")

@@ -76,7 +76,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     deinit {
         guard !registry.isClosed, let equipment = initialEquipment ?? mutex.withLock({ $0.equipment }) else { return }
-        if let background = equipment.background { background.detach() } else { equipment.service.invalidate() }
+        equipment.release()
     }
 
     final var equipment: SessionEquipment {
@@ -154,13 +154,13 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     open func invalidateAndCancel() {
         guard !equipment.isShared else { return }
         let tasks = registry.abandon { self.becomeInvalid() }
-        service.cancelAll()
+        equipment.cancelAll()
         for task in tasks { task.cancel() }
     }
 
     /// Calls `didBecomeInvalidWithError`, and then releases the delegate.
     final func becomeInvalid(_ error: (any Error)? = nil) {
-        service.invalidate()
+        equipment.invalidate()
         guard let conformances else { return }
         delegateQueue.addOperation {
             DelegateCall.tell(.becameInvalid, conformances.object) {
@@ -188,10 +188,10 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     }
 
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
-        guard memory.hasAppSubclasses else { return service.renew(renewal, completion: completion) }
+        guard memory.hasAppSubclasses else { return equipment.renew(renewal, completion: completion) }
         // A store that is an instance of the app's subclass runs the app's code, which must not block the caller.
         memory.storageQueue.async {
-            let renewRest: @Sendable () -> Void = { self.service.renew(renewal, completion: completion) }
+            let renewRest: @Sendable () -> Void = { self.equipment.renew(renewal, completion: completion) }
             switch renewal {
             case .reset:
                 self.memory.reset()

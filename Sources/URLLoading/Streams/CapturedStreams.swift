@@ -143,17 +143,17 @@ final class CapturedStreams: Sendable {
 extension URLSessionStreamTask {
     /// Completes the task without an event, and returns the streams that replace it; nil if the task was completed or cancelled.
     func becomeStreams(isOnDelegateQueue: Bool) -> (streams: (InputStream, OutputStream), session: URLSession)? {
-        let session: URLSession? = mutex.withLock { state in
-            guard !state.discardsResult, let session = state.session, state.lifecycle.handle(.finished) == .complete else {
-                return nil
-            }
+        let found: (session: URLSession, service: any LoadingService)? = mutex.withLock { state in
+            guard !state.discardsResult, let session = state.session, let service = state.service,
+                state.lifecycle.handle(.finished) == .complete
+            else { return nil }
             state.session = nil
             state.bridge = nil
             state.ownDelegate = nil
-            return session
+            return (session, service)
         }
-        guard let session else { return nil }
-        let streams = CapturedStreams(of: session.equipment.service, identity)
+        guard let (session, service) = found else { return nil }
+        let streams = CapturedStreams(of: service, identity)
         let pair = streams.makeStreams()
         calls.withLock { $0.captured = streams }
         loadEnded(nil, isOnDelegateQueue: isOnDelegateQueue)

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+internal import BackgroundClient
 internal import Foundation
 internal import HTTPWire
 internal import LoadingModel
@@ -19,6 +20,8 @@ struct TaskState: ~Copyable, Sendable {
     var lifecycle = TaskLifecycle()
     /// Retained until the task has completed, because the session's delegate must be called for the task.
     var session: URLSession?
+    /// Whether this process performs the task, also in a background session; set when the task starts.
+    var isLocal = false
     var delivery: TaskOrder.Delivery
     var audience: TaskAudience
     /// The priority of an async caller that is resumed on the process's thread pool (``Waking``).
@@ -102,6 +105,7 @@ struct TaskState: ~Copyable, Sendable {
             session: session, request: original, delivery: delivery, audience: audience, uploadBody: uploadBody
         )
         next.lifecycle = lifecycle
+        next.isLocal = isLocal
         next.priorityInPool = priorityInPool
         next.current = current
         next.sentRequest = sentRequest
@@ -124,6 +128,21 @@ struct TaskState: ~Copyable, Sendable {
         next.bridge = bridge
         next.resumeDataHandlers = resumeDataHandlers
         return next
+    }
+
+    /// The service that performs the task; nil after the task has completed.
+    var service: (any LoadingService)? { isLocal ? session?.equipment.localService : session?.service }
+
+    /// The connection to the daemon, if the daemon performs the task.
+    var background: RemoteSession? { isLocal ? nil : session?.equipment.background }
+
+    /// Whether the task is a data task, which a background session performs in this process.
+    var isDataTask: Bool {
+        guard uploadBody == nil else { return false }
+        switch delivery {
+        case .stream, .collect: return true
+        case .download, .webSocket, .byteStream: return false
+        }
     }
 
     /// Whether the app cancelled the task and wants no result: in that case, only the completion is reported.

@@ -74,7 +74,7 @@ extension URLSessionTask {
     func changeNotes(_ change: (inout TaskState) -> Void) {
         mutex.withLock { state in
             change(&state)
-            guard let background = state.session?.equipment.background, !state.lifecycle.isUnstarted else { return }
+            guard let background = state.background, !state.lifecycle.isUnstarted else { return }
             background.note(state.notes, for: identity)
         }
     }

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+internal import BackgroundClient
 internal import Foundation
 internal import LoadingModel
 internal import Synchronization
@@ -14,6 +15,8 @@ internal import Synchronization
 /// A task that has ended, before its result is delivered.
 struct TaskCompletion: Sendable {
     var session: URLSession?
+    /// The connection to the daemon, which waits for the acknowledgment of the end, if the daemon performed the task.
+    var background: RemoteSession?
     var audience: TaskAudience
     var response: URLResponse?
     var result: Result<TaskOutcome.Body, any Error>
@@ -42,8 +45,10 @@ extension URLSessionTask {
             let resultIsDiscarded = state.discardsResult
             guard state.lifecycle.handle(.finished) == .complete else { return nil }
             state.noteEnd(outcome, resultIsDiscarded: resultIsDiscarded)
+            let background = state.background
             var completion = TaskCompletion(
                 session: state.session.take(),
+                background: background,
                 audience: state.audience,
                 response: state.audience.takesResponse ? state.visibleResponse() : nil,
                 result: .success(.none),

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+internal import BackgroundClient
 internal import Foundation
 internal import LoadingModel
 internal import Synchronization
@@ -91,7 +92,7 @@ extension URLSessionTask {
         guard count > 0 else { return }
         // The loop is woken after the mutex is released, because the loop needs the mutex to deliver the next data.
         let toWake = mutex.withLock { state -> (any LoadingService)? in
-            guard let service = state.session?.service, service.command(.consumed(bytes: count), for: identity) else {
+            guard let service = state.service, service.command(.consumed(bytes: count), for: identity) else {
                 return nil
             }
             return service
@@ -100,7 +101,7 @@ extension URLSessionTask {
     }
 
     private func issue(_ command: TaskCommand, _ state: borrowing TaskState) {
-        guard let service = state.session?.service, service.command(command, for: identity) else { return }
+        guard let service = state.service, service.command(command, for: identity) else { return }
         service.wake()
     }
 
@@ -110,8 +111,11 @@ extension URLSessionTask {
         let equipment = session.equipment
         let client = client(&state)
         if let background = equipment.background {
-            return startInBackground(&state, session, background, client, waking: &toWake)
+            guard state.isDataTask else { return startInBackground(&state, session, background, client, waking: &toWake) }
+            if let objection = session.backgroundObjection(to: state, state.original?.loadRequest) { return (client, objection) }
+            background.reserve(identity)
         }
+        state.isLocal = true
         guard session.registry.start(self) else {
             return (client, LoadError(.cancelled, "the session was invalidated before the task began"))
         }
@@ -146,7 +150,7 @@ extension URLSessionTask {
             stream.queued = []
             state.delivery = .byteStream(stream)
         }
-        let service = equipment.service
+        let service = equipment.localService
         if service.submit(order, client: client) { toWake = service }
         return nil
     }
@@ -176,6 +180,8 @@ extension URLSessionTask {
         var interests = equipment.memory.interests
         if !equipment.customClasses.isEmpty { interests.insert(.customLoaders) }
         if let bridge = state.bridge { interests.formUnion(bridge.interests) }
+        // "Tasks in background sessions automatically follow redirects" (`willPerformHTTPRedirection`).
+        if equipment.background != nil { interests.remove(.redirects) }
         switch state.audience {
         case .delegate:
             interests.formUnion(Self.counts)

@@ -87,7 +87,7 @@ extension TaskState {
             guard session != nil else { return false }
             keep(&self)
         case .running, .paused:
-            guard let service = session?.service else { return false }
+            guard let service else { return false }
             if service.command(command, for: identity) { toWake = service }
         case .cancelling, .completed: return false
         }
