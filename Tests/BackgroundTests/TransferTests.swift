@@ -321,7 +321,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a server that keeps failing is retried less and less often`() async throws {
+    @Test func `a server that keeps failing is retried after pauses whose limit doubles`() async throws {
         try await withProgram(reply: { request in
             request.order < 4 ? .status(503, body: "later, and this is no progress") : .ok("content")
         }) { (place, program, server) async throws in
@@ -332,10 +332,12 @@ struct TransferTests {
             program.tell("download", "main", server.url().absoluteString, "a")
             try await program.line("completed main.1 ok gone status=200")
             try await manager.kill()
-            // A manager that reads slowly sees some of the four pauses.
-            let pause = /\(retry in (\d+) s after \d+ attempts: the server responded with status 503\)$/
-            let pauses = manager.lines.compactMap { line in line.firstMatch(of: pause).flatMap { Int($0.1) } }
-            #expect(pauses.count > 1 && pauses == pauses.sorted() && pauses.first != pauses.last, "\(manager.lines)")
+            // Each pause is random; its limit doubles. A manager that reads slowly sees some of the four pauses.
+            let pause = /\(retry in (\d+) s after (\d+) attempts: the server responded with status 503\)$/
+            let pauses = manager.lines.compactMap { $0.firstMatch(of: pause) }.map { (seconds: Int($0.1), attempts: Int($0.2)) }
+            let attempts = pauses.compactMap(\.attempts)
+            #expect(attempts == attempts.sorted() && 2...4 ~= attempts.last ?? 0, "\(manager.lines)")
+            #expect(pauses.allSatisfy { 1...(1 << ($0.attempts ?? 0)) ~= $0.seconds ?? 0 }, "\(manager.lines)")
         }
     }
 
