@@ -130,10 +130,11 @@ final class BackgroundPlace: Sendable {
     /// Starts a program that follows orders; the label identifies this one start.
     ///
     /// A program is identified by the name of its file. `launch` is the script that the program follows when the daemon starts it
-    /// for events of its sessions; the label is then `launched`. `wrapper` is a command that runs the program, and so also runs
-    /// the daemon that the program starts.
+    /// for events of its sessions; the label is then `launched`. `launchWrapper` is a command that then runs the program.
+    /// `wrapper` is a command that runs the program now, and so also runs the daemon that the program starts.
     func start(
-        _ label: String, as file: String = "program", launch: [String] = [], launchVariables: [String: String] = [:],
+        _ label: String, as file: String = "program", launch: [String] = [], launchWrapper: [String] = [],
+        launchVariables: [String: String] = [:],
         variables additional: [String: String] = [:], wrapper: [String] = []
     ) throws -> ProgramHandle {
         try put(SeparateProcess.executable(), file)
@@ -147,7 +148,7 @@ final class BackgroundPlace: Sendable {
         if !launch.isEmpty {
             let changed = variables("launched").merging([ProgramScript.scriptKey: launch.joined(separator: ";")]) { $1 }
                 .merging(launchVariables) { $1 }
-            let arguments = ["/usr/bin/env"] + changed.map { "\($0.key)=\($0.value)" } + command.arguments
+            let arguments = launchWrapper + ["/usr/bin/env"] + changed.map { "\($0.key)=\($0.value)" } + command.arguments
             try Data(arguments.joined(separator: "\u{1}").utf8).write(to: home.appendingPathComponent("launch"))
         }
         let process = try ServerProcess.start(

@@ -147,12 +147,13 @@ struct LaunchWayTests {
         }
     }
 
-    @Test func `a program that handled its events is started for the next end without delay`() async throws {
+    @Test(arguments: [[], ["/usr/bin/setsid", "--fork"]])
+    func `a program that handled its events is started for the next end without delay`(wrapper: [String]) async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate($0.path)) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let names = ["a", "b", "c", "d", "e"]
                 let script = names.map { "session \($0) launch=1" } + ["await told"] + names.map { "handled \($0)" } + ["leave"]
-                let first = try place.start("one", launch: script)
+                let first = try place.start("one", launch: script, launchWrapper: wrapper)
                 for name in names {
                     first.tell("session", name, "launch=1")
                     first.tell("download", name, server.url("/\(name)").absoluteString, name)

@@ -51,6 +51,7 @@ final class Launches {
         desk.save(session)
         for session in due {
             session.launch.isUnderWay = true
+            session.launch.isHandedOver = false
             session.launch.number += 1
         }
         let identifiers = due.map(\.identifier)
@@ -94,7 +95,10 @@ final class Launches {
 
     /// Ends the launch of a process that has ended without joining its sessions, so that the program is launched again.
     private func ended(_ program: String, _ launched: [(id: Int64, number: Int)], _ desk: isolated TransferDesk) {
-        for session in Self.underWay(launched, desk) where session.client == nil { session.launch.isUnderWay = false }
+        for session in Self.underWay(launched, desk) where session.client == nil {
+            session.launch.isUnderWay = false
+            session.launch.isHandedOver = true
+        }
         considerAll(of: program, desk)
     }
 
@@ -154,6 +158,8 @@ final class Launches {
     /// - Returns: Whether the durable state of the session has changed.
     func noteArrival(for session: Session, wasLaunched: Bool, _ desk: isolated TransferDesk) -> Bool {
         session.launch.trouble = nil
+        if wasLaunched, session.launch.isHandedOver { session.launch.isUnderWay = true }
+        session.launch.isHandedOver = false
         guard !wasLaunched else { return false }
         session.launch.isUnderWay = false
         var isOther = false
@@ -172,7 +178,7 @@ final class Launches {
     /// Notes that the program has left its session.
     func noteLeaving(of session: Session, wasAttaching: Bool, _ desk: isolated TransferDesk) {
         // The process may still be running, and may reconnect at once after a lost connection.
-        if !wasAttaching, session.launch.isUnderWay {
+        if session.launch.isUnderWay, !wasAttaching || session.hasProgramEnded {
             end(of: session, desk)
         } else if session.candidate.isDue, !session.hasProgramEnded {
             plan(session, after: Self.leavePatience, desk)
@@ -199,6 +205,9 @@ final class Launches {
 struct SessionLaunch {
     /// Whether the daemon has launched the program, and the program has not yet reported that it has processed the events.
     fileprivate(set) var isUnderWay = false
+    /// Whether the launched process has ended before the program joined: it may have started the program and left, as `setsid --fork`
+    /// does.
+    fileprivate var isHandedOver = false
     /// The number of the last launch; results of earlier launches may arrive late.
     fileprivate var number = 0
     /// Why the last launch failed; nil if it succeeded.
