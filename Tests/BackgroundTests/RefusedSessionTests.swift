@@ -17,6 +17,7 @@ import URLLoading
 struct RefusedSessionTests {
     private final class Delegate: NSObject, URLSessionDownloadDelegate {
         let calls = Watched<[String]>([])
+        let reason = Watched<URLError.Code?>(nil)
 
         func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
 
@@ -25,6 +26,7 @@ struct RefusedSessionTests {
         }
 
         func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
+            reason.change { $0 = (error as? URLError)?.code }
             calls.change { $0.append("invalid") }
         }
     }
@@ -38,6 +40,29 @@ struct RefusedSessionTests {
         try await delegate.calls.value { $0.contains("invalid") ? () : nil }
         #expect(delegate.calls.read { $0 } == ["completed true", "completed true", "completed true", "invalid"])
         #expect(tasks.allSatisfy { ($0.error as? URLError)?.code == .unknown })
+    }
+
+    @Test func `a refused session reports the tasks that were made while its delegate queue was busy`() async throws {
+        let (delegate, queue) = (Delegate(), OperationQueue())
+        queue.maxConcurrentOperationCount = 1
+        queue.isSuspended = true
+        let session = URLSession(configuration: .background(withIdentifier: ""), delegate: delegate, delegateQueue: queue)
+        // When a session that was refused later is invalid, this one was about to become so.
+        let later = Delegate()
+        _ = URLSession(configuration: .background(withIdentifier: ""), delegate: later, delegateQueue: nil)
+        try await later.calls.value { $0.contains("invalid") ? () : nil }
+        for _ in 0..<3 { session.downloadTask(with: try #require(URL(string: "http://127.0.0.1:1/"))).resume() }
+        queue.isSuspended = false
+        try await delegate.calls.value { $0.contains("invalid") ? () : nil }
+        #expect(delegate.calls.read { $0 } == ["completed true", "completed true", "completed true", "invalid"])
+    }
+
+    @Test func `a refused session that the app invalidates at once reports the reason`() async throws {
+        let delegate = Delegate()
+        let session = URLSession(configuration: .background(withIdentifier: ""), delegate: delegate, delegateQueue: nil)
+        session.finishTasksAndInvalidate()
+        try await delegate.calls.value { $0.contains("invalid") ? () : nil }
+        #expect(delegate.reason.read { $0 } == .unknown)
     }
 
     @Test func `a refused session without tasks reports that it is invalid`() async throws {

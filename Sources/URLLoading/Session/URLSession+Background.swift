@@ -52,7 +52,10 @@ extension URLSession {
         } catch {
             background.fail(with: error)
             // The tasks that the program makes next fail with the error; the session becomes invalid when they have been told.
-            DispatchQueue.global().asyncAfter(deadline: .now() + Self.refusalDelay) { self.end(after: error) }
+            DispatchQueue.global().asyncAfter(deadline: .now() + Self.refusalDelay) {
+                // After the calls that already wait, so that tasks made while the delegate queue is busy come first.
+                self.delegateQueue.addOperation { self.end(after: error) }
+            }
             return
         }
         BackgroundSessions.register(background)

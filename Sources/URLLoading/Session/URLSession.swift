@@ -160,6 +160,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     /// Calls `didBecomeInvalidWithError`, and then releases the delegate.
     final func becomeInvalid(_ error: (any Error)? = nil) {
+        // The app may invalidate a session that was refused before the session does so itself.
+        let error = error ?? equipment.background?.loss.map { ErrorTranslation.appError($0, url: nil) }
         equipment.invalidate()
         guard let conformances else { return }
         delegateQueue.addOperation {
