@@ -22,7 +22,7 @@ extension RemoteSession {
     func run() {
         var attempt = 0
         var start: StartReport?
-        var (nextStart, silentStarts) = (0.0, 0)
+        var (nextStart, silentStarts, silentReplacements) = (0.0, 0, 0)
         // The reason why a started daemon is waiting.
         var obstacle: String?
         while true {
@@ -30,6 +30,12 @@ extension RemoteSession {
             let unusable = place.prepare()
             // The replacement of an older daemon may have failed.
             if let reason = replacement?.look() { return lose(reason) }
+            if let silent = replacement, silent.isSilent {
+                silentReplacements += 1
+                if silentReplacements == StartReport.silentStarts { return handle(.lose(silent.silence)) }
+                // The next refusal starts another one.
+                (versionRefusal, replacement) = (nil, nil)
+            }
             if let connection = DaemonConnection.open(place, isUsable: unusable == nil, patience: Int(patience)) {
                 (attempt, silentStarts) = (0, 0)
                 start = nil
