@@ -89,7 +89,9 @@ package enum DaemonStarter {
             guard let start = buffer.baseAddress else { return nil }
             let count = readlink("/proc/self/exe", start, buffer.count)
             guard count > 0, count < buffer.count else { return nil }
-            return String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
+            let path = String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
+            // The kernel marks a file that was replaced, as by an upgrade; the daemon also goes by the path alone.
+            return path.hasSuffix(" (deleted)") ? String(path.dropLast(10)) : path
         }
     }
 

@@ -143,7 +143,11 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         }
         let result: Result<([KnownTask], TaskID), LoadError> = monitor.locked {
             _ = timesOut(.attached, until: deadline + 1)
-            if link.isAttached { return .success((link.known, max(link.lastTask, reservedNumber))) }
+            if link.isAttached {
+                // The process that had the session until now may have reserved numbers.
+                reservedNumber = max(reservedNumber, readReservedNumber())
+                return .success((link.known, max(link.lastTask, reservedNumber)))
+            }
             let silence = LoadError(.backgroundSessionDisconnected, self.silence(connection?.log ?? place.log))
             if link.loss == nil { _ = perform(.refuse(silence)) }
             return .failure(link.loss ?? silence)

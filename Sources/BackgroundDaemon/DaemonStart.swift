@@ -254,6 +254,7 @@ final class DaemonStart {
         switch failure {
         case .another:
             report(.another)
+            if replaces { journal.log(.notice, "a newer urlsessiond is running, and stays") }
             // Programs that wait at the service manager's socket connect again, and reach the other daemon.
             dismissWaiting(with: [])
             return 0

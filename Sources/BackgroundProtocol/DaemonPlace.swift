@@ -88,7 +88,11 @@ package struct DaemonPlace: Sendable, Hashable {
 
     /// The files with the highest number that a session may have given to tasks of which the daemon does not know.
     package func numbers(of identifier: String, in program: String) -> [String] {
-        folders.map { "\($0)/numbers-\(Self.hash(program + "\0" + identifier))" }
+        folders.map { "\($0)/\(Self.numbersName(of: identifier, in: program))" }
+    }
+
+    package static func numbersName(of identifier: String, in program: String) -> String {
+        "numbers-\(hash(program + "\0" + identifier))"
     }
 
     package static func lossesName(of identifier: String, in program: String) -> String {

@@ -124,8 +124,8 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
         *report = spoken[0];
     }
     if (process != NULL) {
-        *process = number > 1 ? (int)syscall(SYS_pidfd_open, number, 0) : -1;
-        if (*process < 0) *process = -errno;
+        *process = number > 1 ? (int)syscall(SYS_pidfd_open, number, 0) : -ENOSYS;
+        if (*process == -1) *process = -errno;
     }
     return 0;
 }
@@ -201,7 +201,7 @@ int cls_lock_file(const char *path, int wait) {
 
 void cls_lock_sign(int fd, const char *reason, int version) {
     char text[1024];
-    int length = snprintf(text, sizeof text, "%d\n%.960s\n%d", (int)getpid(), reason, version);
+    int length = snprintf(text, sizeof text, "%d\n%.960s\n%d\n", (int)getpid(), reason, version);
     size_t count = length < (int)sizeof text ? (size_t)length : sizeof text - 1;
     // The file is overwritten in place, which also works on a full disk.
     if (pwrite(fd, text, count, 0) < 0 || ftruncate(fd, (off_t)count) < 0) return;

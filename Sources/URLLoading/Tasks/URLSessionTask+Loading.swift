@@ -113,12 +113,12 @@ extension URLSessionTask {
         if let background = equipment.background {
             guard state.isDataTask else { return startInBackground(&state, session, background, client, waking: &toWake) }
             if let objection = session.backgroundObjection(to: state, state.original?.loadRequest) { return (client, objection) }
-            background.reserve(identity)
         }
         state.isLocal = true
         guard session.registry.start(self) else {
             return (client, LoadError(.cancelled, "the session was invalidated before the task began"))
         }
+        equipment.background?.reserve(identity)
         var request = state.original?.loadRequest ?? LoadRequest(url: nil)
         if let body = state.uploadBody {
             request.body = body
