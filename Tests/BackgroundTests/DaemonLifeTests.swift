@@ -272,7 +272,7 @@ struct DaemonLifeTests {
             for lock in ["run/urlloading", "state/urlloading/background"] {
                 let file = place.home.appendingPathComponent(lock + "/urlsessiond.lock")
                 var lines = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n")
-                try #require(lines.count == 3)
+                try #require(lines.count == 4 && lines.last?.isEmpty == true)
                 lines[2] = "1000"
                 try Data(lines.joined(separator: "\n").utf8).write(to: file, options: [])
             }
