@@ -109,7 +109,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             case .report(let error): if let onLoss { rest.append { onLoss(error) } }
             }
         }
-        if event.mayEndWaiting { monitor.wakeAll() }
+        if link.mayEndWaiting(event) { monitor.wakeAll() }
         return rest
     }
 
@@ -244,11 +244,12 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// Reports that the program has been told of the task's end and has taken its file.
     ///
     /// Returns when the daemon has stored the report durably, or when the daemon counts as unreachable. After a durable report, a
-    /// program that ends immediately is not told of the task's end again.
+    /// program that ends immediately is not told of the task's end again. If the program is about to be told of other ends, the
+    /// daemon stores the reports together: only the last call waits, and every call whose report is one too many.
     package func acknowledge(_ task: TaskID) {
         handle(.told(task)) { clients[task] = nil }
         monitor.locked {
-            if timesOut(.forgotten(task), until: Monitor.clock + patience) { _ = perform(.forgettingTimedOut) }
+            if timesOut(.forgotten, until: Monitor.clock + patience) { _ = perform(.forgettingTimedOut) }
         }
         handle(.concluded(task))
     }

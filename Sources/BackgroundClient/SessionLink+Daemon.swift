@@ -87,6 +87,7 @@ extension SessionLink {
         waiting = [:]
         let failed = entries.filter { !$0.value.isEnded }
         for id in failed.keys { entries[id]?.isEnded = true }
+        pendingEnds += failed.count
         // If another process has joined the session, that process also has the session's tasks.
         let kept: [Action] =
             error.kind == .backgroundSessionDisconnected ? [.addLosses(failed.mapValues(\.created))] : []
@@ -156,7 +157,10 @@ extension SessionLink {
 
     private mutating func tell(_ events: [TaskEvent], of task: TaskID) -> [Action] {
         guard let entry = entries[task], !entry.isEnded else { return [] }
-        if case .finished? = events.last { entries[task]?.isEnded = true }
+        if case .finished? = events.last {
+            entries[task]?.isEnded = true
+            pendingEnds += 1
+        }
         return events.map { .tell(task, $0) }
     }
 

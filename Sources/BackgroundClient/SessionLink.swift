@@ -46,7 +46,7 @@ package struct SessionLink {
         case note(BackgroundOrder.Notes, TaskID)
         /// The program was told of the task's end and has taken its file.
         case told(TaskID)
-        /// No thread waits any longer for the task's ``SessionLink/Waiter/forgotten(_:)``.
+        /// The thread that told the program of the task's end no longer waits for ``SessionLink/Waiter/forgotten``.
         case concluded(TaskID)
         /// The program's answer to a question; `generation` is the number of the connection on which the question arrived.
         case answered(TaskAnswer, TaskID, question: Int, generation: Int)
@@ -93,7 +93,9 @@ package struct SessionLink {
         case attached
         /// Every order up to this number is durable or was refused.
         case accepted(Int)
-        case forgotten(TaskID)
+        /// The daemon has forgotten all tasks whose ends the program was told of; or, if the program is about to be told of other
+        /// ends, all but ``SessionLink/unconfirmedLimit`` of them.
+        case forgotten
         case question
     }
 
@@ -124,8 +126,13 @@ package struct SessionLink {
     var generation = 0
     var isOpen = false
     var entries: [TaskID: Entry] = [:]
+    /// How many ends may be unconfirmed while the program is told of the next: the daemon confirms many with one change.
+    package static let unconfirmedLimit = 256
+
     /// Ended tasks that the program was told of; the daemon may not have forgotten these tasks yet.
     var told: Set<TaskID> = []
+    /// The number of ends that were passed on, but that the program has not acknowledged yet.
+    var pendingEnds = 0
     /// Orders that are not durable yet, by their sequence number.
     var waiting: [Int: TaskID] = [:]
     /// Set when the daemon fails to confirm a task's end in time, cleared by the next confirmation; while it is set, no thread
@@ -162,8 +169,20 @@ package struct SessionLink {
         case (.question, _): awaitsQuestion
         case (.attached, .joining): true
         case (.accepted(let mark), .joining), (.accepted(let mark), .attached): waiting.keys.contains { $0 <= mark }
-        case (.forgotten(let task), .joining), (.forgotten(let task), .attached): told.contains(task) && !forgettingTimedOut
+        case (.forgotten, .joining), (.forgotten, .attached):
+            !forgettingTimedOut && told.count > (pendingEnds > 0 ? Self.unconfirmedLimit : 0)
         default: false
+        }
+    }
+
+    /// Whether a waiting thread may be able to continue after an event that was handled; events that are frequent, such as progress,
+    /// wake no thread.
+    func mayEndWaiting(_ event: Event) -> Bool {
+        switch event {
+        case .submit, .note: false
+        case .received(.event(let event, _)): if case .finished = event { true } else { false }
+        case .received(.forgotten): !waits(for: .forgotten)
+        default: true
         }
     }
 
@@ -205,6 +224,7 @@ package struct SessionLink {
             return send(.note(notes, task))
         case .told(let task):
             guard let entry = entries.removeValue(forKey: task) else { return [] }
+            if entry.isEnded { pendingEnds -= 1 }
             waiting[entry.sequence] = nil
             // A task that the daemon never stored durably needs no acknowledgment.
             guard entry.order == nil else { return [] }
@@ -283,16 +303,5 @@ package struct SessionLink {
         guard let entry = entries[id], entry.order != nil else { return }
         waiting[entry.sequence] = nil
         entries[id]?.order = nil
-    }
-}
-
-extension SessionLink.Event {
-    /// Whether a waiting thread may be able to continue; progress and orders, which are frequent, wake no thread.
-    var mayEndWaiting: Bool {
-        switch self {
-        case .submit, .note: false
-        case .received(.event(let event, _)): if case .finished = event { true } else { false }
-        default: true
-        }
     }
 }

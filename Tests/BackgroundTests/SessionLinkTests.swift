@@ -179,12 +179,12 @@ import Testing
                 (.received(Self.finished(1)), ["tell 1 finished"]), (.received(Self.finished(1)), []),
                 (.command(.cancel, 1), []), (.told(1), ["say told 1"]),
             ])
-        #expect(link.waits(for: .forgotten(1)))
+        #expect(link.waits(for: .forgotten))
         Self.expect(&link, [(.closed, [])])
-        #expect(link.waits(for: .forgotten(1)))
+        #expect(link.waits(for: .forgotten))
         #expect(Self.join(&link) == ["say hello", "say attach [1]", "endure", "say told 1"])
         Self.expect(&link, [(.received(.forgotten(1)), []), (.concluded(1), []), (.told(1), [])])
-        #expect(!link.waits(for: .forgotten(1)))
+        #expect(!link.waits(for: .forgotten))
         _ = link.handle(.closed)
         #expect(Self.join(&link) == ["say hello", "say attach []", "endure"])
     }
@@ -192,12 +192,32 @@ import Testing
     @Test func `a program that waited too long for one task to be forgotten does not wait for others`() {
         var link = Self.link(known: [Self.known(1, .ended), Self.known(2, .ended)])
         _ = link.handle(.told(1))
-        #expect(link.waits(for: .forgotten(1)))
+        #expect(link.waits(for: .forgotten))
         _ = link.handle(.forgettingTimedOut)
         _ = link.handle(.told(2))
-        #expect(!link.waits(for: .forgotten(1)) && !link.waits(for: .forgotten(2)))
+        #expect(!link.waits(for: .forgotten))
         _ = link.handle(.received(.forgotten(1)))
-        #expect(link.waits(for: .forgotten(2)))
+        #expect(link.waits(for: .forgotten))
+    }
+
+    @Test func `the ends of many tasks are confirmed together, and only after the last one all are awaited`() {
+        let count = SessionLink.unconfirmedLimit + 3
+        var link = Self.link(known: (1...count).map { Self.known($0) })
+        for task in 1...count { _ = link.handle(.received(Self.finished(task))) }
+        for task in 1..<count {
+            _ = link.handle(.told(task))
+            #expect(link.waits(for: .forgotten) == (task > SessionLink.unconfirmedLimit))
+        }
+        _ = link.handle(.received(.forgotten(1)))
+        #expect(link.waits(for: .forgotten))
+        _ = link.handle(.received(.forgotten(2)))
+        #expect(!link.waits(for: .forgotten))
+        _ = link.handle(.told(count))
+        for task in 3...count {
+            #expect(link.waits(for: .forgotten))
+            _ = link.handle(.received(.forgotten(task)))
+        }
+        #expect(!link.waits(for: .forgotten))
     }
 
     @Test func `an upload's response is delivered as data before its end`() {
@@ -299,7 +319,7 @@ import Testing
                 (.told(2), []), (.eventsHandled, []), (.leave(invalidating: true), ["close"]),
             ])
         #expect(link.loss?.message == "gone")
-        for waiter in [.attached, .accepted(9), .forgotten(1), .forgotten(2), .question] as [SessionLink.Waiter] {
+        for waiter in [.attached, .accepted(9), .forgotten, .question] as [SessionLink.Waiter] {
             #expect(!link.waits(for: waiter))
         }
     }

@@ -159,6 +159,55 @@ struct SilentDaemonTests {
         #expect(answers == [[1, 1]])
     }
 
+    @Test func `a program is told of many ends before any is confirmed, and waits after the last`() async throws {
+        let count = 100
+        let told = Watched<[TaskID]>([])
+        let daemon = try FakeDaemon { message, _ in
+            switch message {
+            case .submit(let order): return [.accepted([order.task.id])]
+            case .renew(_, let request):
+                let outcome = TaskOutcome(result: .failure(.cancelled), response: nil, timelines: [], redirectCount: 0)
+                return (1...count).map { .event(.finished(outcome), $0) } + [.renewed(request: request)]
+            case .told(let task):
+                let all = told.change { tasks in
+                    tasks.append(task)
+                    return tasks
+                }
+                return all.count == count ? all.dropLast().map { .forgotten($0) } : []
+            case .eventsHandled: return [.forgotten(count)]
+            default: return Self.welcomeReplies(message)
+            }
+        }
+        // With this patience, no wait ends during the test.
+        let session = Self.session(daemon, patience: 1000)
+        #expect(try await join(session) == nil)
+        session.begin(eventsTold: {}, loss: { _ in })
+        let clients = (1...count).map { _ in Client() }
+        for (index, client) in clients.enumerated() { #expect(session.submit(Self.order(index + 1), client: client)) }
+        try await blocking { session.wake() }
+        let ended = Watched(false)
+        session.renew(.flush) { ended.change { $0 = true } }
+        try await ended.value { $0 ? () : nil }
+        let acknowledged = Watched(0)
+        let telling = Task {
+            try await blocking {
+                for task in 1...count {
+                    session.acknowledge(task)
+                    acknowledged.change { $0 = task }
+                }
+            }
+        }
+        try await told.value { $0.count == count ? () : nil }
+        let renewed = Watched(false)
+        session.renew(.flush) { renewed.change { $0 = true } }
+        try await renewed.value { $0 ? () : nil }
+        // All but the last one are confirmed.
+        #expect(acknowledged.read { $0 } == count - 1)
+        session.eventsHandled()
+        try await telling.value
+        #expect(told.read { $0 } == Array(1...count))
+    }
+
     @Test func `a canceled request for proxies is reported as canceled`() async throws {
         let daemon = try FakeDaemon { message, _ in Self.welcomeReplies(message) }
         let session = Self.session(daemon)

@@ -22,6 +22,12 @@ enum Timing {
             }
             return await order(count, by: workers, at: arguments.popFirst().flatMap { URL(string: $0) })
         case "join": return join()
+        case "invalidate": return await endAll { session, _ in session.invalidateAndCancel() }
+        case "cancel":
+            return await endAll { session, tasks in
+                for task in tasks { task.cancel() }
+                session.finishTasksAndInvalidate()
+            }
         case "fetch":
             guard let url = arguments.popFirst().flatMap({ URL(string: $0) }) else { break }
             return try await fetch(url, with: .default)
@@ -74,6 +80,18 @@ enum Timing {
         listed.wait()
     }
 
+    /// Ends all tasks of a session that already has tasks, and waits until the delegate was told of each and of the session's end.
+    private static func endAll(_ end: (URLSession, [URLSessionTask]) -> Void) async {
+        let ending = Ending()
+        let session = session(.background(withIdentifier: "measure"), ending)
+        let tasks = await session.allTasks
+        let start = ContinuousClock.now
+        end(session, tasks)
+        var count = 0
+        for await _ in ending.ends { count += 1 }
+        print(start.duration(to: .now) / .seconds(1), count)
+    }
+
     private static func fetch(_ url: URL, with configuration: URLSessionConfiguration) async throws {
         let ending = Ending()
         let session = session(configuration, ending)
@@ -97,5 +115,7 @@ enum Timing {
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
             end.yield(error)
         }
+
+        func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { end.finish() }
     }
 }
