@@ -198,9 +198,15 @@ package actor SessionEngine {
     func start(_ order: TaskOrder, client: any LoadClient) {
         guard let load = accept(order, client) else { return }
         guard load.collects, !load.control.isSuspended, load.order.earliestBegin == nil, load.order.upload?.resuming == nil else {
-            return startTask(load)
+            return load.order.upload?.isGivenUp == true ? giveUp(load) : startTask(load)
         }
         proceed(load, load.firstHop())
+    }
+
+    /// Ends a load whose upload was given up while no load carried it; the server is asked to discard the upload.
+    private func giveUp(_ load: Load) {
+        _ = load.firstHop()
+        fail(load, .cancelled)
     }
 
     /// Continues a load without a task after it was woken.

@@ -109,8 +109,13 @@ package struct TaskOrder: Sendable {
 package final class UploadOrder: Sendable {
     /// Resume data of an earlier load, which this load continues.
     package let resuming: Data?
+    /// Whether the upload of ``resuming`` has been given up: the load ends at once, as if it had begun and was then cancelled.
+    package let isGivenUp: Bool
 
-    package init(resuming: Data? = nil) { self.resuming = resuming }
+    package init(resuming: Data? = nil, isGivenUp: Bool = false) {
+        self.resuming = resuming
+        self.isGivenUp = isGivenUp
+    }
 }
 
 /// The app's commands for a submitted task.

@@ -159,6 +159,7 @@ struct LifeHistory {
             shell.isClosing = true
             shell.hasAttempt = false
         case .dropData: shell.isSpoiled = false
+        case .discardUpload: require(!shell.hasEnded && !shell.isOrdered, "the upload of a running attempt is discarded")
         case .giveUp: require(!shell.hasEnded && !shell.isOrdered, "an ended life is given up")
         case .end(let hasFile):
             require(!shell.hasEnded && !shell.isOrdered && !shell.isClosing, "a second end, or an end while something is running")

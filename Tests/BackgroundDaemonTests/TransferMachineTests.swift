@@ -77,7 +77,10 @@ struct TransferMachineTests {
     private static func over(_ why: TransferMachine.GiveUpReason, _ wants: Bool) -> (State, [Action]) {
         keepsData(why, wants)
             ? (keeping, [.giveUp(why), .remove, .keepData])
-            : (.ending, [.giveUp(why), .forgetPartial, .end(hasFile: false), .keepEnd])
+            : (
+                .ending,
+                (why == .cancelled ? [.discardUpload] : []) + [.giveUp(why), .forgetPartial, .end(hasFile: false), .keepEnd]
+            )
     }
 
     private static func row(_ state: State, _ event: Event, _ next: State, _ actions: [Action]) -> Row {

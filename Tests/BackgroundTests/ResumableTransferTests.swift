@@ -19,10 +19,12 @@ struct ResumableTransferTests {
     private static let content = ScriptedFile.pattern(6_000_000, seed: 31)
 
     /// Begins an upload in the session `main` of a program.
-    private static func begin(_ server: UploadServer, _ place: BackgroundPlace) throws -> ProgramHandle {
+    private static func begin(
+        _ server: UploadServer, _ place: BackgroundPlace, session options: String...
+    ) throws -> ProgramHandle {
         let file = try place.write(content, to: "upload")
         let program = try place.start("one")
-        program.tell("session", "main")
+        program.tell(["session", "main"] + options)
         program.tell("upload", "main", server.url().absoluteString, file.path)
         return program
     }
@@ -128,6 +130,41 @@ struct ResumableTransferTests {
             #expect(requests.map { "\($0.method) \($0.path)" } == ["PUT /files", "DELETE /uploads/1"])
             try await program.leave()
             #expect(program.lines.filter { $0.hasPrefix("completed") }.count == 1)
+        }
+    }
+
+    /// What an upload that has begun waits for when it is canceled.
+    enum Wait: CaseIterable {
+        case program, programOfNextDaemon, user, retry
+    }
+
+    @Test(arguments: Wait.allCases) func `the server forgets an upload that the program cancels while it waits`(
+        wait: Wait
+    ) async throws {
+        let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000), Fault("HEAD", holds: 0)]))
+        try await withBackgroundPlace { (place) async throws in
+            let program = try Self.begin(server, place, session: "timeout=\(wait == .retry ? 2 : 60)")
+            try await Self.waitUntilHalfway(server, program)
+            let manager = try place.manager()
+            manager.tell("watch")
+            try await manager.line("watching")
+            switch wait {
+            case .program, .programOfNextDaemon:
+                program.tell("suspend", "main.1")
+                try await manager.line("transfer main.1 paused 0 (suspended by its program)")
+            case .user:
+                manager.tell("manage", "pause", "1")
+                try await manager.line("transfer main.1 paused 0 (paused)")
+            case .retry: try await manager.line("transfer main.1 waiting 0 (retry in")
+            }
+            if wait == .programOfNextDaemon { place.killDaemon() }
+            program.tell("cancel", "main.1")
+            try await program.line("completed main.1 -999")
+            let requests = try await server.requests { $0.contains { $0.method == "DELETE" } }
+            #expect(requests.map { "\($0.method) \($0.path)" } == ["PUT /files", "DELETE /uploads/1"])
+            try await program.leave()
+            #expect(program.lines.filter { $0.hasPrefix("completed") }.count == 1)
+            #expect(server.requests.filter { $0.method == "DELETE" }.count == 1)
         }
     }
 

@@ -68,7 +68,9 @@ extension TransferDesk {
     private func keepResumePoint(of transfer: Transfer, _ outcome: TaskOutcome) {
         guard case .failure(let error) = outcome.result else { return }
         guard !transfer.record.isUpload else {
-            if error.uploadResumeData == nil, transfer.attempt?.isOrdered == true { transfer.uploadRestarts = true }
+            // An attempt that could not be prepared leaves the server's part as it was.
+            guard transfer.attempt?.isOrdered == true else { return }
+            if error.uploadResumeData == nil { transfer.uploadRestarts = true }
             return keepUploadPoint(error.uploadResumeData, of: transfer)
         }
         let point = error.resumeData.flatMap { try? ResumePoint(decoding: $0) }
@@ -93,6 +95,26 @@ extension TransferDesk {
         transfer.uploadPoint = point
         transfer.hasUploadMoved = (point?.point.acknowledged ?? 0) > (before?.point.acknowledged ?? 0)
         keep([.setPart(transfer.number, .resume, point == nil ? nil : data.map { Array($0) })])
+    }
+
+    /// Asks the server to discard what it has of an upload that its program has cancelled, without waiting for the answer.
+    ///
+    /// A running attempt that is cancelled does so itself, and then leaves no state.
+    func discardUpload(of transfer: Transfer) {
+        guard transfer.record.isUpload, transfer.uploadPoint != nil || !transfer.uploadRestarts, !isClosing else { return }
+        let (number, record, folder) = (transfer.number, transfer.record, transfer.session.folder)
+        let (changedOrder, known) = (transfer.changedOrder, transfer.uploadPoint)
+        // On this thread, the end is delivered later, so the transfer still exists.
+        ownFiles.run { [store, spool] in
+            guard known != nil || (try? store.part(.resume, of: number)) != nil,
+                let preparation = try? Preparation(number, record, changedOrder, known, folder, store, spool)
+            else { return }
+            self.enter(number) { desk, transfer in
+                guard let order = preparation.discardingOrder(for: transfer) else { return }
+                let service = transfer.session.service(of: desk.store)
+                if service.submit(order, client: RunningLoad(number, desk)) { service.wake() }
+            }
+        }
     }
 
     func forgetPartial(of transfer: Transfer) {
@@ -211,10 +233,13 @@ extension TransferDesk {
         // The path is determined when the file is handed over.
         if case .success(.file) = kept.result { kept.result = .success(.file(path: "/")) }
         let number = transfer.number
-        keep([
+        var changes: [TransferStore.Change] = [
             .setState(number, transfer.record.encoded), .setPart(number, .outcome, Self.encoded(kept)),
-            .setPart(number, .resume, nil), .setPart(number, .response, nil),
-        ]) { desk in
+            .setPart(number, .response, nil),
+        ]
+        // The state of an upload that the server is to discard may not have been read yet.
+        if !transfer.record.isUpload || transfer.record.givenUp != .cancelled { changes.append(.setPart(number, .resume, nil)) }
+        keep(changes) { desk in
             guard let transfer = desk.transfers[number] else { return }
             transfer.outcome = nil
             desk.handle(.endKept, transfer)

@@ -181,6 +181,7 @@ package actor TransferDesk {
         case .note(let why): note(why, of: transfer)
         case .discardFile: discardFile(of: transfer)
         case .forgetPartial: forgetPartial(of: transfer)
+        case .discardUpload: discardUpload(of: transfer)
         case .spoil: spoil(transfer)
         case .closeFile: closeFile(of: transfer)
         case .keepData: keepData(of: transfer)

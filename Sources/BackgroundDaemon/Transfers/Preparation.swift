@@ -95,4 +95,12 @@ struct Preparation: Sendable {
         }
         return task
     }
+
+    /// Returns the order with which the engine asks the server to discard the upload; nil if the server has none.
+    func discardingOrder(for transfer: Transfer) -> TaskOrder? {
+        guard let data = upload?.encoded() else { return nil }
+        var task = engineOrder(for: transfer)
+        task.upload = UploadOrder(resuming: data, isGivenUp: true)
+        return task
+    }
 }

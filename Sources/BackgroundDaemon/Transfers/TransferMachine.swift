@@ -89,6 +89,8 @@ struct TransferMachine: Hashable, Sendable {
         /// Stores that the transfer was given up.
         case note(GiveUpReason)
         case discardFile, forgetPartial
+        /// Asks the server to discard what it has of an upload that was cancelled.
+        case discardUpload
         /// No part of the file can be used, and the attempt has failed for this reason.
         case spoil
         case closeFile, keepData
@@ -250,7 +252,8 @@ struct TransferMachine: Hashable, Sendable {
     /// Ends the transfer without an attempt.
     private mutating func giveUp(_ why: GiveUpReason) -> [Action] {
         guard !wantsData, why != .quit else { return move(to: .keeping(isSpoiled: false), .giveUp(why), .remove, .keepData) }
-        return move(to: .ending, .giveUp(why), .forgetPartial, .end(hasFile: false), .keepEnd)
+        return (why == .cancelled ? [.discardUpload] : [])
+            + move(to: .ending, .giveUp(why), .forgetPartial, .end(hasFile: false), .keepEnd)
     }
 }
 

@@ -144,6 +144,25 @@ struct ResumableUploadLifeTests {
         #expect(watcher.endCount == 1)
     }
 
+    @Test(arguments: [true, false]) func `the server forgets an upload that is cancelled while it is suspended or pauses`(
+        isSuspended: Bool
+    ) async throws {
+        let pausing = [Fault("POST", cut: 1_000_000), Fault("HEAD", status: 503, fields: [["Retry-After", "30"]])]
+        let server = try UploadServer(UploadServer.Plan(faults: isSuspended ? [Fault("POST", holds: 1_000_000)] : pausing))
+        let watcher = UploadWatcher { if isSuspended { $0.suspend() } }
+        try await withSession(delegate: watcher) { session in
+            let task = session.uploadTask(with: Self.post(server), from: Self.content)
+            task.resume()
+            if isSuspended { try await watcher.announcement() } else { _ = try await server.requests(2) }
+            #expect(task.state == (isSuspended ? .suspended : .running))
+            task.cancel()
+            #expect(try await watcher.end()?.code == .cancelled)
+            let requests = try await server.requests { $0.contains { $0.method == "DELETE" } }
+            #expect(requests.map(\.method) == (isSuspended ? ["POST", "DELETE"] : ["POST", "HEAD", "DELETE"]))
+        }
+        #expect(watcher.endCount == 1)
+    }
+
     @Test func `several interrupted uploads share one connection`() async throws {
         let later = [Fault("PATCH", cut: 300_000), Fault("HEAD", silent: true)]
         let faults = Array(repeating: Fault("POST", cut: 300_000), count: 4) + later
