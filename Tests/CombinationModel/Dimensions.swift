@@ -57,6 +57,8 @@ package enum Route: String, CaseIterable, Sendable, Codable {
 
 package enum SessionKind: String, CaseIterable, Sendable, Codable {
     case standard, ephemeral, ownCache, noCache, noCookies, noCredentials, twoSharing, twoProcesses, background
+    /// A background session with the shared cache, of which only data tasks are used: the program itself performs them.
+    case backgroundData
 }
 
 /// How the principal authenticates.

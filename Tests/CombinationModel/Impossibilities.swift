@@ -124,11 +124,16 @@ extension Dimension {
             [.session: ["background"], .answer: ["partialWrong", "rangeNotSatisfiable", "tooMany", "unavailable"]]),
         .init("the daemon asks again after a 504", [.session: ["background"], .policy: ["onlyIfCached"]]),
         .init("left out: the daemon's line is of all programs", [.session: ["background"], .moment: ["inLine"]]),
-        .init("the daemon has background sessions alone", [.command: ["killDaemon"], .session: but(.session, "background")]),
+        .init(
+            "the daemon has background sessions alone",
+            [.command: ["killDaemon"], .session: but(.session, "background", "backgroundData")]),
         .init(
             "the daemon is killed when the server knows that it is there",
             [.command: ["killDaemon"], .moment: but(.moment, "beforeHead")]),
         .init("left out: which uploads are sent again after a crash", [.command: ["killDaemon"], .way: ["upload"]]),
+        .init(
+            "a background session's data tasks need its delegate",
+            [.session: ["backgroundData"], .way: but(.way, "delegate", "becomesStream")]),
         // Requests and responses.
         .init("upload tasks have a body", [.way: ["upload"], .message: all(.message, but: bodies)]),
         .init("files are uploaded", [.message: ["file"], .way: but(.way, "upload")]),
@@ -204,7 +209,9 @@ extension Dimension {
         .init(
             "the program is killed when the server knows that it is there",
             [.command: ["killProgram"], .moment: but(.moment, "beforeHead", "withinBody")]),
-        .init("another program does not have these stores", [.command: ["killProgram"], .session: but(.session, "standard")]),
+        .init(
+            "another program does not have these stores",
+            [.command: ["killProgram"], .session: but(.session, "standard", "backgroundData")]),
         .init(
             "another program does not have what is kept for a session",
             [.command: ["killProgram"], .principal: ["storage", "cookie", "delegateAnswer", "digestOnce"]]),

@@ -269,9 +269,10 @@ extension Model {
         // A switch is requested over HTTP/1.1, or over HTTP/2 with CONNECT.
         let isOfHTTP2 = [.goAwayCovering, .goAwayNotCovering, .refusedStream].contains(answer.ending)
         if isOfHTTP2, request.fields["upgrade"] != nil, !course.isConnect { answer.ending = .stays }
-        if answer.gate != nil, course.isMain, order.command == .killDaemon { return .restarted(nil) }
+        let isOfDaemon = order.session.kind == .background
+        if answer.gate != nil, course.isMain, isOfDaemon, order.command == .killDaemon { return .restarted(nil) }
         // The daemon stops a suspended transfer. An upload is sent again; a download resumes from the last recorded position.
-        let isStopped = order.session.kind == .background && order.command == .suspend
+        let isStopped = isOfDaemon && order.command == .suspend
         if let gate = answer.gate, isStopped, course.isMain, choose() {
             guard gate == .withinBody, order.way == .download, answer.status == 200, answer.coding == .none,
                 let tag = answer.field("etag"), let offset = [nil, answer.body.count / 2, answer.body.count][pick(3)]

@@ -200,7 +200,7 @@ package struct Model {
         case .noCache, .background: nil
         case .ephemeral: "ephemeral"
         case .ownCache: "own"
-        case .standard, .noCookies, .noCredentials, .twoSharing, .twoProcesses: "shared"
+        case .standard, .noCookies, .noCredentials, .twoSharing, .twoProcesses, .backgroundData: "shared"
         }
     }
 

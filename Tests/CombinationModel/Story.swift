@@ -117,6 +117,7 @@ package enum Story {
                 label: label, session: session, phase: phase, scheme: scheme, user: user,
                 login: user == nil ? .anonymous : row.principal)
             if session.kind == .background { order.way = .download }
+            if session.kind == .backgroundData { order.way = .delegate }
             return order
         }
         func another(_ name: String, as user: String?) -> SessionOrder {
@@ -184,8 +185,8 @@ package enum Story {
             anonymous.trust = .system
             anonymous.route = .direct
             anonymous.hasDelegate = false
-            // A background session would ask the daemon; this one reads what the program itself has stored.
-            if row.session == .background { anonymous.kind = .standard }
+            // A background session would ask the daemon, and needs a delegate; this one reads what the program itself has stored.
+            if row.session == .background || row.session == .backgroundData { anonymous.kind = .standard }
             steps.append(.load(load("stranger", anonymous, .probe, as: nil)))
         }
         return steps

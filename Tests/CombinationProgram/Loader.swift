@@ -60,7 +60,7 @@ struct Loader {
             }
         }
         if command == .invalidate, moment == .made { session.invalidateAndCancel() }
-        let blocker = moment == .inLine ? try await block(session) : nil
+        let blocker = moment == .inLine ? try await block(session, recorder) : nil
         if moment == .challenge { recorder.hold() }
         let isAtOnce = isCut && command == .invalidate
         let plainCall: @Sendable () async -> Outcome = {
@@ -136,7 +136,7 @@ struct Loader {
         }
         // A data task may have become a stream task.
         let current: @Sendable () -> URLSessionTask = { recorder.notes(id).stream ?? task }
-        let blocker = order.moment == .inLine ? try await block(session) : nil
+        let blocker = order.moment == .inLine ? try await block(session, recorder) : nil
         if order.moment == .challenge { recorder.hold() }
         if order.moment == .made {
             if order.command == .suspend { task.suspend() }
@@ -152,7 +152,7 @@ struct Loader {
             switch order.command {
             case .cancel, .cancelForResuming, .invalidate: _ = try await wait()
             case .suspend where order.moment == .inLine:
-                _ = try? await session.data(for: Loader.laterRequest(order, program, host: "img.shop.localhost"))
+                try? await load(Loader.laterRequest(order, program, host: "img.shop.localhost"), session, recorder)
             case .none, .suspend, .prioritize, .killProgram, .killDaemon: break
             }
         }
@@ -161,7 +161,7 @@ struct Loader {
             pass()
             _ = await blocker.value
             let laterRequest = Loader.laterRequest(order, program)
-            _ = try await session.data(for: laterRequest)
+            try await load(laterRequest, session, recorder)
         }
         await release(recorder, blocker)
         if hasReachedMoment, order.command == .suspend {
@@ -211,7 +211,7 @@ struct Loader {
         case .made, .atEnd: return false
         case .inLine:
             // The event loop has queued the load once a later load to another host has completed.
-            _ = try? await session.data(for: Loader.laterRequest(order, program, host: "img.shop.localhost"))
+            try? await load(Loader.laterRequest(order, program, host: "img.shop.localhost"), session, recorder)
             return true
         case .challenge, .sending, .beforeHead, .withinBody:
             return await withTaskGroup(of: Bool.self) { group in
@@ -240,12 +240,30 @@ struct Loader {
     }
 
     /// Occupies the session's only connection until the gate is opened.
-    private func block(_ session: URLSession) async throws -> Task<Void, Never> {
+    private func block(_ session: URLSession, _ recorder: Recorder) async throws -> Task<Void, Never> {
         let request = Loader.laterRequest(order, program, name: "blocker")
-        let reach = reach
-        let task = Task { _ = try? await session.data(for: request) }
+        let (reach, kind) = (reach, order.session.kind)
+        let task = Task { _ = try? await Self.load(request, session, recorder, kind) }
         try await reach()
         return task
+    }
+
+    /// Performs another load of the session.
+    private func load(_ request: URLRequest, _ session: URLSession, _ recorder: Recorder) async throws {
+        try await Self.load(request, session, recorder, order.session.kind)
+    }
+
+    private static func load(
+        _ request: URLRequest, _ session: URLSession, _ recorder: Recorder, _ kind: SessionKind
+    ) async throws {
+        // Background sessions have no async calls.
+        if kind == .backgroundData {
+            let task = session.dataTask(with: request)
+            task.resume()
+            _ = try await recorder.wait(task.taskIdentifier)
+        } else {
+            _ = try await session.data(for: request)
+        }
     }
 
     private static func laterRequest(

@@ -66,7 +66,7 @@ final class Program {
     private func stores(_ kind: SessionKind) -> URLSessionConfiguration {
         switch kind {
         case .ephemeral: return ephemeral
-        case .standard, .twoSharing, .twoProcesses, .background: return .default
+        case .standard, .twoSharing, .twoProcesses, .background, .backgroundData: return .default
         case .ownCache:
             let configuration = URLSessionConfiguration.default
             configuration.urlCache = ownCache
@@ -87,8 +87,10 @@ final class Program {
     }
 
     private func configuration(_ order: SessionOrder) -> URLSessionConfiguration {
-        let made = order.kind == .background ? .background(withIdentifier: "\(folder) \(order.name)") : stores(order.kind)
+        let isBackground = order.kind == .background || order.kind == .backgroundData
+        let made = isBackground ? .background(withIdentifier: "\(folder) \(order.name)") : stores(order.kind)
         guard let configuration = made.copy() as? URLSessionConfiguration else { return .ephemeral }
+        if order.kind == .backgroundData { configuration.urlCache = .shared }
         let pin = order.trust == .pinnedRight ? map.pinned : order.trust == .pinnedWrong ? TownMap.otherPin : nil
         configuration.appTransportSecurity = TownMap.transportSecurity(pin: pin)
         configuration.timeoutIntervalForRequest = order.isShort ? 3 : 20

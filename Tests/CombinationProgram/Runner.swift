@@ -112,12 +112,14 @@ final class Runner: RowRunner {
         if let callLog = result.callLog {
             // For a background upload, the delegate is not asked how to handle the response.
             let response = order.session.kind == .background ? "[sD]*" : "(R[sD]*)?"
+            // Background sessions follow redirects without asking.
+            let start = [.background, .backgroundData].contains(order.session.kind) ? "c[pnsh]*" : "c[pnshr]*"
             let grammar =
                 switch order.way {
-                case .download: "c[pnshr]*q?W*F?ME"
+                case .download: start + "q?W*F?ME"
                 case .webSocket: "c[phr]*(ox?)?ME"
-                case .becomesStream: "c[pnshr]*(Rs*B?)?ME"
-                default: "c[pnshr]*\(response)ME"
+                case .becomesStream: start + "(Rs*B?)?ME"
+                default: start + "\(response)ME"
                 }
             let isKept = (try? Regex("^(?:\(grammar))$").wholeMatch(in: callLog)) != nil
             if !isKept { problems.append("the delegate calls '\(callLog)' do not match '\(grammar)'") }

@@ -33,6 +33,15 @@ struct ModelTests {
         try expect("session=noCache", "again", Outcome(status: 200, body: "v2 doc for all"), requests: 1)
     }
 
+    @Test func `a data task of a background session uses the cache, and its request is not repeated for another daemon`() throws {
+        let spec = "session=backgroundData,way=delegate"
+        try expect("\(spec),stored=fresh", "main", Outcome(status: 200, body: "v1 doc for all"), requests: 0)
+        try expect(spec, "again", Outcome(status: 200, body: "v1 doc for all"), requests: 0)
+        let killed = "command=killDaemon,moment=beforeHead"
+        try expect("\(spec),message=postSmall,\(killed)", "main", Outcome(status: 200, body: "v1 doc for all"), requests: 1)
+        try expect("session=background,way=download,\(killed)", "main", Outcome(status: 200, body: "v1 doc for all"), requests: 2)
+    }
+
     @Test func `a response that only a delegate trusted is not used for other trust`() throws {
         try expect("security=refused,stored=unverified", "main", .failed(Outcome.untrusted), requests: 0)
         try expect("security=system,stored=unverified", "main", Outcome(status: 200, body: "v2 doc for all"), requests: 1)
