@@ -43,7 +43,8 @@ package enum ResumeDecision: Hashable, Sendable {
         case 416 where askedForRest: mayContinue ? unsatisfied(headers, point) : .restart
         // Some servers take If-Range for a condition that must hold, like If-Match (RFC 9110, section 13.1.5, does not).
         case 412 where askedForRest: .restart
-        case 200: whole(headers, point)
+        // The file of another source says nothing about this one, even if both have the same validator.
+        case 200: whole(headers, mayContinue ? point : nil)
         // The file is gone or has no content any more.
         case 201...299, 404, 410: .startOver
         // The server is busy or refuses the request: the existing file may still be valid.
@@ -53,11 +54,12 @@ package enum ResumeDecision: Hashable, Sendable {
 
     /// Whether a 200 is the whole file: the server ignored `Range`, or `If-Range` did not match because the file has changed.
     ///
-    /// A response with another validator is another version, of whatever length.
-    private static func whole(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
+    /// A response with another validator is another version, of whatever length. `point` is nil if the existing bytes may be those of
+    /// another file.
+    private static func whole(_ headers: HeaderBlock, _ point: ResumePoint?) -> ResumeDecision {
         guard let content = WholeContent(headers) else { return .restart }
         var length = content.length
-        if version(headers, point) == .same {
+        if let point, version(headers, point) == .same {
             switch content.owed(total: point.totalByteCount, received: point.receivedByteCount) {
             case .contradiction: return .restart
             case .length(let owed): length = owed

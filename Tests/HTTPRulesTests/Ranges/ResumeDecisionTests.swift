@@ -40,12 +40,16 @@ import Testing
         return point
     }
 
-    @Test func `a partial response is not appended if the load must not continue the download`() throws {
+    @Test func `a download that the load must not continue says nothing about the response`() throws {
         let complete = ResumeDecision.alreadyComplete(try #require(Self.earlier))
         let fields: [(Int, [(name: String, value: String)], ResumeDecision, ResumeDecision)] = [
             (206, [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\"")], .append(offset: 100, total: 200), .restart),
             (416, [("Content-Range", "bytes */100"), ("ETag", "\"a\"")], complete, .restart),
             (200, [("ETag", "\"b\"")], .startOver, .startOver), (503, [], .setAside, .setAside),
+            // Another server, or the same one for another user, may give the same validator to content of another length.
+            (200, [("ETag", "\"a\""), ("Content-Length", "100")], .restart, .startOver),
+            (200, [("ETag", "\"a\"")], .startOverIf(length: 200), .startOver),
+            (200, [("ETag", "\"a\""), ("Content-Range", "bytes 100-199/200")], .restart, .restart),
         ]
         for (status, headers, allowed, refused) in fields {
             let point = try point(total: status == 416 ? nil : 200)
