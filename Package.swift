@@ -220,7 +220,8 @@ var targets: [Target] = [
     // Histories of requests, deployments and kills with one home folder: the rules, and the program that carries out the steps.
     .target(name: "HistoryModel", dependencies: ["SeededNumbers"], path: "Tests/HistoryModel", swiftSettings: testSettings),
     .executableTarget(
-        name: "HistoryProgram", dependencies: ["HistoryModel", "URLLoading", "LoadingTestKit", "SeededNumbers"],
+        name: "HistoryProgram",
+        dependencies: ["HistoryModel", "URLLoading", "BackgroundProtocol", "LoadingTestKit", "SeededNumbers", "CLoadingSystem"],
         path: "Tests/HistoryProgram", swiftSettings: testSettings),
     tests("HistoryTests", ["HistoryModel", "LoadingTestKit", "HistoryProgram", "urlsession", "urlsessiond"]),
     // Each folder of Examples/ is a package of its own, to be copied. Here, its sources are built with this package, but belong to

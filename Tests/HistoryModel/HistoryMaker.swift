@@ -53,7 +53,8 @@ package struct HistoryMaker {
         switch random.next(below: 100) {
         case 0..<9: return makeSession()
         case 9..<12: return invalidate()
-        case 12..<44: return .load(load())
+        case 12..<39: return .load(load())
+        case 39..<44 where extent.hasBackground: return .inBackground(backgroundStep())
         case 44..<49: return transfer()
         case 49..<53: return upload()
         case 53..<58: return .tool(tool())
@@ -265,6 +266,25 @@ package struct HistoryMaker {
             plan.resumesIn = any(resumable)
         }
         return plan
+    }
+
+    private mutating func backgroundStep() -> BackgroundStep {
+        var (transfer, data) = (plainLoad(), plainLoad())
+        (transfer.policy, data.policy, data.way) = (.usual, .usual, .delegate)
+        if data.page.isGuarded ? !isOne(of: 5) : isOne(of: 3) {
+            data.principal = any([.ali, .ali, .bob, .bob, .mallory])
+            data.proof = any([.basicField, .bearerField, .userInfo, .challenge, .challengeForSession])
+        }
+        var step = BackgroundStep(
+            worker: random.next(below: extent.workers), transfer: transfer, data: data, event: any(BackgroundStep.Event.allCases))
+        step.uploads = isOne(of: 3)
+        step.posts = isOne(of: 3)
+        if step.posts {
+            step.data.page = .send
+            if data.proof != .none { step.data.proof = .basicField }
+        }
+        if step.event == .killWorker || step.event == .killBoth { forget(step.worker) }
+        return step
     }
 
     private mutating func cutDownload() -> HistoryStep {

@@ -183,6 +183,38 @@ package enum Interruption: String, Codable, Sendable, CaseIterable {
     case kill, killWhileSending, deploy, certificate, cancel, invalidate
 }
 
+/// A transfer of a worker's background session and a data task beside it, and an event while servers hold both back.
+package struct BackgroundStep: Codable, Sendable, Hashable {
+    package enum Event: String, Codable, Sendable, CaseIterable {
+        case killDaemon, killWorker, killBoth
+        /// A daemon of an older version starts, by itself or for a service manager, and leaves the running one alone.
+        case olderJoins, olderIsActivated
+        /// A daemon of a newer version replaces the running one.
+        case newerReplaces
+        /// A daemon of an older version runs, which refuses programs until they replace it.
+        case olderRefuses
+        /// A service manager takes over the daemon's socket, and starts the next daemon when a program connects.
+        case managed
+        /// The service manager ends, but not its daemon.
+        case unmanaged
+    }
+
+    package var worker: Int
+    package var transfer: LoadStep
+    package var uploads = false
+    package var data: LoadStep
+    /// Whether the data task's request is a POST.
+    package var posts = false
+    package var event: Event
+
+    package init(worker: Int, transfer: LoadStep, data: LoadStep, event: Event) {
+        self.worker = worker
+        self.transfer = transfer
+        self.data = data
+        self.event = event
+    }
+}
+
 /// One step of a history; numbers identify sessions.
 package enum HistoryStep: Codable, Sendable, Hashable {
     case makeSession(Int, worker: Int, SessionKind)
@@ -205,6 +237,7 @@ package enum HistoryStep: Codable, Sendable, Hashable {
     /// The app's `URLProtocol` class answers two loads, and the engine a third load.
     case byProtocol(worker: Int, stores: Bool)
     case orderInBackground(worker: Int, LoadStep, uploads: Bool)
+    case inBackground(BackgroundStep)
     case tool(ToolStep)
     case killDaemon
 

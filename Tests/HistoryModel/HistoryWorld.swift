@@ -38,6 +38,10 @@ package struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
         case messages
         /// A suspended task that sends a request, or blocks others.
         case line
+        /// A daemon that an older one replaces, or a daemon that does not replace an older one.
+        case daemon
+        /// A task's identifier that an earlier task of its background session has.
+        case identifier
         /// A response of a `URLProtocol` class that is not stored, or that other loads get.
         case protocolClass
         /// Files or connections that are open after the end.

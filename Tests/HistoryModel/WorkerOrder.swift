@@ -65,6 +65,8 @@ package struct WorkerReport: Codable, Sendable {
     package var kind: Kind
     package var load: Int?
     package var session: Int?
+    /// The identifier of the task that has begun.
+    package var task: Int?
     package var status: Int?
     package var body: String?
     package var error: Int?

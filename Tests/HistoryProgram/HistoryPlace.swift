@@ -19,7 +19,7 @@ import Glibc
 final class HistoryPlace: Sendable {
     /// The path is short because paths of sockets are limited.
     let home: URL
-    private let bin: URL
+    let bin: URL
     let certificates: TestCertificates
     /// The PEM encoding of the root that vouches only for the unknown identity.
     let roots: String
@@ -41,12 +41,15 @@ final class HistoryPlace: Sendable {
             let program = own.deletingLastPathComponent().appendingPathComponent(name)
             try files.linkItem(at: program, to: bin.appendingPathComponent(name))
         }
+        // Daemons know each other by the names of their files.
+        try files.createDirectory(at: bin.appendingPathComponent("older"), withIntermediateDirectories: true)
+        try files.linkItem(at: own, to: bin.appendingPathComponent("older/urlsessiond"))
         try Data(certificates.rootPEM.utf8).write(to: home.appendingPathComponent("roots.pem"))
         let chain = certificates.unknownAuthority.chainPEM.components(separatedBy: "-----BEGIN CERTIFICATE-----")
         roots = chain.last.map { "-----BEGIN CERTIFICATE-----" + $0 } ?? ""
     }
 
-    private var variables: [String: String] {
+    var variables: [String: String] {
         [
             "HOME": home.path + "/home", "XDG_RUNTIME_DIR": home.path + "/run", "XDG_STATE_HOME": home.path + "/state",
             "XDG_DATA_HOME": home.path + "/data", "XDG_CACHE_HOME": home.path + "/cache", "TMPDIR": home.path + "/tmp",
@@ -73,7 +76,7 @@ final class HistoryPlace: Sendable {
     }
 
     /// Keeps workers from inheriting connections: an inherited connection would stay open after a server has closed it.
-    private func keepDescriptors() {
+    func keepDescriptors() {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
             guard let descriptor = Int32(name), descriptor > 2 else { continue }
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
@@ -121,7 +124,9 @@ final class HistoryPlace: Sendable {
     }
 
     func remove() {
-        for file in ["HistoryProgram", "urlsessiond", "urlsession"] { for process in processes(file) { kill(process, SIGKILL) } }
+        for file in ["HistoryProgram", "urlsessiond", "urlsession", "older/urlsessiond"] {
+            for process in processes(file) { kill(process, SIGKILL) }
+        }
         try? FileManager.default.removeItem(at: bin)
         try? FileManager.default.removeItem(at: home)
     }

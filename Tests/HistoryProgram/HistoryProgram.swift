@@ -53,6 +53,7 @@ enum HistoryProgram {
     static func main() async throws {
         let arguments = Array(CommandLine.arguments.dropFirst())
         if arguments == ["--worker"] { return await Worker.run() }
+        if arguments == ["--older-daemon"] { try OlderDaemon.run() }
         guard let options = Options(arguments) else {
             say("usage: HistoryProgram --seed N [--steps M] [--seconds S] [--until-step K] [--overlook RULE,…] [--history FILE]")
             exit(64)

@@ -26,7 +26,7 @@ final class HistoryRun {
         var knowsStrictHost = false
     }
 
-    private struct BackgroundLoad {
+    struct BackgroundLoad {
         var worker: Int
         var ends = 0
         var kills = 0
@@ -46,7 +46,14 @@ final class HistoryRun {
     private var orders: [Int: LoadRequest] = [:]
     /// Loads of resumed downloads, by the load that began the download and that their requests name.
     var aliases: [Int: Int] = [:]
-    private var background: [Int: BackgroundLoad] = [:]
+    var background: [Int: BackgroundLoad] = [:]
+    /// The data tasks of background sessions, and their workers.
+    var backgroundData: [Int: Int] = [:]
+    /// The loads of the tasks of each worker's background session, by the task's identifier.
+    private var identifiers: [Int: [Int: Int]] = [:]
+    /// The daemons that were not started by the library, and the service manager that starts daemons.
+    var daemons: [ServerProcess] = []
+    var manager: ServerProcess?
     private var handled: [Int: Int] = [:]
     private var ended: Set<Int> = []
     private var seenFiles: [String: Date] = [:]
@@ -88,6 +95,7 @@ final class HistoryRun {
             await run.attempt { try await run.settle() }
         }
         for worker in run.workers.values { try? await worker.kill() }
+        run.manager?.stop(SIGKILL)
         place.signalDaemon(SIGKILL)
         do { try await run.servers.close() } catch  where run.faults.isEmpty { run.faults = [Fault(.machine, "\(error)")] }
         return Result(faults: run.faults, step: step, done: run.done)
@@ -106,7 +114,7 @@ final class HistoryRun {
         }
     }
 
-    private func add(_ new: [Fault]) { faults += new.filter { !overlooked.contains($0.rule) } }
+    func add(_ new: [Fault]) { faults += new.filter { !overlooked.contains($0.rule) } }
 
     // MARK: After each step
 
@@ -115,7 +123,7 @@ final class HistoryRun {
         noteRequests()
         for (slot, worker) in workers.sorted(by: { $0.key < $1.key }) {
             let said = worker.reports.read { $0 }
-            for report in said.reports.dropFirst(handled[worker.life] ?? 0) { record(report) }
+            for report in said.reports.dropFirst(handled[worker.life] ?? 0) { record(report, of: worker.life) }
             handled[worker.life] = said.reports.count
             if said.isOver {
                 add([Fault(.machine, "worker \(slot) exited unexpectedly: \(place.errors(of: worker.life))")])
@@ -133,13 +141,31 @@ final class HistoryRun {
         add(servers.takeUploadFaults())
     }
 
-    private func record(_ report: WorkerReport) {
+    private func record(_ report: WorkerReport, of life: Int) {
         if report.kind == .stray {
             add([Fault(.end, "told again: load \(report.load ?? 0), session \(report.session ?? 0) \(report.calls)")])
         }
-        guard report.kind == .end, let number = report.load, background[number] != nil else { return }
-        background[number]?.ends += 1
-        judge(number, report)
+        guard let number = report.load else { return }
+        if report.kind == .begun { note(report.task, of: number) }
+        guard report.kind == .end else { return }
+        if background[number] != nil {
+            background[number]?.ends += 1
+            judge(number, report)
+        } else if let load = world.loads[number], load.process != life {
+            add([Fault(.end, "load \(number) ended with its program, and its end was told to the next one")])
+        }
+    }
+
+    /// Records the identifier of a task, which no other task of its background session has.
+    ///
+    /// Identifiers of transfers begin anew in a later program if every transfer of the session has ended.
+    private func note(_ identifier: Int?, of number: Int) {
+        guard let identifier, let slot = background[number]?.worker ?? backgroundData[number],
+            let other = identifiers[slot, default: [:]].updateValue(number, forKey: identifier), other != number
+        else { return }
+        let isOver = background[other].map { $0.ends > 0 } ?? false
+        if isOver, world.loads[other]?.process != world.loads[number]?.process { return }
+        add([Fault(.identifier, "the tasks of loads \(other) and \(number) have the identifier \(identifier)")])
     }
 
     private func forget(_ slot: Int) {
@@ -150,7 +176,7 @@ final class HistoryRun {
 
     // MARK: Workers
 
-    private func worker(_ slot: Int) async throws -> WorkerHandle {
+    func worker(_ slot: Int) async throws -> WorkerHandle {
         if let worker = workers[slot] { return worker }
         lives += 1
         let worker = try place.startWorker(lives)
@@ -172,11 +198,11 @@ final class HistoryRun {
         }
     }
 
-    private func kill(_ slot: Int) async throws {
+    func kill(_ slot: Int) async throws {
         guard let worker = workers[slot] else { return }
         try await worker.kill()
         // The reports that the killed worker has already written still count.
-        for report in worker.reports.read({ $0.reports }).dropFirst(handled[worker.life] ?? 0) { record(report) }
+        for report in worker.reports.read({ $0.reports }).dropFirst(handled[worker.life] ?? 0) { record(report, of: worker.life) }
         mayLeaveDownloads = true
         forget(slot)
     }
@@ -212,6 +238,7 @@ final class HistoryRun {
         case .upload(let load, let plan): try await upload(load, plan)
         case .byProtocol(let slot, let stores): try await answerByProtocol(slot, stores: stores)
         case .orderInBackground(let slot, let load, let uploads): try await order(slot, load, uploads: uploads)
+        case .inBackground(let step): try await carryOut(step)
         case .tool(let tool): try await use(tool)
         case .killDaemon: if !place.signalDaemon(SIGKILL) { skip() }
         }
@@ -437,48 +464,6 @@ final class HistoryRun {
         try await finish(second, by: worker)
     }
 
-    // MARK: Background
-
-    private func backgroundWorker(_ slot: Int) async throws -> WorkerHandle {
-        let worker = try await worker(slot)
-        let number = Worker.backgroundSession
-        if !worker.reports.read({ $0.reports.contains { $0.kind == .session && $0.session == number } }) {
-            worker.tell(.makeBackgroundSession("history-\(slot)"))
-            _ = try await waitForReport(worker, "the background session is not made") {
-                $0.kind == .session && $0.session == number
-            }
-        }
-        return worker
-    }
-
-    private func order(_ slot: Int, _ step: LoadStep, uploads: Bool) async throws {
-        let worker = try await backgroundWorker(slot)
-        loadCount += 1
-        let number = loadCount
-        var (step, kind) = (step, SessionKind())
-        step.way = .download
-        kind.stores = .withoutCache
-        if uploads || step.page == .away { step.page = .noStore }
-        // Half of the uploads are resumable.
-        let isResumable = uploads && number.isMultiple(of: 2)
-        if isResumable { step.page = .send }
-        var facts = facts(
-            number, step, LiveSession(worker: slot, life: worker.life, identity: Worker.backgroundSession - slot, kind: kind))
-        facts.isAlone = false
-        world.loads[number] = facts
-        var order = LoadRequest(load: number, session: Worker.backgroundSession, url: "")
-        describe(step, SessionKind(), &order)
-        if uploads {
-            (order.method, order.uploadLength) = ("PUT", 40_000)
-            if isResumable {
-                order.fields["X-Upload"] = UploadPlan(version: 8, length: 40_000, cuts: [number * 7919 % 40_000]).field
-            }
-        }
-        background[number] = BackgroundLoad(worker: slot, number: number)
-        worker.tell(.load(order))
-        _ = try await waitForReport(worker, "load \(number) is not taken") { $0.kind == .begun && $0.load == number }
-    }
-
     // MARK: The end
 
     private func settle() async throws {
@@ -500,6 +485,7 @@ final class HistoryRun {
             }
             if let open = report?.open, !open.isEmpty { throw Fault(.left, "worker \(slot) has open \(open)") }
         }
+        manager?.stop(SIGKILL)
         place.signalDaemon(SIGTERM)
         let servers = servers
         do {

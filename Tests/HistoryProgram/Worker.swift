@@ -226,7 +226,9 @@ final class Worker: Sendable {
         task.taskDescription = "\(load)"
         state.withLock { $0.tasks[load] = task }
         task.resume()
-        say(WorkerReport(.begun, load: load))
+        var report = WorkerReport(.begun, load: load)
+        report.task = task.taskIdentifier
+        say(report)
     }
 
     private func beginAsync(_ order: LoadRequest, _ request: URLRequest, _ session: URLSession) {
@@ -251,6 +253,11 @@ final class Worker: Sendable {
     }
 
     private func beginInBackground(_ order: LoadRequest, _ request: URLRequest, _ session: URLSession) {
+        if order.way == .delegate {
+            var request = request
+            request.httpBody = order.content
+            return start(session.dataTask(with: request), order.load)
+        }
         guard let content = order.content else { return start(session.downloadTask(with: request), order.load) }
         let file = URL(fileURLWithPath: NSHomeDirectory()).appendingPathComponent("upload-\(order.load)")
         try? content.write(to: file)

@@ -48,7 +48,7 @@ struct HistoryTests {
                 services.insert(load.service)
             }
         }
-        #expect(kinds.count == 16, "\(kinds)")
+        #expect(kinds.count == 17, "\(kinds)")
         #expect(ways == Set(Way.allCases) && services == Set(Service.allCases))
     }
 
