@@ -23,8 +23,6 @@ extension RemoteSession {
         var attempt = 0
         var start: StartReport?
         var (nextStart, silentStarts, silentReplacements) = (0.0, 0, 0)
-        // The reason why a started daemon is waiting.
-        var obstacle: String?
         while true {
             guard let end = monitor.locked({ link.isJoining ? attemptsEnd : nil }) else { return }
             let unusable = place.prepare()
@@ -47,7 +45,7 @@ extension RemoteSession {
                 continue
             }
             if let reason = unusable ?? start?.look() { return lose(reason) }
-            if case .waits(let known)? = start?.word ?? replacement?.word { obstacle = known }
+            if case .waits(let known)? = start?.word ?? replacement?.word { monitor.locked { obstacle = known } }
             guard Monitor.clock < end else {
                 return lose(obstacle ?? "urlsessiond cannot be reached at \(place.socket); see \(place.log)")
             }
@@ -85,7 +83,7 @@ extension RemoteSession {
             if link.isAttached { attemptsEnd = Monitor.clock + patience }
         }
         guard monitor.locked({ link.isJoining && attemptsEnd < Monitor.clock }) else { return }
-        lose(versionRefusal?.reason ?? reason)
+        lose(versionRefusal?.reason ?? obstacle ?? reason)
     }
 
     private func receive(_ message: DaemonMessage) {
@@ -93,6 +91,7 @@ extension RemoteSession {
         case .refused(let refusal, let reason): refused(refusal, reason)
         case .attached:
             (versionRefusal, replacement) = (nil, nil)
+            monitor.locked { obstacle = nil }
             handle(.received(message))
         default: handle(.received(message))
         }
@@ -119,6 +118,11 @@ extension RemoteSession {
             // The daemon that refused first may not have ended yet. If a different process refuses as well, replacing the daemon
             // does not help.
             if process != before.process || replacement?.word == .listens { lose(reason) }
+        case .waiting:
+            monitor.locked {
+                obstacle = reason
+                connection?.close()
+            }
         case .malformed, .tooMany, .storage: lose(reason)
         }
     }

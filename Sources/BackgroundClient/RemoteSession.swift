@@ -40,6 +40,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     private var onLoss: (@Sendable (LoadError) -> Void)?
     /// When the attempts to connect end, on the monitor's clock.
     var attemptsEnd = 0.0
+    /// Why the daemon cannot start yet, since the session was last attached.
+    var obstacle: String?
     /// The daemon that refused this version since the session was last attached, with its reason.
     ///
     /// Used only by the session's thread, like ``replacement``.
@@ -148,7 +150,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
                 reservedNumber = max(reservedNumber, readReservedNumber())
                 return .success((link.known, max(link.lastTask, reservedNumber)))
             }
-            let silence = LoadError(.backgroundSessionDisconnected, self.silence(connection?.log ?? place.log))
+            let reason = obstacle ?? self.silence(connection?.log ?? place.log)
+            let silence = LoadError(.backgroundSessionDisconnected, reason)
             if link.loss == nil { _ = perform(.refuse(silence)) }
             return .failure(link.loss ?? silence)
         }

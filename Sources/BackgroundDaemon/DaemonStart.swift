@@ -229,7 +229,7 @@ final class DaemonStart {
         let end = Monitor.clock + seconds
         var signals = signals
         while true {
-            refuseWaiting(text)
+            refuseWaiting(.waiting, text)
             let rest = min(end - Monitor.clock, inherited == nil ? seconds : 1)
             guard rest > 0 else { return }
             var time = timespec(tv_sec: Int(rest), tv_nsec: Int((rest - rest.rounded(.down)) * 1e9))
@@ -261,12 +261,12 @@ final class DaemonStart {
         case .unresponsive(let reason):
             journal.log(.error, reason)
             report(.waits(reason))
-            refuseWaiting(reason)
+            refuseWaiting(.waiting, reason)
             return 75
         case .failed(let status, let reason):
             journal.log(.error, reason)
             report(.failed(reason))
-            refuseWaiting(reason)
+            refuseWaiting(.storage, reason)
             return status
         case .signal(let number):
             journal.log(.notice, "urlsessiond ends: signal \(number)")
@@ -295,8 +295,8 @@ final class DaemonStart {
     }
 
     /// Refuses the connections that wait at the service manager's socket, and tells them the reason.
-    private func refuseWaiting(_ reason: String) {
-        guard let payload = try? MessageCoding.encode(.refused(.storage, reason)) else { return }
+    private func refuseWaiting(_ refusal: DaemonMessage.Refusal, _ reason: String) {
+        guard let payload = try? MessageCoding.encode(.refused(refusal, reason)) else { return }
         dismissWaiting(with: FrameReader.frame(payload))
     }
 

@@ -23,6 +23,8 @@ package enum DaemonMessage: Sendable {
         case tooMany
         /// The daemon cannot store its data.
         case storage
+        /// The daemon cannot start yet, for a reason that may pass: it is worth connecting again. Older programs give up.
+        case waiting
     }
 
     case welcome(version: Int)

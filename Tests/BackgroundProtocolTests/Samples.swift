@@ -371,7 +371,7 @@ extension Samples {
     }
 
     static func daemonMessages() throws -> [DaemonMessage] {
-        let refusals: [DaemonMessage.Refusal] = [.version, .inUse, .malformed, .tooMany, .storage]
+        let refusals: [DaemonMessage.Refusal] = [.version, .inUse, .malformed, .tooMany, .storage, .waiting]
         var messages: [DaemonMessage] = [
             .welcome(version: 2), .known(try knownTask(.running)), .known(try knownTask(.suspended)),
             .known(try knownTask(.ended)), .attached(lastTask: 0), .attached(lastTask: 12),

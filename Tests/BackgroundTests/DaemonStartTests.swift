@@ -130,12 +130,12 @@ struct DaemonStartTests {
                 let daemon = try place.run(arguments) { text in said.change { $0 += text } }
                 if isServiceManagers { try await said.value { $0.contains("listening") ? () : nil } }
                 if !isServiceManagers { try await said.value { $0.contains("waits for disk space: ") ? () : nil } }
-                // Programs that connect while the daemon waits are told the reason.
+                // The user's tool tells the reason while the daemon waits.
                 let tool = try place.start("tool", as: "urlsession", variables: ["XDG_STATE_HOME": state])
                 if isServiceManagers {
-                    tool.tell("session", "main")
-                    let line = try await tool.line("invalid main")
-                    #expect(line.hasPrefix("invalid main -997 {") && line.contains("waits for disk space"), "\(line)")
+                    tool.tell("manage", "status")
+                    let line = try await tool.line("refused status: ")
+                    #expect(line.contains("waits for disk space"), "\(line)")
                 } else {
                     try FileManager.default.createDirectory(
                         atPath: state + "/urlloading/background", withIntermediateDirectories: true)
@@ -145,11 +145,12 @@ struct DaemonStartTests {
                     #expect(line.hasPrefix("found none: ") && line.contains("waits for disk space"), "\(line)")
                 }
                 try await tool.leave()
+                // A program waits as long as the daemon does, within the patience of its session.
                 let program = try place.start("one", as: "other", variables: ["XDG_STATE_HOME": state])
-                if !isServiceManagers { program.tell("session", "main") }
+                program.tell("session", "main")
+                try await said.value { $0.contains("waits for disk space: ") ? () : nil }
                 try faults.emptyDisk()
                 try await said.value { $0.contains(" listens, ") ? () : nil }
-                if isServiceManagers { program.tell("session", "main") }
                 program.tell("download", "main", server.url("/a").absoluteString, "a")
                 try await program.line("completed main.1 ok")
                 #expect(said.read { $0 }.components(separatedBy: "waits for disk space").count == 2)

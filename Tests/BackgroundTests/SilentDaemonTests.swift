@@ -93,6 +93,22 @@ struct SilentDaemonTests {
         try await daemon.waitForVisit(0) { $0.isOver ? () : nil }
     }
 
+    @Test func `a session waits for a daemon that cannot start yet, and reports the reason when it gives up`() async throws {
+        let reason = "urlsessiond waits for disk space"
+        let full = try FakeDaemon { _, _ in [.refused(.waiting, reason)] }
+        let lost = Self.session(full)
+        #expect(try await join(lost) == .backgroundSessionDisconnected)
+        #expect(lost.loss?.message == reason)
+        #expect(full.visitCount > 1)
+        let emptied = try FakeDaemon { message, number in
+            number < 2 ? [.refused(.waiting, reason)] : Self.welcomeReplies(message)
+        }
+        // With this patience, the session does not time out during the test.
+        let session = Self.session(emptied, patience: 1000)
+        #expect(try await join(session) == nil)
+        session.detach()
+    }
+
     @Test func `a session that is detached while it attaches leaves no connection`() async throws {
         let daemon = try FakeDaemon { _, _ in [] }
         // With this patience, the session does not time out during the test.
