@@ -10,6 +10,7 @@
 import BackgroundProtocol
 import CLoadingSystem
 import Synchronization
+import SystemThreads
 
 #if canImport(Glibc)
 import Glibc
@@ -26,17 +27,20 @@ final class DaemonConnection: Sendable {
     private static let bufferSize = 256 << 10
 
     private let descriptor: CInt
-    /// The process that listens: the daemon, or a service manager.
+    /// The path of the socket.
+    private let path: String
+    /// The process that last began to listen: the daemon, or a service manager.
     let process: Int32
-    /// The path of the daemon's log, which is written if the library started the daemon.
-    let log: String
+    /// The time on the monitor's clock before the connection was opened.
+    private let opened: Double
     /// Keeps the bytes of concurrent messages apart.
     private let sending = Mutex(())
 
-    private init(_ socket: CInt, _ process: Int32, log: String) {
+    private init(_ socket: CInt, _ path: String, _ process: Int32, opened: Double) {
         self.descriptor = socket
+        self.path = path
         self.process = process
-        self.log = log
+        self.opened = opened
     }
 
     deinit { _ = cls_close(descriptor) }
@@ -47,7 +51,7 @@ final class DaemonConnection: Sendable {
     /// - Parameters:
     ///   - place: The place where the daemon is expected.
     ///   - isUsable: Whether the place's folder belongs to the user.
-    ///   - patience: How long, in seconds, the daemon may be silent.
+    ///   - patience: How long, in seconds, a send may block.
     /// - Returns: Nil if no daemon listens.
     static func open(_ place: DaemonPlace, isUsable: Bool = true, patience: Int = patience) -> DaemonConnection? {
         if isUsable, let found = connect(place.socket, patience) { return found }
@@ -57,6 +61,7 @@ final class DaemonConnection: Sendable {
     }
 
     private static func connect(_ path: String, _ patience: Int) -> DaemonConnection? {
+        let opened = Monitor.clock
         let socket = cls_connect(path, CInt(patience))
         guard socket >= 0 else { return nil }
         var peer = cls_peer()
@@ -65,8 +70,25 @@ final class DaemonConnection: Sendable {
             _ = cls_close(socket)
             return nil
         }
-        cls_limit_receiving(socket, CInt(patience))
-        return DaemonConnection(socket, peer.process, log: DaemonPlace.log(besideSocket: path))
+        cls_limit_receiving(socket, 1)
+        return DaemonConnection(socket, path, peer.process, opened: opened)
+    }
+
+    /// Whether the daemon itself listens, and not a service manager that has not started it yet.
+    ///
+    /// If the process that listened has ended, the socket is a service manager's.
+    private var isDaemons: Bool {
+        SmallFile.contents(of: "/proc/\(process)/comm", limit: 64).map { String(decoding: $0, as: UTF8.self) } == "urlsessiond\n"
+    }
+
+    /// Where the daemon's log is: in a file if the library started the daemon.
+    var log: String { isDaemons ? DaemonPlace.log(besideSocket: path) : ServiceUnit.log }
+
+    /// Why the service manager that listens for the daemon could not start it since the connection was opened; nil if it still may.
+    ///
+    /// Takes up to a second.
+    func serviceFailure() -> ServiceUnit.Failure? {
+        isDaemons ? nil : ServiceUnit.failure(ofSocket: path, since: opened)
     }
 
     /// Sends a message; successive messages arrive in order.
@@ -78,25 +100,28 @@ final class DaemonConnection: Sendable {
         if result != 0 { close() }
     }
 
-    /// Sets how long, in seconds, the daemon may be silent; nil for no limit, since an idle daemon sends nothing.
-    ///
-    /// The limit applies from the next period of silence.
-    func setSilenceTimeout(_ seconds: Int?) { cls_limit_receiving(descriptor, CInt(seconds ?? 0)) }
+    /// Allows the daemon to be silent, since an idle daemon sends nothing; this applies from the next period of silence.
+    func removeTimeout() { cls_limit_receiving(descriptor, 0) }
 
     /// Passes the daemon's messages to a handler, and returns when the connection is closed.
     ///
     /// - Parameters:
-    ///   - endures: Called when the daemon has been silent for too long; returns whether to keep waiting.
+    ///   - endures: Called after each second of silence with the number of such seconds in a row; returns whether to keep waiting.
     ///   - handler: Called with each message.
     /// - Returns: Whether the connection is closed because the daemon was silent for too long.
     @discardableResult
-    func receive(enduring endures: () -> Bool = { false }, _ handler: (DaemonMessage) -> Void) -> Bool {
+    func receive(enduring endures: (Int) -> Bool, _ handler: (DaemonMessage) -> Void) -> Bool {
         var reader = FrameReader(limit: FrameReader.programLimit)
         var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
+        var silentSeconds = 0
         while true {
             let count = buffer.withUnsafeMutableBytes { cls_receive_some(descriptor, $0.baseAddress, $0.count) }
-            if count == -Int64(EAGAIN), endures() { continue }
+            if count == -Int64(EAGAIN) {
+                silentSeconds += 1
+                if endures(silentSeconds) { continue }
+            }
             guard count > 0 else { return count == -Int64(EAGAIN) }
+            silentSeconds = 0
             do {
                 reader.append(buffer.prefix(Int(count)))
                 while let payload = try reader.next() { handler(try MessageCoding.decodeDaemonMessage(payload)) }

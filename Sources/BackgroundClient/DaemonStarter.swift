@@ -100,7 +100,7 @@ package enum DaemonStarter {
         return String(path[..<slash])
     }
 
-    private static func isProgram(_ path: String) -> Bool {
+    static func isProgram(_ path: String) -> Bool {
         var facts = stat()
         return stat(path, &facts) == 0 && facts.st_mode & S_IFMT == S_IFREG && access(path, X_OK) == 0
     }

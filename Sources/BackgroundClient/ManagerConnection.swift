@@ -50,8 +50,8 @@ package final class ManagerConnection: Sendable {
         manager.state.withLock { $0.connection = connection }
         connection.send(hello)
         let listen: @Sendable () -> Void = {
-            connection.receive(enduring: { manager.endures() }) { manager.receive($0) }
-            manager.closed()
+            connection.receive(enduring: { manager.endures(connection, silentFor: $0) }) { manager.receive($0) }
+            manager.closed(connection)
         }
         return Threads.start("bg-manager", listen) == nil ? nil : manager
     }
@@ -69,8 +69,14 @@ package final class ManagerConnection: Sendable {
     package static func find(
         _ place: DaemonPlace = DaemonPlace(), isNeeded: Bool = false
     ) throws(LoadError) -> ManagerConnection? {
-        let found = open(place)
-        if let found, found.isCompatible { return found }
+        var found = open(place)
+        let dropEnd = Monitor.clock + Double(patience)
+        while let manager = found {
+            if manager.isCompatible, !manager.isDropped || Monitor.clock >= dropEnd { return manager }
+            guard manager.isDropped else { break }
+            pause(until: Monitor.clock + 0.05)
+            found = open(place)
+        }
         guard found != nil || isNeeded || place.hasUnfinishedWork else { return nil }
         if let reason = place.prepare() { throw LoadError(.backgroundSessionDisconnected, reason) }
         let end = Monitor.clock + Double(patience)
@@ -112,6 +118,10 @@ package final class ManagerConnection: Sendable {
         }
         return state.withLock { !$0.isOutdated }
     }
+
+    /// Whether the connection was closed without a message, by a daemon that is ending or by the service manager that flushes its
+    /// socket: another connection may reach the next daemon.
+    private var isDropped: Bool { state.withLock { $0.isOver && !$0.isWelcome && $0.refusal == nil } }
 
     /// Sends a request with a single response.
     ///
@@ -209,11 +219,16 @@ package final class ManagerConnection: Sendable {
         connection.send(payload)
     }
 
-    /// Returns whether to keep waiting for a silent daemon; false before its welcome, and if a response is overdue.
-    private func endures() -> Bool {
-        state.withLock { state in
+    /// Returns whether to keep waiting for a silent daemon: not if its welcome or a response is overdue, or if it cannot be started.
+    private func endures(_ connection: DaemonConnection, silentFor seconds: Int) -> Bool {
+        let failure = state.withLock(\.isWelcome) ? nil : connection.serviceFailure()
+        return state.withLock { state in
+            if let failure, !failure.isRestarted {
+                state.refusal = failure.message
+                return false
+            }
             let now = Monitor.clock
-            guard state.isWelcome, state.limits.values.allSatisfy({ $0 > now }) else {
+            guard state.isWelcome || seconds < patience, state.limits.values.allSatisfy({ $0 > now }) else {
                 state.refusal = "urlsessiond does not respond"
                 return false
             }
@@ -250,8 +265,11 @@ package final class ManagerConnection: Sendable {
         }
     }
 
-    private func closed() {
+    private func closed(_ connection: DaemonConnection) {
+        let isUnexplained = state.withLock { !$0.isWelcome && $0.refusal == nil }
+        let failure = isUnexplained ? connection.serviceFailure() : nil
         let requests = state.withLock { state in
+            state.refusal = state.refusal ?? failure?.message
             state.isOver = true
             defer { state.requests = [:] }
             return state.requests

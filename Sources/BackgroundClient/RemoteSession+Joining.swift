@@ -23,6 +23,8 @@ extension RemoteSession {
         var attempt = 0
         var start: StartReport?
         var (nextStart, silentStarts, silentReplacements) = (0.0, 0, 0)
+        // How often in a row systemd was asked in vain for a daemon.
+        var failedStarts = 0
         while true {
             guard let end = monitor.locked({ link.isJoining ? attemptsEnd : nil }) else { return }
             let unusable = place.prepare()
@@ -35,13 +37,23 @@ extension RemoteSession {
                 (versionRefusal, replacement) = (nil, nil)
             }
             if let connection = DaemonConnection.open(place, isUsable: unusable == nil, patience: Int(patience)) {
-                (attempt, silentStarts) = (0, 0)
+                silentStarts = 0
                 start = nil
                 handle(.opened) { self.connection = connection }
-                let wasSilent = connection.receive { self.receive($0) }
-                closed(wasSilent ? silence(connection.log) : "urlsessiond keeps ending; see \(place.log)")
+                var (isGreeted, failure) = (false, String?.none)
+                let wasSilent = connection.receive { seconds in
+                    if !isGreeted { failure = serviceFailure(connection, &failedStarts) }
+                    return failure == nil && seconds < Int(patience)
+                } _: {
+                    (isGreeted, failedStarts) = (true, 0)
+                    receive($0)
+                }
+                closed(wasSilent ? silence(connection.log) : "urlsessiond keeps ending; see \(connection.log)")
+                if !isGreeted, failure == nil { failure = serviceFailure(connection, &failedStarts) }
+                if let failure { return lose(failure) }
                 // Pauses, because a daemon that ends when a program joins it may do so on every attempt.
-                pause(0.02)
+                attempt = isGreeted ? 0 : attempt + 1
+                pause(max(0.02, Self.pauses[min(attempt, Self.pauses.count - 1)]))
                 continue
             }
             if let reason = unusable ?? start?.look() { return lose(reason) }
@@ -84,6 +96,16 @@ extension RemoteSession {
         }
         guard monitor.locked({ link.isJoining && attemptsEnd < Monitor.clock }) else { return }
         lose(versionRefusal?.reason ?? obstacle ?? reason)
+    }
+
+    /// Returns why the service manager will not start a daemon for a connection; nil if it still may.
+    ///
+    /// The library never starts a daemon beside the service manager's socket. If the service is restarted, the next daemon may
+    /// work, but not after several that failed.
+    private func serviceFailure(_ connection: DaemonConnection, _ failedStarts: inout Int) -> String? {
+        guard monitor.locked({ link.isJoining }), let failure = connection.serviceFailure() else { return nil }
+        failedStarts += 1
+        return failure.isRestarted && failedStarts < StartReport.silentStarts ? nil : failure.message
     }
 
     private func receive(_ message: DaemonMessage) {

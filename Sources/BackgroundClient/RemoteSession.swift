@@ -90,7 +90,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             case .send(let message):
                 if let connection, let payload = order ?? (try? MessageCoding.encode(message)) { connection.send(payload) }
             case .close: connection?.close()
-            case .removeTimeout: connection?.setSilenceTimeout(nil)
+            case .removeTimeout: connection?.removeTimeout()
             case .tell(let task, let event): if let client = clients[task] { rest.append { client.tell(event) } }
             case .ask(let task, let question, let number, let generation):
                 guard let client = clients[task] else { continue }

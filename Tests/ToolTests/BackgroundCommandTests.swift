@@ -330,14 +330,16 @@ struct BackgroundCommandTests {
             let socket = try String(contentsOf: units.appendingPathComponent("urlsessiond.socket"), encoding: .utf8)
             for line in [
                 "ListenStream=%t/urlloading/urlsessiond.socket", "SocketMode=0600", "DirectoryMode=0700",
-                "WantedBy=sockets.target",
+                "TriggerLimitIntervalSec=0", "FlushPending=yes", "WantedBy=sockets.target",
             ] {
                 #expect(socket.contains(line + "\n"))
             }
             let service = try String(contentsOf: units.appendingPathComponent("urlsessiond.service"), encoding: .utf8)
             #expect(service.contains("ExecStart=\"/") && service.contains("/urlsessiond\" --idle-exit 60\n"))
             #expect(service.contains("Type=simple\n") && service.contains("WantedBy=default.target\n"))
-            for line in ["Restart=on-failure", "RestartSec=1", "StartLimitIntervalSec=0"] {
+            for line in [
+                "Restart=on-failure", "RestartSec=1", "StartLimitIntervalSec=0", "RestartPreventExitStatus=64 73 74 127 203",
+            ] {
                 #expect(service.contains(line + "\n"))
             }
             // A daemon that does not answer is reported.

@@ -12,12 +12,15 @@ import Foundation
 
 /// The systemd units that start the daemon when a program connects to the daemon's socket, and at the user's first login.
 struct ServiceUnits {
-    static let socket = "urlsessiond.socket"
-    static let service = "urlsessiond.service"
+    static let socket = ServiceUnit.socket
+    static let service = ServiceUnit.service
     /// The idle time in seconds after which the daemon exits; systemd starts it again for the next client.
     private static let idleLimit = 60
     /// The pause in seconds before systemd restarts a daemon that failed; the number of restarts is unlimited.
     private static let restartPause = 1
+    /// The exit statuses after which only a program that connects makes systemd start the daemon again: wrong arguments, files
+    /// that cannot be created or read, and a program that cannot run.
+    private static let lastingFailures = [64, 73, 74] + ServiceUnit.unusableStatuses
 
     let folder: URL
 
@@ -44,6 +47,10 @@ struct ServiceUnits {
         }
     }
 
+    /// The socket listens whatever happens to the service.
+    ///
+    /// By default, systemd closes the socket for good after twenty failed starts in two seconds. Without that limit, a connection
+    /// that waits for a daemon that fails would start it again without end, so systemd rejects such connections.
     private static let socketText = """
         [Unit]
         Description=Background transfers of programs: the socket
@@ -52,6 +59,8 @@ struct ServiceUnits {
         ListenStream=%t/urlloading/urlsessiond.socket
         SocketMode=0600
         DirectoryMode=0700
+        TriggerLimitIntervalSec=0
+        FlushPending=yes
 
         [Install]
         WantedBy=sockets.target
@@ -71,7 +80,7 @@ struct ServiceUnits {
         ExecStart=\(quoted(program)) --idle-exit \(idleLimit)
         Restart=on-failure
         RestartSec=\(restartPause)
-        RestartPreventExitStatus=64 73 74
+        RestartPreventExitStatus=\(lastingFailures.map { String($0) }.joined(separator: " "))
         KillMode=process
 
         [Install]
