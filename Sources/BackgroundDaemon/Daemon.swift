@@ -105,25 +105,38 @@ package enum Daemon {
             // Loads the decompression libraries now, so that the event loop does not block on that later.
             _ = SystemCodings.acceptEncoding
             let folder = options.stateDirectory
-            let store = try start.retryingWhileDiskIsFull { try TransferStore.open(directory: folder) }
+            let (store, contents) = try start.retryingWhileDiskIsFull { try open(folder, start.trouble) }
             let spool = try start.retryingWhileDiskIsFull { try Spool(options.spoolDirectory ?? folder + "/spool") }
             if let trouble = store.trouble { journal.log(.error, trouble) }
-            let status = try serve(store, spool, start, options)
+            let damage = try serve(store, contents, spool, start, options)
             // This comes last, because another daemon may start as soon as the locks are released.
             start.leave()
-            return status
+            return damage.map { start.beginAnew(because: $0) } ?? 0
         } catch {
             return start.end(error as? StartFailure ?? .failed(74, "\(error)"))
         }
     }
 
+    private static func open(
+        _ folder: String, _ trouble: String?
+    ) throws(StorageFailure) -> (TransferStore, TransferStore.Contents) {
+        let store = try TransferStore.open(directory: folder, trouble: trouble)
+        do throws(StorageFailure) {
+            return (store, try store.load())
+        } catch .damaged(let reason) {
+            store.close()
+            let other = try TransferStore.open(directory: folder, knownDamage: reason)
+            return (other, try other.load())
+        }
+    }
+
+    /// - Returns: Why the list of transfers is damaged, and the daemon has to begin anew; nil if it ends.
     private static func serve(
-        _ store: TransferStore, _ spool: Spool, _ start: DaemonStart, _ options: DaemonOptions
-    ) throws -> Int32 {
+        _ store: TransferStore, _ contents: TransferStore.Contents, _ spool: Spool, _ start: DaemonStart, _ options: DaemonOptions
+    ) throws -> String? {
         let journal = start.journal
         let place = start.place
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let contents = try start.retryingWhileDiskIsFull { try store.load() }
         let desk = TransferDesk(store: store, spool: spool, journal: journal, options: options, loop: group.next())
         let note = DaemonPlace.note(in: options.stateDirectory)
         try start.retryingWhileDiskIsFull {
@@ -149,7 +162,7 @@ package enum Daemon {
 
     private static func listen(
         _ desk: TransferDesk, _ group: MultiThreadedEventLoopGroup, _ note: String, _ count: Int, _ start: DaemonStart
-    ) throws -> Int32 {
+    ) throws -> String? {
         let (journal, place) = (start.journal, start.place)
         let server = SocketServer(desk: desk, group: group)
         let ownSocket = try start.retryingWhileDiskIsFull { () throws -> SocketFacts? in
@@ -169,7 +182,7 @@ package enum Daemon {
         // By now the path may belong to another process, for example a service manager.
         if let ownSocket, facts(of: place.socket) == ownSocket { unlink(place.socket) }
         shutDown(desk)
-        return 0
+        return try desk.executor.loop.submit { desk.assumeIsolated { $0.damage } }.wait()
     }
 
     /// Distinguishes a socket from other files that have had the same path.
@@ -204,8 +217,16 @@ package enum Daemon {
     private static func end(_ desk: TransferDesk, _ signals: sigset_t) -> String {
         let reason = BlockingPromise()
         desk.enter { desk in
-            desk.rest.begin { reason.fulfill("nobody needs it") }
+            desk.rest.begin { reason.fulfill($0) }
             desk.rest.updateIdleTimer(desk)
+            desk.store.watch { event in
+                desk.enter { desk in
+                    switch event {
+                    case .damaged(let reason): desk.found(damage: reason)
+                    case .written: desk.journal.log(.error, "the list of transfers was removed, and was written again")
+                    }
+                }
+            }
         }
         _ = Threads.start("bg-signals") {
             var signals = signals

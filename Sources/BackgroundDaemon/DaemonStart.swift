@@ -42,6 +42,10 @@ final class DaemonStart {
     /// How many bytes must fit on the disk before the startup is retried.
     private static let probeSize = 64 << 10
     private static let longestPause = 60.0
+    /// A daemon that has to begin anew within this many seconds of the last time ends instead: its disk does not keep data.
+    private static let shortestLife = 10.0
+    /// The environment variable that tells a process that it begins anew: the time in seconds since boot, and why.
+    private static let anewVariable = "URLSESSIOND_BEGINS_ANEW"
 
     let journal: Journal
     let place: DaemonPlace
@@ -57,6 +61,9 @@ final class DaemonStart {
     /// The reported reason why the startup is waiting; empty if the startup is not waiting.
     private var reason = ""
     private let reports: Bool
+    /// Why this process has begun anew, for the user; nil if it has not.
+    let trouble: String?
+    private let lastBegin: Double
 
     init(_ journal: Journal, _ options: DaemonOptions, _ signals: sigset_t) {
         self.journal = journal
@@ -67,8 +74,12 @@ final class DaemonStart {
         self.signals = signals
         interval = options.spaceInterval
         reports = ProcessInfo.processInfo.environment[StartupMessage.variable] != nil
+        let anew = ProcessInfo.processInfo.environment[Self.anewVariable]?.split(separator: " ", maxSplits: 1)
+        lastBegin = anew?.first.flatMap { Double($0) } ?? -.infinity
+        trouble = anew.flatMap { $0.count > 1 ? String($0[1]) : nil }
         // Child processes must not report to the waiting program.
         unsetenv(StartupMessage.variable)
+        unsetenv(Self.anewVariable)
     }
 
     /// Returns the socket on which systemd listens for this daemon (sd_listen_fds(3)).
@@ -272,6 +283,21 @@ final class DaemonStart {
             journal.log(.notice, "urlsessiond ends: signal \(number)")
             return 0
         }
+    }
+
+    /// Replaces this process by a new daemon, which reads everything anew, and which has the same options and the service manager's
+    /// socket.
+    ///
+    /// - Returns: The exit status if this is not possible.
+    func beginAnew(because reason: String) -> Int32 {
+        let now = cls_boot_seconds()
+        guard now - lastBegin > Self.shortestLife else {
+            return end(.failed(74, "urlsessiond ends, because its list of transfers was damaged twice in a row: \(reason)"))
+        }
+        setenv(Self.anewVariable, "\(now) \(TransferFile.setAsideMessage(reason, stateDirectory))", 1)
+        var arguments = CommandLine.arguments.map { strdup($0) } + [nil]
+        let error = cls_begin_anew(&arguments, inherited ?? -1)
+        return end(.failed(74, "urlsessiond cannot begin anew: \(String(cString: strerror(-error)))"))
     }
 
     /// Releases the locks.

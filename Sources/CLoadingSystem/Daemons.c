@@ -21,12 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -128,6 +130,41 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
         if (*process == -1) *process = -errno;
     }
     return 0;
+}
+
+int cls_begin_anew(char *const arguments[], int kept) {
+    struct rlimit limit;
+    int count = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1 << 20 ? (int)limit.rlim_cur : 1 << 20;
+    for (int fd = 3; fd < count; fd++) fcntl(fd, F_SETFD, fd == kept ? 0 : FD_CLOEXEC);
+    execv("/proc/self/exe", arguments);
+    return -errno;
+}
+
+int cls_clock_watch(void) {
+    int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd < 0) return -errno;
+    // The timer itself never fires: only a step of the clock makes the descriptor readable.
+    struct itimerspec never = { .it_value = { .tv_sec = INT64_MAX / 1000000000 } };
+    if (timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) == 0) return fd;
+    int error = errno;
+    close(fd);
+    return -error;
+}
+
+int cls_names_watch(void) {
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+int cls_names_watch_add(int fd, const char *folder) {
+    uint32_t events = IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+    return inotify_add_watch(fd, folder, events) < 0 ? -errno : 0;
+}
+
+void cls_watch_clear(int fd) {
+    char bytes[4096];
+    // Reading reports a step of the clock as the error ECANCELED, once.
+    while (read(fd, bytes, sizeof bytes) > 0 || errno == ECANCELED || errno == EINTR) {}
 }
 
 int64_t cls_read_some(int fd, void *target, size_t count) {

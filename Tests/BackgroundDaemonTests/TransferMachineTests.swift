@@ -47,7 +47,7 @@ struct TransferMachineTests {
             Row(.ordered(isOver: false), .rejected, .told),
             Row(.ordered(isOver: true), .rejected, .told),
             Row(.ordered(isOver: true), .told, .told, .retire),
-            Row(.waiting, .unreadable, .ending, .end(hasFile: false), .keepEnd),
+            Row(.waiting, .unreadable, .ending, .forgetPartial, .end(hasFile: false), .keepEnd),
             Row(.waiting, .start, unstarted, .prepare),
             Row(.waiting, .stop, .waiting, .stopped),
             Row(.waiting, .spoiled, .waiting, .forgetPartial),

@@ -8,8 +8,10 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundDaemon
+import BackgroundProtocol
 import Foundation
 import GRDB
+import LoadingModel
 import LoadingTestKit
 import Testing
 
@@ -57,41 +59,158 @@ struct TransferStoreDamageTests {
         #expect(store.trouble?.contains("transfers.sqlite.damaged") == true)
         #expect(try folder.bytes("transfers.sqlite.damaged") == bytes)
         #expect(try folder.mode("transfers.sqlite.damaged") == 0o600)
-        #expect(try store.load().sessions == [])
+        // If the tables can still be read, their sessions are kept.
+        let kept = damage == .version ? [session(1), session(2)] : []
+        #expect(try store.load().sessions == kept)
         try await store.applied([.saveSession(session(3))]).get()
         store.close()
         let again = try open()
         #expect(again.trouble == nil)
-        #expect(try again.load().sessions == [session(3)])
+        #expect(try again.load().sessions == kept + [session(3)])
     }
 
-    @Test func `damage that is found later is set aside when the store is opened again`() async throws {
+    // MARK: Malformed pages
+
+    private struct EventFailure: Error {
+        let event: TransferStore.Event?
+    }
+
+    private static let pageSize = 4096
+    private static let count = 300
+
+    /// A closed store with many transfers, whose tables have several pages each.
+    private func fillPages() async throws {
         let store = try open()
-        try await store.applied([.saveSession(session(1))] + (1...100).map { .addTransfer(transfer($0), order: [1]) }).get()
-        store.close()
-        var bytes = try folder.bytes("transfers.sqlite")
-        let queue = try DatabaseQueue(path: folder.file("transfers.sqlite").path)
-        let sizes = try await queue.read { database in
-            try Int.fetchAll(
-                database,
-                sql:
-                    "SELECT page_size FROM pragma_page_size UNION ALL SELECT rootpage FROM sqlite_master WHERE name = 'transfers'"
-            )
+        let transfers = try (1...Self.count).map { number in
+            let request = LoadRequest(url: URL(string: "http://localhost/"))
+            let order = BackgroundOrder(
+                TaskOrder(id: number, request: request, delivery: .download(resuming: nil)), created: 0)
+            let state = String(repeating: " ", count: 200)
+            return Change.addTransfer(
+                transfer(Int64(number), of: Int64(number % 2 + 1), state: state), order: try MessageCoding.encode(order))
         }
-        try queue.close()
-        try #require(sizes.count == 2)
-        let page = sizes[0] * (sizes[1] - 1)..<sizes[0] * sizes[1]
-        bytes.replaceSubrange(page, with: [UInt8](repeating: 0x55, count: page.count))
-        try folder.write(bytes, to: "transfers.sqlite")
-        let damaged = try open()
-        #expect(damaged.trouble == nil)
-        let failure = #expect(throws: StorageFailure.self) { try damaged.load() }
+        try await store.applied([.saveSession(session(1)), .saveSession(session(2, "other"))] + transfers).get()
+        store.close()
+    }
+
+    private func roots() throws -> [String: Int] {
+        let queue = try DatabaseQueue(path: folder.file("transfers.sqlite").path)
+        defer { try? queue.close() }
+        return try queue.read { database in
+            #expect(try Int.fetchOne(database, sql: "PRAGMA page_size") == Self.pageSize)
+            let rows = try Row.fetchAll(database, sql: "SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0")
+            return Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
+        }
+    }
+
+    private func change(page number: Int, _ change: (inout [UInt8]) -> Void) throws {
+        var bytes = try folder.bytes("transfers.sqlite")
+        let range = Self.pageSize * (number - 1)..<Self.pageSize * number
+        var page = Array(bytes[range])
+        change(&page)
+        bytes.replaceSubrange(range, with: page)
+        // The file stays the same, as it does for another process that has it open.
+        let file = try FileHandle(forWritingTo: folder.file("transfers.sqlite"))
+        try file.write(contentsOf: bytes)
+        try file.close()
+    }
+
+    private func overwrite(page number: Int) throws {
+        try change(page: number) { $0 = [UInt8](repeating: 0x55, count: $0.count) }
+    }
+
+    @Test func `of a malformed database, all transfers are named whose session can be read`() async throws {
+        try await fillPages()
+        let roots = try roots()
+        let bytes = try folder.bytes("transfers.sqlite")
+        for page in 2...bytes.count / Self.pageSize where page != roots["sessions"] && page != roots["grdb_migrations"] {
+            try folder.write(bytes, to: "transfers.sqlite")
+            try overwrite(page: page)
+            let store = try TransferStore.open(directory: folder.path, knownDamage: "Page \(page) is damaged.")
+            let contents = try store.load()
+            #expect(contents.sessions.map(\.id) == [1, 2])
+            #expect(contents.transfers.map(\.task) == Array(1...Self.count), "page \(page)")
+            #expect(contents.transfers.allSatisfy { $0.session == $0.id % 2 + 1 })
+            #expect(store.trouble?.contains("Page \(page) is damaged.") == true)
+            store.close()
+        }
+    }
+
+    @Test func `reading a table whose pages are linked in a circle ends`() async throws {
+        try await fillPages()
+        let root = try #require(try roots()["transfers"])
+        try change(page: root) { page in
+            // An interior page of a table: all its cells refer to the child of the first one (sqlite.org/fileformat2.html).
+            func number(at place: Int) -> Int { Int(page[place]) * 256 + Int(page[place + 1]) }
+            let cells = (0..<number(at: 3)).map { number(at: 12 + 2 * $0) }
+            guard page[0] == 5, cells.count > 2 else {
+                Issue.record("page \(root) is another one")
+                return
+            }
+            for cell in cells { page.replaceSubrange(cell..<cell + 4, with: page[cells[0]..<cells[0] + 4]) }
+        }
+        let store = try open()
+        let failure = #expect(throws: StorageFailure.self) { try store.load() }
         #expect(failure?.kind == "damaged")
-        damaged.close()
+        store.close()
+        let again = try TransferStore.open(directory: folder.path, knownDamage: "Damaged.")
+        #expect(try again.load().transfers.map(\.task) == Array(1...Self.count))
+    }
+
+    @Test func `once the open database is found malformed, nothing is stored any more`() async throws {
+        try await fillPages()
+        let root = try #require(try roots()["transfers"])
+        let store = try open()
+        try overwrite(page: root)
+        let (events, continuation) = AsyncStream.makeStream(of: TransferStore.Event.self)
+        store.watch { continuation.yield($0) }
+        let failure = #expect(throws: StorageFailure.self) { try store.load() }
+        #expect(failure?.kind == "damaged")
+        let event = await events.first { _ in true }
+        guard case .damaged? = event else { throw EventFailure(event: event) }
+        let result = await store.applied([.saveSession(session(3))])
+        #expect(BackgroundDaemonTests.failure(result)?.kind == "damaged")
+        store.close()
+        // The next process checks the database.
         let again = try open()
         #expect(try folder.names.contains("transfers.sqlite.damaged"))
-        #expect(try again.load().sessions == [])
+        #expect(try again.load().transfers.count == Self.count)
         #expect(try !folder.names.contains("transfers.sqlite.suspect"))
+    }
+
+    @Test func `a task with an impossible number is named by its order`() async throws {
+        try await fillPages()
+        try folder.change(
+            """
+            UPDATE transfers SET task = 'text' WHERE id = 1;
+            UPDATE transfers SET task = -1 WHERE id = 2;
+            UPDATE transfers SET task = 9223372036854775807 WHERE id = 3;
+            UPDATE transfers SET task = 4 WHERE id = 6;
+            """)
+        let contents = try open().load()
+        #expect(contents.transfers.map(\.task) == Array(1...Self.count))
+        #expect(contents.transfers.prefix(3).allSatisfy { $0.state == [] })
+    }
+
+    @Test(arguments: ["", "-wal", " -wal -shm"])
+    func `a database that is removed while it is open is written again`(ends: String) async throws {
+        let names = ends.isEmpty ? [""] : ends.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+        try await fillPages()
+        let store = try open()
+        try await store.applied([.setPart(1, .outcome, [1, 2])]).get()
+        let (events, continuation) = AsyncStream.makeStream(of: TransferStore.Event.self)
+        store.watch { continuation.yield($0) }
+        for name in names { try FileManager.default.removeItem(at: folder.file("transfers.sqlite" + name)) }
+        try await store.applied([.saveSession(session(3)), .setPart(2, .outcome, [3])]).get()
+        let event = await events.first { _ in true }
+        guard case .written? = event else { throw EventFailure(event: event) }
+        #expect(try store.part(.outcome, of: 1) == [1, 2])
+        store.close()
+        let again = try open()
+        #expect(try again.load().transfers.count == Self.count && again.load().sessions.map(\.id) == [1, 2, 3])
+        #expect(try again.part(.outcome, of: 1) == [1, 2] && again.part(.outcome, of: 2) == [3])
+        #expect(try again.part(.order, of: 9).map { try MessageCoding.decodeOrder($0).task.id } == 9)
+        #expect(try folder.mode("transfers.sqlite") == 0o600)
     }
 
     @Test func `no changed byte makes the store trap`() async throws {

@@ -16,14 +16,14 @@ final class IdleWatch {
     /// The idle time in seconds after which memory is returned.
     private static let pause = 2.0
 
-    /// Called when the daemon is to end.
-    private var onEnd: (@Sendable () -> Void)?
+    /// Called with the reason when the daemon is to end.
+    private var onEnd: (@Sendable (String) -> Void)?
     private var idleTimer: Scheduled<Void>?
     /// The timer that returns memory; remains set after it has fired.
     private var timer: Scheduled<Void>?
 
-    func begin(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
-    func end() { onEnd?() }
+    func begin(_ onEnd: @escaping @Sendable (String) -> Void) { self.onEnd = onEnd }
+    func end(_ reason: String = "it is not needed") { onEnd?(reason) }
 
     /// Starts or cancels the timer that ends the daemon after the idle time in its options.
     func updateIdleTimer(_ desk: isolated TransferDesk) {

@@ -229,12 +229,10 @@ extension TransferDesk {
 
     /// Makes the end durable, and then reports it.
     func keepEnd(_ transfer: Transfer) {
-        guard var kept = transfer.outcome else { return }
-        // The path is determined when the file is handed over.
-        if case .success(.file) = kept.result { kept.result = .success(.file(path: "/")) }
+        guard let outcome = transfer.outcome else { return }
         let number = transfer.number
         var changes: [TransferStore.Change] = [
-            .setState(number, transfer.record.encoded), .setPart(number, .outcome, Self.encoded(kept)),
+            .setState(number, transfer.record.encoded), .setPart(number, .outcome, Self.stored(outcome)),
             .setPart(number, .response, nil),
         ]
         // The state of an upload that the server is to discard may not have been read yet.
@@ -249,7 +247,10 @@ extension TransferDesk {
     }
 
     /// Encodes an outcome: without metrics if the outcome is too large, or as an error if it is still too large.
-    private static func encoded(_ outcome: TaskOutcome) -> [UInt8] {
+    static func stored(_ outcome: TaskOutcome) -> [UInt8] {
+        var outcome = outcome
+        // The path is determined when the file is handed over.
+        if case .success(.file) = outcome.result { outcome.result = .success(.file(path: "/")) }
         if let whole = try? MessageCoding.encode(outcome) { return whole }
         var less = outcome
         less.timelines = []
@@ -266,6 +267,8 @@ extension TransferDesk {
             let bytes: [UInt8]?
             do {
                 bytes = try store.part(.outcome, of: number)
+            } catch StorageFailure.damaged {
+                bytes = nil
             } catch {
                 // The disk may work the next time.
                 return self.enter(number, after: 5) { $0.handle(.awaited, $1) }

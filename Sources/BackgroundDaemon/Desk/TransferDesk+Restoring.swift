@@ -39,7 +39,7 @@ extension TransferDesk {
                 machine: TransferMachine(record.end == nil ? .waiting : .ended))
             transfer.counts.sent = record.end?.sent ?? 0
             transfer.counts.received = record.end?.received ?? record.syncedBytes
-            if known == nil || session.isUnreadable, !transfer.isOver { unreadable.insert(row.id) }
+            if known == nil || record.isLost == true || session.isUnreadable, !transfer.isOver { unreadable.insert(row.id) }
             register(transfer)
             // A program may be using the file that was handed to it.
             let handed = record.end?.file == nil ? nil : Spool.handedName(row.id)
@@ -82,17 +82,42 @@ extension TransferDesk {
         waitForEnd(2, done)
     }
 
+    /// Returns all sessions and transfers for a new list, and the outcomes of ended transfers that may not be stored yet; of those
+    /// that have not ended, the orders are lost.
+    private func remains() -> (contents: TransferStore.Contents, outcomes: [Int64: [UInt8]]) {
+        var contents = TransferStore.Contents()
+        contents.sessions = sessionsByID.values.map(\.row).sorted { $0.id < $1.id }
+        var outcomes: [Int64: [UInt8]] = [:]
+        for transfer in transfers.values.sorted(by: { $0.number < $1.number }) where transfer.machine.isAccepted {
+            let state = TransferRecord.lost(transfer.record.encoded)
+            contents.transfers.append(
+                TransferStore.TransferRow(id: transfer.number, session: transfer.session.id, task: transfer.task, state: state))
+            if transfer.isOver { outcomes[transfer.number] = transfer.outcome.map(Self.stored) }
+        }
+        return (contents, outcomes)
+    }
+
+    private func closeStore(_ done: @escaping @Sendable () -> Void) {
+        let remains = damage == nil ? nil : remains()
+        ownFiles.run { [store, journal] in
+            if let remains {
+                do throws(StorageFailure) {
+                    journal.log(.error, try store.beginAnew(with: remains.contents, outcomes: remains.outcomes))
+                } catch {
+                    // The next daemon sets the list aside.
+                    journal.log(.error, error.reason)
+                }
+            }
+            store.close()
+            done()
+        }
+    }
+
     private func waitForEnd(_ seconds: Double, _ done: @escaping @Sendable () -> Void) {
         let isBusy =
             transfers.values.contains { $0.machine.hasAttempt || $0.machine.isClosing }
             || sessions.values.contains { !$0.pendingRemovals.isEmpty }
-        guard seconds > 0, isBusy else {
-            ownFiles.run { [store] in
-                store.close()
-                done()
-            }
-            return
-        }
+        guard seconds > 0, isBusy else { return closeStore(done) }
         enter(after: 0.02) { $0.waitForEnd(seconds - 0.02, done) }
     }
 }

@@ -57,6 +57,8 @@ package actor TransferDesk {
     private var lastNumber: Int64 = 0
     private var lastSession: Int64 = 0
     private(set) var isClosing = false
+    /// Why the list of transfers cannot be used any more; nil if it can.
+    private(set) var damage: String?
     private(set) var storageTrouble: String?
     /// The difference between the clock and the time since boot.
     private var clockOffset = Date.timeIntervalSinceReferenceDate - cls_boot_seconds()
@@ -150,6 +152,14 @@ package actor TransferDesk {
     func unregister(_ transfer: Transfer) {
         transfers[transfer.number] = nil
         transfer.session.transfers[transfer.task] = nil
+    }
+
+    /// Stops accepting messages, and ends the daemon so that it begins anew with another list of transfers.
+    func found(damage reason: String) {
+        damage = reason
+        journal.log(.error, "\(reason) urlsessiond begins anew")
+        close()
+        rest.end("its list of transfers is damaged")
     }
 
     /// Prevents further transfers from starting.

@@ -33,6 +33,9 @@ package struct LaunchLimit: Codable, Hashable, Sendable {
         limits.max { ($0.last ?? -.infinity, -$0.delay) < ($1.last ?? -.infinity, -$1.delay) } ?? LaunchLimit()
     }
 
+    /// Limits a delay that was read from a damaged file.
+    mutating func limitDelay() { delay = min(max(0, delay), Self.longestDelay) }
+
     /// Shortens the delay, because the program has processed everything it was launched for.
     package mutating func settle() { delay = min(delay, Self.settledDelay) }
 

@@ -59,18 +59,25 @@ extension TransferFile {
     }
 
     private func commitAlone(_ call: CommitQueue.Call) -> Result<Void, StorageFailure> {
+        do throws(StorageFailure) {
+            return .success(try commitAlone(call.changes))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    func commitAlone(_ changes: [TransferStore.Change]) throws(StorageFailure) {
         do {
             try pool.writeWithoutTransaction { database in
                 try database.inTransaction(.immediate) {
-                    for change in call.changes { try make(change, database) }
+                    for change in changes { try make(change, database) }
                     return .commit
                 }
             }
-            return .success(())
         } catch {
             let failure = StorageFailure(error)
             note(failure, of: error)
-            return .failure(failure)
+            throw failure
         }
     }
 

@@ -28,34 +28,72 @@ struct TransferFile: Sendable {
     static let damagedName = name + ".damaged"
     /// A file that exists if damage was found while the database was open.
     static let suspectName = name + ".suspect"
+    /// A complete database that is about to get the name of another one.
+    static let nextName = name + ".next"
     /// Up to this size, a database that was not closed is checked completely before it is used.
     private static let fullCheckLimit = 32 << 20
 
     let pool: DatabasePool
     let seal: StorageSeal
-    private let directory: String
-    var keyPath: String { directory + "/" + StorageKey.name }
+    let directory: String
+    /// Distinguishes the opened files from others that have the same names.
+    let inodes: [UInt64]
+    /// Called with the reason when SQLite finds the database malformed.
+    let onDamage: @Sendable (String) -> Void
+
+    var rows: StoredRows { StoredRows(seal: seal, keyPath: directory + "/" + StorageKey.name) }
 
     /// Opens the database; creates a new one if no database exists, or if the existing one is damaged and has been set aside.
     ///
-    /// - Parameter directory: The folder of the files.
+    /// - Parameters:
+    ///   - directory: The folder of the files.
+    ///   - damage: Why the existing database is known to be damaged; nil if it is to be checked.
+    ///   - onDamage: Called with the reason when the database is found to be malformed later; on any thread.
     /// - Returns: The database, and a message if a damaged database was set aside.
     /// - Throws: An error if the folder or the files cannot be used.
-    static func open(_ directory: String) throws(StorageFailure) -> (TransferFile, trouble: String?) {
+    static func open(
+        _ directory: String, knownDamage damage: String? = nil, onDamage: @escaping @Sendable (String) -> Void
+    ) throws(StorageFailure) -> (TransferFile, trouble: String?) {
         do {
             let folder = try StoreDirectory(directory, creating: true)
             guard let seal = StorageSeal(key: try StorageKey.find(in: folder)) else {
                 throw StorageFailure.failed("The key of background transfers has the wrong length.")
             }
+            // The process may have ended between the two renames.
+            if faccessat(folder.number, name, F_OK, 0) != 0, faccessat(folder.number, nextName, F_OK, 0) == 0 {
+                renameat(folder.number, nextName, folder.number, name)
+            }
             do throws(StorageFailure) {
-                return (TransferFile(pool: try open(in: folder, directory), seal: seal, directory: directory), nil)
+                if let damage { throw .damaged(damage) }
+                return (try opened(in: folder, directory, seal, onDamage), nil)
             } catch .damaged(let reason) {
-                try setAside(in: folder)
-                let file = TransferFile(pool: try open(in: folder, directory), seal: seal, directory: directory)
-                return (file, "\(reason) It was renamed to \(directory)/\(damagedName), and a new list was started.")
+                try beginAnew(afterDamageIn: folder, directory, seal)
+                return (try opened(in: folder, directory, seal, onDamage), setAsideMessage(reason, directory))
             }
         } catch {
             throw StorageFailure(error)
+        }
+    }
+
+    private static func opened(
+        in folder: borrowing StoreDirectory, _ directory: String, _ seal: StorageSeal,
+        _ onDamage: @escaping @Sendable (String) -> Void
+    ) throws(StorageFailure) -> TransferFile {
+        let pool = try open(in: folder, directory)
+        return TransferFile(pool: pool, seal: seal, directory: directory, inodes: inodes(in: directory), onDamage: onDamage)
+    }
+
+    static func setAsideMessage(_ reason: String, _ directory: String) -> String {
+        "\(reason) It was renamed to \(directory)/\(damagedName), and a new list was started, in which its unfinished tasks have failed."
+    }
+
+    /// Whether the database and its log are still at their place; otherwise changes would be lost with the process.
+    var isInPlace: Bool { Self.inodes(in: directory) == inodes }
+
+    private static func inodes(in directory: String) -> [UInt64] {
+        [name, name + "-wal"].map { name in
+            var facts = cls_file_facts()
+            return cls_path_facts(directory + "/" + name, &facts) == 0 ? facts.inode : 0
         }
     }
 
@@ -79,9 +117,9 @@ struct TransferFile: Sendable {
 
     /// If the failure shows damage, marks the database, so that the next process that opens it checks it completely.
     func note(_ failure: StorageFailure, of error: any Error) {
-        guard case .damaged = failure, error is DatabaseError, let folder = try? StoreDirectory(directory, creating: false) else {
-            return
-        }
+        guard case .damaged(let reason) = failure, error is DatabaseError else { return }
+        onDamage(reason)
+        guard let folder = try? StoreDirectory(directory, creating: false) else { return }
         _ = try? Descriptor(Self.suspectName, in: folder.number, O_WRONLY | O_CREAT, doing: "marking it")
         try? folder.sync()
     }
@@ -123,15 +161,18 @@ extension TransferFile {
     /// from then on.
     private static let checkingQueues = Mutex<[DatabaseQueue]>([])
 
-    private static func open(in folder: borrowing StoreDirectory, _ directory: String) throws(StorageFailure) -> DatabasePool {
+    static func open(
+        in folder: borrowing StoreDirectory, _ directory: String, as name: String = name
+    ) throws(StorageFailure) -> DatabasePool {
         do {
-            try prepare(in: folder)
+            try prepare(name, in: folder)
             var facts = cls_file_facts()
             let log = cls_path_facts("\(directory)/\(name)-wal", &facts) == 0 ? Int(clamping: facts.size) : 0
             let size = cls_path_facts("\(directory)/\(name)", &facts) == 0 ? Int(clamping: facts.size) : 0
-            let isSuspect = faccessat(folder.number, suspectName, F_OK, 0) == 0
+            let isSuspect = name == Self.name && faccessat(folder.number, suspectName, F_OK, 0) == 0
             let path = directory + "/" + name
-            try verify(at: path, thoroughly: isSuspect || (log > 0 && log + size <= fullCheckLimit))
+            let isUnclosed = log > 0 && log + size <= fullCheckLimit
+            try verify(at: path, isSuspect ? "integrity_check" : isUnclosed ? "quick_check" : nil)
             let pool = try DatabasePool(path: path, configuration: configuration)
             // With GRDB's own setting, a power failure may lose committed changes.
             try pool.writeWithoutTransaction { database in try database.execute(sql: "PRAGMA synchronous = FULL") }
@@ -144,17 +185,22 @@ extension TransferFile {
     }
 
     /// Throws if the database is damaged, or a newer version has written it; opens the database read-only, so that it is not
-    /// modified before the check has passed.
-    private static func verify(at path: String, thoroughly: Bool) throws {
+    /// modified before the check, which one of SQLite's pragmas makes, has passed.
+    private static func verify(at path: String, _ pragma: String?) throws {
+        let queue = try openForReading(at: path)
+        defer { try? queue.close() }
+        try queue.read { database in
+            if let pragma { try check(database, pragma) }
+            try checkVersion(database)
+        }
+    }
+
+    static func openForReading(at path: String) throws -> DatabaseQueue {
         var configuration = configuration
         configuration.readonly = true
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         checkingQueues.withLock { $0.append(queue) }
-        defer { try? queue.close() }
-        try queue.read { database in
-            if thoroughly { try check(database) }
-            try checkVersion(database)
-        }
+        return queue
     }
 
     private static var configuration: Configuration {
@@ -196,15 +242,22 @@ extension TransferFile {
                     throw StorageFailure.damaged("The list of background transfers has no version.")
                 }
             } else {
-                for (table, columns) in tables { _ = try database.makeStatement(sql: "SELECT id, \(columns) FROM \"\(table)\"") }
+                for (table, columns) in tables {
+                    _ = try database.makeStatement(sql: "SELECT id, \(columns) FROM \"\(table)\"")
+                    // Reading a view may never end.
+                    let isTable = "SELECT type = 'table' FROM sqlite_master WHERE name = ?"
+                    guard try Bool.fetchOne(database, sql: isTable, arguments: [table]) == true else {
+                        throw StorageFailure.damaged("The list of background transfers is damaged: \(table) is not a table.")
+                    }
+                }
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
             throw StorageFailure.damaged("The list of background transfers is damaged: \(error.message ?? "a table is missing").")
         }
     }
 
-    private static func check(_ database: Database) throws {
-        let found = try Row.fetchOne(database, sql: "PRAGMA quick_check(1)").map { row -> DatabaseValue in row[0] }
+    private static func check(_ database: Database, _ pragma: String) throws {
+        let found = try Row.fetchOne(database, sql: "PRAGMA \(pragma)(1)").map { row -> DatabaseValue in row[0] }
         guard case .string("ok")? = found?.storage else {
             throw StorageFailure.damaged("The list of background transfers is damaged.")
         }
@@ -212,7 +265,7 @@ extension TransferFile {
 
     /// Creates the file accessible only to this user, before SQLite creates it with the mode of the process's umask; SQLite's other
     /// files get the mode of this file.
-    private static func prepare(in folder: borrowing StoreDirectory) throws(StoreFailure) {
+    private static func prepare(_ name: String, in folder: borrowing StoreDirectory) throws(StoreFailure) {
         try own(name, in: folder, O_CREAT)
         for name in [name + "-wal", name + "-shm"] {
             do throws(StoreFailure) {
@@ -231,7 +284,7 @@ extension TransferFile {
     }
 
     /// Renames the damaged database, replacing any database that was set aside earlier.
-    private static func setAside(in folder: borrowing StoreDirectory) throws {
+    static func setAside(in folder: borrowing StoreDirectory) throws {
         for end in ["-shm", "-wal", ""] {
             unlinkat(folder.number, damagedName + end, 0)
             // The database is renamed last: until then, the damage is found again.

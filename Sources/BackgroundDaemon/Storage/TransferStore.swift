@@ -9,6 +9,7 @@
 
 import FoundationEssentials
 import LoadingStores
+import Synchronization
 
 #if Daemon
 import GRDB
@@ -88,58 +89,176 @@ package final class TransferStore: Sendable {
     /// A message for the user who runs the daemon, if a damaged database was set aside.
     package let trouble: String?
 
-    private let file: TransferFile
+    private let files: Files
     private let queue = CommitQueue()
+
+    /// What happens to the database while it is open.
+    package enum Event: Sendable {
+        /// SQLite finds the database malformed, for this reason: from now on, no changes are stored.
+        case damaged(String)
+        /// The database was removed or renamed, and was written again.
+        case written
+    }
+
+    /// Watches the open database.
+    private final class Watch: Sendable {
+        private struct State {
+            var damage: String?
+            var onEvent: (@Sendable (Event) -> Void)?
+        }
+
+        private let state = Mutex(State())
+
+        var damage: String? { state.withLock { $0.damage } }
+
+        func found(_ reason: String) {
+            let onEvent = state.withLock { state -> (@Sendable (Event) -> Void)? in
+                guard state.damage == nil else { return nil }
+                state.damage = reason
+                return state.onEvent
+            }
+            onEvent?(.damaged(reason))
+        }
+
+        func noteWritten() { state.withLock { $0.onEvent }?(.written) }
+
+        func begin(_ onEvent: @escaping @Sendable (Event) -> Void) {
+            let damage = state.withLock { state in
+                state.onEvent = onEvent
+                return state.damage
+            }
+            if let damage { onEvent(.damaged(damage)) }
+        }
+    }
+
+    /// The open database; while it is replaced, readers wait.
+    private final class Files: Sendable {
+        private let current: Mutex<TransferFile>
+        let watch: Watch
+
+        init(_ file: TransferFile, _ watch: Watch) {
+            current = Mutex(file)
+            self.watch = watch
+        }
+
+        var file: TransferFile { current.withLock { $0 } }
+
+        /// Commits the calls, unless the database is malformed: a change of its intact pages would be lost with the others.
+        func commit(_ calls: [CommitQueue.Call]) -> [Result<Void, StorageFailure>] {
+            do throws(StorageFailure) {
+                if let reason = watch.damage { throw .damaged(reason) }
+                try mend()
+            } catch {
+                return calls.map { _ in .failure(error) }
+            }
+            return file.commit(calls)
+        }
+
+        /// Writes the database again if it was removed or renamed: nothing else has its content.
+        private func mend() throws(StorageFailure) {
+            guard !file.isInPlace else { return }
+            do {
+                try current.withLock { file in
+                    let old = file
+                    try old.beginAnew(with: old.rows.contents) { (try? old.rows.part($0, of: $1, $2)) ?? nil }
+                    file = try TransferFile.open(old.directory, onDamage: old.onDamage).0
+                }
+            } catch {
+                let failure = StorageFailure(error)
+                // A disk that is full now may have space later.
+                if case .diskFull = failure {} else { watch.found(failure.reason) }
+                throw failure
+            }
+            watch.noteWritten()
+        }
+    }
 
     /// Opens the store in a folder, which is created if it does not exist.
     ///
     /// Only one process at a time may have the store open.
     ///
-    /// - Parameter directory: An absolute path.
+    /// - Parameters:
+    ///   - directory: An absolute path.
+    ///   - damage: Why the existing database is known to be damaged; nil if it is to be checked.
+    ///   - trouble: The message if a damaged database was set aside just before.
     /// - Returns: The store.
     /// - Throws: An error if the folder or the files cannot be used.
-    package static func open(directory: String) throws(StorageFailure) -> TransferStore {
-        try TransferStore(directory)
+    package static func open(
+        directory: String, knownDamage damage: String? = nil, trouble: String? = nil
+    ) throws(StorageFailure) -> TransferStore {
+        try TransferStore(directory, damage, trouble)
     }
 
-    private init(_ directory: String) throws(StorageFailure) {
-        (file, trouble) = try TransferFile.open(directory)
-        let file = file
+    private init(_ directory: String, _ knownDamage: String?, _ earlier: String?) throws(StorageFailure) {
+        let watch = Watch()
+        let (file, trouble) = try TransferFile.open(directory, knownDamage: knownDamage) { watch.found($0) }
+        self.trouble = trouble ?? earlier
+        files = Files(file, watch)
+        let files = files
         try queue.start(
-            CommitQueue.Work(commit: { file.commit($0) }, tidy: { file.tidy() }, end: { file.close() }))
+            CommitQueue.Work(
+                commit: { files.commit($0) }, tidy: { watch.damage == nil && files.file.tidy() }, end: { files.file.close() }))
     }
 
     deinit { queue.close(andWait: false) }
 
+    /// Calls back on any thread when something happens to the database; at once if it was already found to be malformed.
+    package func watch(_ onEvent: @escaping @Sendable (Event) -> Void) { files.watch.begin(onEvent) }
+
+    /// Closes the store, sets its damaged database aside, and begins a new one with the sessions and transfers that are known.
+    ///
+    /// - Parameters:
+    ///   - contents: The sessions and transfers.
+    ///   - outcomes: The outcomes of ended transfers, by their numbers. The others are read, as far as that is possible.
+    /// - Returns: A message for the user.
+    /// - Throws: An error if the new database cannot be written; the next ``open(directory:knownDamage:trouble:)`` then sets the
+    ///   damaged one aside.
+    func beginAnew(with contents: Contents, outcomes: [Int64: [UInt8]]) throws(StorageFailure) -> String {
+        let file = files.file
+        do {
+            try file.beginAnew(with: { _ in contents }) { part, id, database in
+                guard part == .outcome else { return nil }
+                return outcomes[id] ?? (try? file.rows.part(part, of: id, database)) ?? nil
+            }
+        } catch {
+            throw StorageFailure(error)
+        }
+        queue.close(andWait: true)
+        return TransferFile.setAsideMessage(files.watch.damage ?? "", file.directory)
+    }
+
     /// Seals a credential for resume data, under a key derived from the store's key.
     var resumeSeal: @Sendable (String) -> String {
-        let seal = file.seal
+        let seal = files.file.seal
         return { seal.resumeSeal(of: $0) }
     }
 
     /// Returns all sessions and transfers, without the transfers' parts.
     ///
-    /// If this method throws that the database is damaged, the next ``open(directory:)`` sets the database aside.
+    /// If this method throws that the database is damaged, it can be opened as one with known damage.
     package func load() throws(StorageFailure) -> Contents {
-        try file.reading { [file] database in try file.contents(database) }
+        let file = files.file
+        return try file.reading { database in try file.rows.contents(database) }
     }
 
     /// Returns nil if the transfer has no such part.
     package func part(_ part: Part, of transfer: Int64) throws(StorageFailure) -> [UInt8]? {
-        try file.reading { [file] database in try file.part(part, of: transfer, database) }
+        let file = files.file
+        return try file.reading { database in try file.rows.part(part, of: transfer, database) }
     }
 
     /// Returns the orders of many transfers by ID, and as `damaged` the IDs of the orders that cannot be decrypted.
     package func orders(
         of transfers: [Int64]
     ) throws(StorageFailure) -> (orders: [Int64: [UInt8]], damaged: [Int64]) {
-        try file.reading { [file] database in
+        let file = files.file
+        return try file.reading { database in
             var orders: [Int64: [UInt8]] = [:]
             var damaged: [Int64] = []
             orders.reserveCapacity(transfers.count)
             for transfer in transfers {
                 do {
-                    orders[transfer] = try file.part(.order, of: transfer, database)
+                    orders[transfer] = try file.rows.part(.order, of: transfer, database)
                 } catch StorageFailure.damaged {
                     damaged.append(transfer)
                 }

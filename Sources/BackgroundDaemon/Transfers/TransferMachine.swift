@@ -158,7 +158,7 @@ struct TransferMachine: Hashable, Sendable {
         case (.ordered(isOver: false), .giveUp(let why, _)):
             return move(to: .ordered(isOver: true), .giveUp(why), .end(hasFile: false))
 
-        case (.waiting, .unreadable): return move(to: .ending, .end(hasFile: false), .keepEnd)
+        case (.waiting, .unreadable): return move(to: .ending, .forgetPartial, .end(hasFile: false), .keepEnd)
         case (.waiting, .start): return move(to: .preparing(nil, isSpoiled: false), .prepare)
         // The scheduler does not know yet that the transfer is over.
         case (_, .start) where isOver: return [.remove]

@@ -61,6 +61,8 @@ struct TransferRecord: Codable, Sendable {
     var end: End?
     /// Why the transfer was given up; nil if it was not given up.
     var givenUp: TransferMachine.GiveUpReason?
+    /// True if the transfer's order was lost with a damaged list of transfers; otherwise nil.
+    var isLost: Bool?
 
     struct Notes: Codable, Sendable {
         var description: String?
@@ -120,11 +122,30 @@ struct TransferRecord: Codable, Sendable {
 
     var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
 
+    /// Returns nil if the bytes are damaged, also if a number is one that no daemon writes.
     static func decoded(_ bytes: [UInt8]) -> TransferRecord? {
-        guard var record = try? JSONDecoder().decode(Self.self, from: Data(bytes)) else { return nil }
+        guard var record = try? JSONDecoder().decode(Self.self, from: Data(bytes)),
+            0...Self.largestCount ~= record.attempts, 0...Self.largestCount ~= record.refusals
+        else { return nil }
+        // An order may have any dates; a pause has an end.
+        record.deadline = min(max(record.deadline, -1e15), 1e15)
+        record.created = min(max(record.created, -1e12), 1e12)
+        if let pause = record.notBefore, abs(pause) > 1e12 { record.notBefore = nil }
         // A negative count cannot be used.
         record.syncedBytes = max(0, record.syncedBytes)
+        record.hostLimit = max(1, record.hostLimit)
+        record.priority = min(max(record.priority, 0), 1)
         return record
+    }
+
+    private static let largestCount = 1 << 30
+
+    /// Returns the state, as stored, of a transfer whose order is lost; a transfer that has ended needs no order.
+    static func lost(_ bytes: [UInt8]) -> [UInt8] {
+        guard var record = decoded(bytes) else { return [] }
+        guard record.end == nil else { return bytes }
+        record.isLost = true
+        return record.encoded
     }
 }
 
@@ -141,5 +162,11 @@ struct SessionRecord: Codable, Sendable {
 
     var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
 
-    static func decoded(_ bytes: [UInt8]) -> SessionRecord? { try? JSONDecoder().decode(Self.self, from: Data(bytes)) }
+    static func decoded(_ bytes: [UInt8]) -> SessionRecord? {
+        guard var record = try? JSONDecoder().decode(Self.self, from: Data(bytes)) else { return nil }
+        record.launches.limitDelay()
+        // A larger number is damage, and would leave too few for later tasks.
+        if !(0...(1 << 52) ~= record.lastTask) { record.lastTask = 0 }
+        return record
+    }
 }

@@ -137,6 +137,17 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
                      int *report, int *process);
 // Reads without blocking. Returns the number of bytes, 0 at the end, -EAGAIN if no bytes are available yet.
 int64_t cls_read_some(int fd, void *target, size_t count);
+// Runs this process's program anew, with these arguments, which end with NULL. The new program has the standard descriptors and the
+// descriptor `kept`, which may be negative, and no others. Returns a negative errno if that is not possible.
+int cls_begin_anew(char *const arguments[], int kept);
+// Opens a descriptor that is readable after the clock was set (timerfd_create(2)). Returns a negative errno on failure.
+int cls_clock_watch(void);
+// Opens a descriptor that is readable after a name in one of its folders was removed or replaced (inotify(7)).
+int cls_names_watch(void);
+// Adds a folder, if it is not watched yet. Returns a negative errno on failure.
+int cls_names_watch_add(int fd, const char *folder);
+// Reads everything from a descriptor of one of these kinds.
+void cls_watch_clear(int fd);
 // Runs a command without input, with a timeout in seconds. `said` receives the beginning of the command's standard error, ended by
 // a NUL. Returns the command's exit status, 128 plus the number of the signal that ended the command, or a negative errno:
 // -ETIMEDOUT if the command was killed by the timeout.
