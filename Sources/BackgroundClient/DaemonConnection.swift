@@ -77,12 +77,18 @@ final class DaemonConnection: Sendable {
     /// Whether the daemon itself listens, and not a service manager that has not started it yet.
     ///
     /// If the process that listened has ended, the socket is a service manager's.
-    private var isDaemons: Bool {
-        SmallFile.contents(of: "/proc/\(process)/comm", limit: 64).map { String(decoding: $0, as: UTF8.self) } == "urlsessiond\n"
+    private var isDaemons: Bool { facts(of: "comm") == "urlsessiond\n" }
+
+    /// Where the daemon's log is: in a file if the library started the daemon, otherwise in the journal.
+    var log: String {
+        let isService = !isDaemons || facts(of: "cgroup").contains("/\(ServiceUnit.service)\n")
+        return isService ? ServiceUnit.log : DaemonPlace.log(besideSocket: path)
     }
 
-    /// Where the daemon's log is: in a file if the library started the daemon.
-    var log: String { isDaemons ? DaemonPlace.log(besideSocket: path) : ServiceUnit.log }
+    /// Returns the content of a file about the process that listens; empty if the process has ended.
+    private func facts(of name: String) -> String {
+        String(decoding: SmallFile.contents(of: "/proc/\(process)/\(name)", limit: 4096) ?? [], as: UTF8.self)
+    }
 
     /// Why the service manager that listens for the daemon could not start it since the connection was opened; nil if it still may.
     ///

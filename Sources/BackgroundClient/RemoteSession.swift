@@ -224,16 +224,16 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     /// Waits until all submitted orders are durable or refused, or the daemon counts as unresponsive.
     package func wake() {
-        let isDead = monitor.locked {
+        let log: String? = monitor.locked {
             let mark = SessionLink.Waiter.accepted(link.sequence)
             // Reconnects once if the daemon does not respond: another daemon may be running.
             for limit in [patience * 1.25, patience * 2] {
-                guard timesOut(mark, until: Monitor.clock + limit) else { return false }
+                guard timesOut(mark, until: Monitor.clock + limit) else { return nil }
                 if link.isAttached { connection?.close() }
             }
-            return true
+            return connection?.log ?? place.log
         }
-        if isDead { lose("urlsessiond does not respond; see \(place.log)") }
+        if let log { lose("urlsessiond does not respond; see \(log)") }
     }
 
     package func command(_ command: TaskCommand, for task: TaskID) -> Bool {
