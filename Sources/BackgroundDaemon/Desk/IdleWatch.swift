@@ -23,7 +23,7 @@ final class IdleWatch {
     private var timer: Scheduled<Void>?
 
     func begin(_ onEnd: @escaping @Sendable (String) -> Void) { self.onEnd = onEnd }
-    func end(_ reason: String = "it is not needed") { onEnd?(reason) }
+    func end(_ reason: String = "nobody needs it") { onEnd?(reason) }
 
     /// Starts or cancels the timer that ends the daemon after the idle time in its options.
     func updateIdleTimer(_ desk: isolated TransferDesk) {
