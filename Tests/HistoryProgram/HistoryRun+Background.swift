@@ -105,10 +105,10 @@ extension HistoryRun {
 
     private func happen(_ event: BackgroundStep.Event, _ slot: Int) async throws {
         switch event {
-        case .killDaemon: place.signalDaemon(SIGKILL)
+        case .killDaemon: killDaemon()
         case .killWorker: try await kill(slot)
         case .killBoth:
-            place.signalDaemon(SIGKILL)
+            killDaemon()
             try await kill(slot)
         case .olderJoins: try await joinOlder { try place.startDaemon(["--replace"]) }
         case .olderIsActivated: try await joinOlder { try place.startManager(["once"]) }
@@ -117,11 +117,24 @@ extension HistoryRun {
         case .managed:
             manager?.stop(SIGKILL)
             manager = try await ready(try place.startManager([]), "listening")
-            place.signalDaemon(SIGKILL)
+            killDaemon()
         case .unmanaged:
             manager?.stop(SIGKILL)
             manager = nil
         }
+    }
+
+    /// Kills the running daemon; false if there is none.
+    @discardableResult
+    func killDaemon() -> Bool {
+        loseAnswers()
+        return place.signalDaemon(SIGKILL)
+    }
+
+    /// The running daemon ends, perhaps between the response to an upload and its record: then the server only reports to the next
+    /// one that it has the whole upload.
+    private func loseAnswers() {
+        for (number, load) in background where load.ends == 0 { world.loads[number]?.mayLackAnswer = true }
     }
 
     /// Starts a daemon that is older than the running one.
@@ -137,6 +150,7 @@ extension HistoryRun {
     }
 
     private func replaceByNewer() async throws {
+        loseAnswers()
         place.mark(1)
         let running = place.daemon
         daemons.append(try await ready(try place.startDaemon(["--replace"]), " listens, "))
@@ -144,6 +158,7 @@ extension HistoryRun {
     }
 
     private func refuseByOlder() async throws {
+        loseAnswers()
         let older = try place.startOlderDaemon()
         // Programs may replace it before it is ready.
         _ = try await end(of: older)

@@ -240,7 +240,7 @@ final class HistoryRun {
         case .orderInBackground(let slot, let load, let uploads): try await order(slot, load, uploads: uploads)
         case .inBackground(let step): try await carryOut(step)
         case .tool(let tool): try await use(tool)
-        case .killDaemon: if !place.signalDaemon(SIGKILL) { skip() }
+        case .killDaemon: if !killDaemon() { skip() }
         }
     }
 
