@@ -25,6 +25,8 @@ final class SessionFacts {
     let turns: LoopTurns
     let mailbox: Mailbox
     let credentials = SessionCredentials()
+    /// Holds the connections of requests whose own fields may authenticate them, for tasks without a delegate of their own.
+    let ownFieldHolder = ConnectionHolder()
     let executor: LoopExecutor
     private var storesWereReady = false
     /// Starts a load that belongs to no task of the app.

@@ -38,5 +38,11 @@ package enum AuthenticationScheme: Int, Sendable, Comparable, CaseIterable {
     /// Whether authentication may take more than one round trip.
     package var isMultiStep: Bool { self >= .ntlm }
 
+    /// Whether a value of `Authorization` or `Proxy-Authorization` may authenticate the connection that carries it, and not only its
+    /// request.
+    package static func bindsConnection(_ field: String) -> Bool {
+        AuthenticationScheme(name: String(field.prefix { $0 != " " && $0 != "\t" }))?.isMultiStep ?? false
+    }
+
     package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 }

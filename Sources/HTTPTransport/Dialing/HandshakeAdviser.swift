@@ -18,7 +18,10 @@ package import NIOCore
 package protocol HandshakeAdviser: AnyObject {
     /// The task's own delegate, if that judges servers instead of the session's.
     var ownDelegate: ConnectionHolder? { get }
-    /// Whether the app judges servers itself; if so, the roots must not decide before the app was asked.
+    /// Whether the app judges servers itself.
+    ///
+    /// If so, the roots alone do not decide: the app is asked in the handshake, or, if the roots decided first because a task's own
+    /// delegate waits, before the load uses the connection.
     var judgesServers: Bool { get }
     /// Asks whether to trust a server that presents these certificates (DER, the server's own first), and whose address is of this
     /// kind.
@@ -171,8 +174,7 @@ final class HandshakeAdvice {
 
     /// Notes the credential for a proxy that the connection will carry.
     func willAuthorize(_ credential: String) {
-        let scheme = credential.prefix { $0 != " " }.lowercased()
-        guard scheme == "ntlm" || scheme == "negotiate" else { return }
+        guard AuthenticationScheme.bindsConnection(credential) else { return }
         isTunnelAuthenticated = true
         if let adviser { noteQuestion(to: adviser) }
     }

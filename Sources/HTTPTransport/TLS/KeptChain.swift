@@ -27,8 +27,8 @@ package final class KeptChain {
 
     private var acceptedBySession = false
     private var accepted: [ConnectionHolder] = []
-    /// The delegates that are being asked, with the loads that wait for the verdict of the same delegate.
-    private var waiting: [ConnectionHolder?: [LoadControl]] = [:]
+    /// The open questions, at most one to each delegate.
+    private var questions: [ConnectionHolder?: ChainQuestion] = [:]
 
     init(_ certificates: [Data], reach: AddressKind, isForAllDelegates: Bool, acceptedBy delegates: [ConnectionHolder?]) {
         self.certificates = certificates
@@ -41,7 +41,9 @@ package final class KeptChain {
         delegate.map { accepted.contains($0) } ?? acceptedBySession
     }
 
+    /// Notes that a delegate accepts the certificates; the loads that wait for its answer continue.
     package func accept(_ delegate: ConnectionHolder?) {
+        defer { questions[delegate]?.wake() }
         guard let delegate else {
             acceptedBySession = true
             return
@@ -51,23 +53,72 @@ package final class KeptChain {
         accepted.append(delegate)
     }
 
-    /// Begins a question to a delegate; returns false if the delegate is being asked for another load, and the load has to wait.
-    package func beginQuestion(to delegate: ConnectionHolder?, for load: LoadControl) -> Bool {
-        guard let others = waiting[delegate] else {
-            waiting[delegate] = []
-            return true
-        }
-        if !others.contains(where: { $0 === load }) { waiting[delegate]?.append(load) }
-        return false
+    /// Makes a load wait for its delegate's answer; returns the question and the load's place among those that wait for it.
+    package func join(_ load: LoadControl, of delegate: ConnectionHolder?) -> (question: ChainQuestion, place: Int) {
+        let question = questions[delegate] ?? ChainQuestion()
+        questions[delegate] = question
+        return (question, question.join(load))
     }
 
-    /// Ends a question, whether it was answered or not; the loads that wait look at the outcome, or ask themselves.
-    package func endQuestion(to delegate: ConnectionHolder?) {
-        for load in waiting.removeValue(forKey: delegate) ?? [] { load.wake() }
+    /// Ends a question, if the load at this place still asks it; the answer is that of all loads that wait for it.
+    package func end(_ question: ChainQuestion, to delegate: ConnectionHolder?, at place: Int, with answer: TrustAnswer) {
+        guard question.answer == nil, question.isTurn(of: place) else { return }
+        question.answer = answer
+        questions[delegate] = nil
+        if answer.isAcceptance { accept(delegate) }
+        question.wake()
+    }
+
+    /// Removes a load that no longer waits; if it was asking, it is the next load's turn.
+    package func leave(_ question: ChainQuestion, to delegate: ConnectionHolder?, at place: Int) {
+        question.leave(place)
+        if question.isEmpty, questions[delegate] === question { questions[delegate] = nil }
+    }
+}
+
+/// A question to a delegate about a ``KeptChain``: one load asks, and the delegate's other loads wait for the same answer.
+///
+/// If the load ends before there is an answer, the next one asks.
+package final class ChainQuestion {
+    package fileprivate(set) var answer: TrustAnswer?
+    private var loads: [Int: LoadControl] = [:]
+    /// The place of the load that asks: the lowest that is taken.
+    private var turn = 0
+    private var end = 0
+
+    fileprivate init() {}
+
+    fileprivate var isEmpty: Bool { loads.isEmpty }
+
+    package func isTurn(of place: Int) -> Bool { place == turn }
+
+    fileprivate func join(_ load: LoadControl) -> Int {
+        loads[end] = load
+        end += 1
+        return end - 1
+    }
+
+    fileprivate func leave(_ place: Int) {
+        loads[place] = nil
+        guard place == turn else { return }
+        while turn < end, loads[turn] == nil { turn += 1 }
+        // The other loads look at the answer themselves.
+        if answer == nil { loads[turn]?.wake() }
+    }
+
+    fileprivate func wake() {
+        for place in turn..<end { loads[place]?.wake() }
     }
 }
 
 extension TrustAnswer {
+    fileprivate var isAcceptance: Bool {
+        switch self {
+        case .trusted, .checked: true
+        case .rejected, .cancelled: false
+        }
+    }
+
     /// The error for a server that the app refused; nil if the answer is no refusal.
     package func refusal(of host: String) -> LoadError? {
         switch self {

@@ -44,10 +44,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     private var wasAskedForCertificate = false
     private var chain: [Data] = []
     private var isVerified = false
-    /// The delegate that was asked about the server last, if any; nil stands for the session's.
+    /// The delegate that was asked about the server last (nil stands for the session's); empty if the roots decided first.
     private var asked: [ConnectionHolder?] = []
-    /// Whether the roots decided before any delegate was asked.
-    private var isTrustedUnasked = false
     /// The SHA-256 hashes of the keys in the server's chain.
     private var keys: [Data] = []
     private var hasStrongKeys = false
@@ -92,7 +90,6 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         guard advice.checksRootsFirst() else { return askAboutServer { self.handleTrustAnswer($0, on: loop) } }
         check(on: loop, fetchesIssuers: false) { handshake, failure in
             if failure == nil {
-                handshake.isTrustedUnasked = true
                 handshake.checked(nil, isTrustedByApp: false)
             } else if handshake.verdict != nil {
                 handshake.askAboutServer { handshake.handleTrustAnswer($0, on: loop) }
@@ -242,23 +239,37 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     func certificateRequested(_ promise: EventLoopPromise<NIOSSLContextConfigurationOverride>) {
         certificate = promise
         wasAskedForCertificate = true
-        guard isTrustedUnasked else { return askForIdentity() }
-        askAboutServer { [self] answer in
-            guard let refusal = answer.refusal(of: server.host) else { return askForIdentity() }
-            certificate = nil
-            failure = refusal
-            promise.fail(ChannelError.eof)
-        }
+        askForIdentity()
     }
 
+    /// Asks the load that is first in the queue.
+    ///
+    /// Its delegate is asked about the server before, unless that was asked last: the roots decided first, or another load did.
     private func askForIdentity() {
         advice.ask(
-            { [server] in $0.identity(for: server, reply: $1) },
+            { [self] adviser, reply in
+                guard asked.contains(adviser.ownDelegate) else { return askAboutServerForIdentity() }
+                adviser.identity(for: server, reply: reply)
+            },
             // If there has never been a load to ask, continue without a certificate. If all loads have left, the dial ends: the
             // connection would be useful only for loads that present no certificate.
             otherwise: { standing -> IdentityAnswer? in if case .noAdviser = standing { IdentityAnswer.none } else { nil } },
             reply: { [self] in handleIdentityAnswer($0) }
         )
+    }
+
+    private func askAboutServerForIdentity() {
+        askAboutServer { [self] answer in
+            var refusal = answer.refusal(of: server.host)
+            // Default handling means the roots, whatever another delegate said.
+            if refusal == nil, !isVerified, case .checked = answer {
+                refusal = LoadError(.serverCertificateUntrusted, "only another delegate trusts the certificate of \(server.host)")
+            }
+            guard let refusal else { return askForIdentity() }
+            failure = refusal
+            certificate?.fail(ChannelError.eof)
+            certificate = nil
+        }
     }
 
     private func handleIdentityAnswer(_ answer: IdentityAnswer) {

@@ -189,7 +189,8 @@ enum RequestAuthentication {
         let switches = load.asksToSwitch(hop)
         let plain = Route(isSecure: origin.isSecure, host: origin.host, port: origin.port)
         if load.session.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil,
-            hop.request.needs == .none, load.session.http1Origins.isEmpty, !switches, hop.authentication.renegotiating == nil
+            hop.request.needs == .none, load.session.http1Origins.isEmpty, !switches, hop.authentication.renegotiating == nil,
+            !bindsConnection(hop, isForwarded: false, in: load)
         {
             return plain
         }
@@ -201,25 +202,22 @@ enum RequestAuthentication {
         if let socket = load.webSocket, !requiresHTTP1, hop.authentication.server == nil, hop.authentication.proxy == nil {
             // An established connection that supports extended CONNECT (RFC 8441) provides a stream; no connection is made for this
             // purpose.
-            let shared = special(
-                plain, hop, pool, by: proxy, judge: load.order.connectionHolder, requiresHTTP1: false, load.session.policy)
+            let shared = special(plain, hop, pool, by: proxy, requiresHTTP1: false, in: load)
             if !socket.needsHTTP1, pool.allowsExtendedConnect(shared) { return shared }
         }
         if switches { requiresHTTP1 = true }
-        return special(
-            plain, hop, pool, by: proxy, judge: load.order.connectionHolder, requiresHTTP1: requiresHTTP1, load.session.policy)
+        return special(plain, hop, pool, by: proxy, requiresHTTP1: requiresHTTP1, in: load)
     }
 
     @inline(never)
     private static func special(
-        _ plain: Route, _ hop: Hop, _ pool: ConnectionPool, by proxy: ProxyServer?, judge: ConnectionHolder?,
-        requiresHTTP1: Bool, _ policy: SessionPolicy
+        _ plain: Route, _ hop: Hop, _ pool: ConnectionPool, by proxy: ProxyServer?, requiresHTTP1: Bool, in load: Load
     ) -> Route {
         var route = plain
         let isForwarded = proxy?.forwardsRequests(isSecure: plain.isSecure) ?? false
         if let proxy, isForwarded { route = Route(isSecure: false, host: proxy.host, port: proxy.port) }
-        let judge = plain.isSecure ? judge : nil
-        let session = policy.needs
+        let judge = plain.isSecure ? load.order.connectionHolder : nil
+        let session = load.session.policy.needs
         let needs = hop.request.needs.joined(with: session)
         if proxy != nil || judge != nil || needs != session || requiresHTTP1 {
             route.details = RouteDetails(
@@ -228,14 +226,36 @@ enum RequestAuthentication {
                 hasAlternatives: hop.proxies.hasAlternatives
             )
         }
-        let limit = policy.maximumConnectionsPerHost
-        let holder =
+        let limit = load.session.policy.maximumConnectionsPerHost
+        var holder =
             hop.authentication.renegotiating
             ?? hop.authentication.server?.chooseHolder(for: route, in: pool, limit: limit)
             ?? hop.authentication.proxy?.chooseHolder(for: route, in: pool, limit: limit)
+        if holder == nil, bindsConnection(hop, isForwarded: isForwarded, in: load) {
+            holder = load.order.connectionHolder ?? load.session.ownFieldHolder
+        }
         if let holder { route = route.held(by: holder) }
         hop.authentication.route = route
         return route
+    }
+
+    /// Whether the message carries a field of the app's own that may authenticate its connection (NTLM, Negotiate).
+    ///
+    /// Only the messages of the same delegate that carry such a field, too, then use the connection.
+    @inline(__always)
+    private static func bindsConnection(_ hop: Hop, isForwarded: Bool, in load: Load) -> Bool {
+        (hop.request.hasFields || load.session.headers.hasCredentials) && hasBindingField(hop, isForwarded: isForwarded, in: load)
+    }
+
+    @inline(never)
+    private static func hasBindingField(_ hop: Hop, isForwarded: Bool, in load: Load) -> Bool {
+        var values: [String?] = []
+        if !hop.authentication.isAnswered {
+            let sessions = hop.followUp.leftOrigin ? nil : load.session.headers.sessionValue("Authorization")
+            values.append(hop.request.headers.first(.authorization) ?? sessions)
+        }
+        if isForwarded, hop.authentication.maySendOwnField { values.append(hop.request.headers.first(.proxyAuthorization)) }
+        return values.contains { $0.map(AuthenticationScheme.bindsConnection) ?? false }
     }
 
     /// Returns the request's own credential for the proxy that opens its tunnel.

@@ -18,17 +18,19 @@ import NIOCore
 final class TrustHearing: QueuePosition {
     private let chain: KeptChain
     private let server: ServerName
-    private var isAsking = false
-    private var answer: TrustAnswer?
+    private let question: ChainQuestion
+    private let place: Int
+    private var hasAsked = false
 
-    private init(_ chain: KeptChain, of server: ServerName) {
+    private init(_ chain: KeptChain, of server: ServerName, for load: Load) {
         self.chain = chain
         self.server = server
+        (question, place) = chain.join(load.control, of: load.ownDelegate)
     }
 
     /// Makes a load wait for its delegate.
     static func begin(about chain: KeptChain, of server: ServerName, for load: Load) {
-        let hearing = TrustHearing(chain, of: server)
+        let hearing = TrustHearing(chain, of: server, for: load)
         load.control.enter(.queued(hearing))
         load.control.hold(now: .now())
         hearing.ask(load)
@@ -36,29 +38,27 @@ final class TrustHearing: QueuePosition {
 
     /// Asks the delegate, unless it is being asked for another load.
     private func ask(_ load: Load) {
-        guard !isAsking, chain.beginQuestion(to: load.ownDelegate, for: load.control) else { return }
-        isAsking = true
-        load.judge(chain.certificates, of: server, reach: chain.reach) { [self, control = load.control] in
-            answer = $0
-            control.wake()
+        guard !hasAsked, question.isTurn(of: place) else { return }
+        hasAsked = true
+        load.judge(chain.certificates, of: server, reach: chain.reach) { [self, delegate = load.ownDelegate] in
+            chain.end(question, to: delegate, at: place, with: $0)
         }
     }
 
     /// Returns the chain that the delegate accepted, or nil if the load still has to wait; throws if the delegate refused it.
     func acceptedChain(for load: Load) throws(LoadError) -> KeptChain? {
-        guard load.control.failure == nil, answer == nil, !chain.isAccepted(by: load.ownDelegate) else {
-            if load.control.failure == nil, var refusal = answer?.refusal(of: server.host) {
-                end(load)
-                refusal.peerTrust = chain.certificates
-                throw refusal
-            }
-            if answer != nil { chain.accept(load.ownDelegate) }
-            end(load)
-            try load.control.check()
-            return chain
+        // A load that has asked waits for its own answer, even if the delegate has accepted the chain elsewhere meanwhile.
+        if load.control.failure == nil, question.answer == nil, hasAsked || !chain.isAccepted(by: load.ownDelegate) {
+            ask(load)
+            return nil
         }
-        ask(load)
-        return nil
+        end(load)
+        try load.control.check()
+        if var refusal = question.answer?.refusal(of: server.host) {
+            refusal.peerTrust = chain.certificates
+            throw refusal
+        }
+        return chain
     }
 
     private func end(_ load: Load) {
@@ -66,7 +66,7 @@ final class TrustHearing: QueuePosition {
         load.control.enter(.elsewhere)
         load.control.endHold(now: now)
         load.control.markProgress(now)
-        if isAsking { chain.endQuestion(to: load.ownDelegate) }
+        chain.leave(question, to: load.ownDelegate, at: place)
     }
 
     // The load keeps no place in a queue, and its time is paused from the beginning to the end.

@@ -22,8 +22,10 @@ final class NetworkStage: LoadStage {
         /// Whether the request expects a 100 (Continue) response.
         fileprivate(set) var askedToContinue = false
         fileprivate var needsNewConnection = false
-        /// The last chain that the load's delegate accepted: other connections may have the same.
-        fileprivate var acceptedChain: KeptChain?
+        /// The last chains that the load's delegate accepted, the newest last: other connections may have the same.
+        ///
+        /// There can be several, because the servers behind one name may have different certificates.
+        fileprivate var acceptedChains: [[Data]] = []
         /// Whether the hop's transaction has begun.
         fileprivate var hasBegun = false
         /// Watches the proxy that the message was sent to, if there is another route.
@@ -47,6 +49,9 @@ final class NetworkStage: LoadStage {
         /// What is known about an attempt that failed without a response.
         fileprivate(set) var evidence = RetryEvidence.none
     }
+
+    /// The number of accepted chains that a hop remembers.
+    private static let maximumAcceptedChains = 4
 
     /// The number of decoded bytes that are allowed regardless of the expansion ratio.
     static let decodingFloor: Int64 = 67_108_864
@@ -147,7 +152,7 @@ final class NetworkStage: LoadStage {
                 return try pool.take(lease)
             }
             guard let chain = try (position as? TrustHearing)?.acceptedChain(for: load) else { return nil }
-            hop.network.acceptedChain = chain
+            hop.network.acceptedChains = hop.network.acceptedChains.suffix(Self.maximumAcceptedChains - 1) + [chain.certificates]
         }
         if case .offline(let wait) = load.control.phase, !pool.hasEnded(wait) { return nil }
         try load.control.check()
@@ -166,10 +171,12 @@ final class NetworkStage: LoadStage {
     /// Whether the load has to ask its delegate about the connection first; the connection is then given back.
     private func mustAskDelegate(about connection: any HTTPConnection, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         guard let chain = connection.keptChain, !chain.isAccepted(by: load.ownDelegate) else { return false }
-        if hop.network.acceptedChain?.certificates == chain.certificates {
+        if hop.network.acceptedChains.contains(chain.certificates) {
             chain.accept(load.ownDelegate)
             return false
         }
+        // The connection may be the new one that the hop required; the hop takes it, or another, after the answer.
+        hop.network.needsNewConnection = false
         pool.giveBack(connection)
         let route = try route(of: hop)
         TrustHearing.begin(about: chain, of: ServerName(host: route.host, port: route.port), for: load)
