@@ -40,12 +40,21 @@ extension ConnectionPool {
         let origin = origin(of: common)
         // The connections of an alias were made for another host.
         guard routes[origin] == common else { return nil }
-        guard let closing = closedOrigins[origin] else { return origin }
-        let left = closing.filter { id in
+        let reasons = reasonsToClose(origin)
+        closedOrigins[origin] = reasons.isEmpty ? nil : reasons
+        return reasons.isEmpty ? origin : nil
+    }
+
+    /// The connections and dials because of which an origin is closed, without those that are gone.
+    private func reasonsToClose(_ origin: OriginID) -> Set<ConnectionID> {
+        (closedOrigins[origin] ?? []).filter { id in
             entries[id].map { $0.origin == origin && $0.connection?.keptChain?.isForAllDelegates != true } ?? false
         }
-        closedOrigins[origin] = left.isEmpty ? nil : left
-        return left.isEmpty ? origin : nil
+    }
+
+    /// Notes that a connection is used by one exchange to its end: the tasks of other delegates may use the next ones.
+    func releaseOrigin(of id: ConnectionID) {
+        if let origin = entries[id]?.origin { closedOrigins[origin]?.remove(id) }
     }
 
     // MARK: Dials
@@ -63,7 +72,8 @@ extension ConnectionPool {
             let lease = leases.values.first { $0.adviser === adviser && $0.origin == origin }
             // The connections of a holder are not shared anyway.
             guard let lease, lease.route.hasOwnDelegate else { return }
-            return separate(lease.route, from: origin, with: id)
+            let waiting = queued { $0.origin == origin && $0.route == lease.route }
+            return separate(waiting, lease.route, from: origin, with: id)
         }
         if adviser.judgesServers { close(origin, because: id) }
     }
@@ -81,8 +91,8 @@ extension ConnectionPool {
         guard chain.isForAllDelegates, machine.count(origin) == 1, let common = commonOrigin(of: route),
             machine.mayTakeDial(common)
         else { return }
-        versions[common] = versions[origin]
-        regroup(queued(at: origin), [id], to: common)
+        if let known = versions[origin] { versions[common, default: KnownVersion()].learn(known) }
+        regroup(queued { $0.origin == origin }, [id], to: common)
     }
 
     /// Returns the lease whose load made a dial fail; nil if the failure concerns all loads.
@@ -100,18 +110,19 @@ extension ConnectionPool {
 
     /// Closes a common origin to tasks with their own delegates; those that wait for it get origins of their own.
     private func close(_ origin: OriginID, because id: ConnectionID) {
-        closedOrigins[origin, default: []].insert(id)
+        closedOrigins[origin] = reasonsToClose(origin).union([id])
         guard hasOwnDelegates else { return }
-        while let lease = queued(at: origin).first(where: { $0.route.hasOwnDelegate }) {
-            separate(lease.route, from: origin, without: id)
-        }
+        let waiting = Dictionary(grouping: queued { $0.origin == origin && $0.route.hasOwnDelegate }, by: \.route)
+        let inOrder = waiting.sorted { ($0.value.first?.id.number ?? 0) < ($1.value.first?.id.number ?? 0) }
+        for (route, leases) in inOrder { separate(leases, route, from: origin, without: id) }
     }
 
     /// Gives a delegate's queued loads an origin of their own, with the dial that concerns them, and with further dials that have
     /// asked no load, as many as the loads need.
-    private func separate(_ route: Route, from origin: OriginID, with id: ConnectionID? = nil, without other: ConnectionID? = nil)
-    {
-        let waiting = queued(at: origin).filter { $0.route == route }
+    private func separate(
+        _ waiting: [Lease], _ route: Route, from origin: OriginID, with id: ConnectionID? = nil,
+        without other: ConnectionID? = nil
+    ) {
         let followers = machine.dials(origin).filter { $0 != id && $0 != other && entries[$0]?.dial?.maySwitchLoads == true }
         let dials = id.map { [$0] } ?? []
         let own = makeOrigin(of: route)
@@ -119,8 +130,9 @@ extension ConnectionPool {
         regroup(waiting, dials + followers.prefix(max(0, waiting.count - dials.count)), to: own)
     }
 
-    private func queued(at origin: OriginID) -> [Lease] {
-        leases.values.filter { $0.origin == origin }.sorted { $0.id.number < $1.id.number }
+    /// The leases in the order in which they were requested.
+    private func queued(where isIncluded: (Lease) -> Bool) -> [Lease] {
+        leases.values.filter(isIncluded).sorted { $0.id.number < $1.id.number }
     }
 }
 

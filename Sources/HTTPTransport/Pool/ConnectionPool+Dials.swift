@@ -26,6 +26,12 @@ extension ConnectionPool {
         var fruitless = FruitlessConnections()
         /// The instant until which dials to the server are paused.
         var pausedUntil: NIODeadline?
+
+        /// Adds what a new connection revealed that was dialled for another origin.
+        mutating func learn(_ other: KnownVersion) {
+            isHTTP1 = other.isHTTP1
+            isUnfitForHTTP2 = isUnfitForHTTP2 || other.isUnfitForHTTP2
+        }
     }
 
     /// The maximum number of retries of a dial for which the system has no descriptor.
@@ -51,7 +57,7 @@ extension ConnectionPool {
             dialled(id, result)
         }
         // The request timeout does not run while the dial waits for other lookups.
-        dial.holdChanged = { [unowned self] in perform(machine.handle(.appIsAsked(origin, $0))) }
+        dial.holdChanged = { [unowned self] in perform(machine.handle(.appIsAsked(entries[id]?.origin ?? origin, $0))) }
         dial.proxyIsSilent = { [unowned self] isConnected in
             guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
             if !isConnected || !hasOpenConnection(origin) { abandonProxy(proxy, origin) }
@@ -96,10 +102,12 @@ extension ConnectionPool {
     }
 
     func cancel(_ id: ConnectionID) {
-        guard let entry = entries.removeValue(forKey: id) else { return }
+        guard let entry = entries[id] else { return }
         entry.retryTimer?.cancel()
-        if entry.isPaused { pauseEnded(entry.origin) }
+        // The dial may still be on hold, which ends at its present origin.
         entry.dial?.cancel()
+        entries[id] = nil
+        if entry.isPaused { pauseEnded(entry.origin) }
         if !entry.hasBegun { room.giveBack() }
     }
 

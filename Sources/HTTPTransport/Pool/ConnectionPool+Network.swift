@@ -42,6 +42,7 @@ extension ConnectionPool {
     package func wasTakenOver(_ connection: any HTTPConnection) {
         let id = ConnectionID(connection.id)
         forgetAliases(of: id)
+        releaseOrigin(of: id)
         perform(machine.handle(.closed(id)))
     }
 

@@ -300,6 +300,7 @@ package final class ConnectionPool {
         routes = routes.filter { machine.isKnown($0.key) }
         versions = versions.filter { routes[$0.key] != nil }
         closedOrigins = closedOrigins.filter { routes[$0.key] != nil }
+        lastOrigin = nil
         originLimit = max(256, 2 * origins.count)
     }
 
