@@ -136,6 +136,23 @@ import X509
         let found = TrustRoots.certificates(inFiles: ["/no/such/file"], directories: ["/no/such/directory", directory.path])
         #expect(found.count == 1)
     }
+
+    @Test func `files of roots that would block or never end are not read`() throws {
+        let directory = try TemporaryDirectory()
+        let root = try TestCertificates.shared.get()
+        try directory.write(root.rootPEM.utf8, to: "folder/root.pem")
+        #expect(mkfifo(directory.file("folder/pipe.pem").path, 0o600) == 0)
+        try FileManager.default.createSymbolicLink(
+            at: directory.file("folder/zero.pem"), withDestinationURL: URL(fileURLWithPath: "/dev/zero"))
+        #expect(TrustRoots.certificates(inFiles: [], directories: [directory.file("folder").path]).count == 1)
+        for name in ["pipe.pem", "zero.pem"] {
+            #expect(TrustRoots.roots(file: directory.file("folder/" + name).path, directories: []) == [Data()], "\(name)")
+        }
+        // A file has at most 16 MiB.
+        let long = root.rootPEM.utf8 + Array(repeating: UInt8(ascii: "\n"), count: 16 << 20)
+        let path = try directory.write(long, to: "long.pem").path
+        #expect(TrustRoots.roots(file: path, directories: []) == [Data()])
+    }
 }
 
 /// Signs server certificates with any defects that a test needs.

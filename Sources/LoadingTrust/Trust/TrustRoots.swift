@@ -11,12 +11,6 @@ import SwiftASN1
 import Synchronization
 package import X509
 
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
-
 /// The trust roots.
 package enum TrustRoots {
     private static let maximumCount = 64
@@ -27,7 +21,8 @@ package enum TrustRoots {
     package static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
     package static let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
     /// The certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, read once.
-    private static let environmentBytes = contents(ofFiles: file.map { [$0] } ?? [], directories: directories)
+    private static let environmentBytes = contents(
+        ofFiles: file.map { [$0] } ?? [], directories: directories, readsPipes: true)
     private static let environmentRoots = certificates(environmentBytes)
     /// The locations of the system's root certificates.
     private static let systemFiles = [
@@ -109,10 +104,19 @@ package enum TrustRoots {
     /// Returns the roots that the `SSL_CERT_FILE` and `SSL_CERT_DIR` of another process name, in DER.
     ///
     /// The result includes the system's roots, unless a file replaces them. If nothing can be read, the result is one unusable
-    /// root, because an empty list would mean the system's roots.
+    /// root, because an empty list would mean the system's roots. Only regular files are read.
     package static func roots(file: String?, directories: [String]) -> [Data] {
         let found = contents(ofFiles: (file ?? systemFile).map { [$0] } ?? [], directories: directories)
         return found.isEmpty ? [Data()] : found.map { Data($0) }
+    }
+
+    /// The certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, in DER, if no other process can read the file, because it is a
+    /// pipe or a descriptor of this process; otherwise nil.
+    ///
+    /// If nothing can be read, the result is one unusable root. The first call waits for the writers of a pipe.
+    package static var rootsOfThisProcess: [Data]? {
+        guard let file, file.hasPrefix("/dev/") || RootFile.isPipe(file) else { return nil }
+        return environmentBytes.isEmpty ? [Data()] : environmentBytes.map { Data($0) }
     }
 
     /// Returns all certificates in the files, and in the files of the directories, without duplicates.
@@ -127,26 +131,17 @@ package enum TrustRoots {
     }
 
     /// Returns the certificates in DER, including those of a kind that is not supported.
-    private static func contents(ofFiles files: [String], directories: [String]) -> [[UInt8]] {
+    ///
+    /// `readsPipes` allows the files to be pipes. In the directories, only regular files are read.
+    private static func contents(ofFiles files: [String], directories: [String], readsPipes: Bool = false) -> [[UInt8]] {
         let listed = directories.flatMap { directory in
             (try? FileManager.default.contentsOfDirectory(atPath: directory))?.sorted().map { "\(directory)/\($0)" } ?? []
         }
+        let paths = files.map { ($0, readsPipes) } + listed.map { ($0, false) }
         var seen: Set<[UInt8]> = []
-        return (files + listed).flatMap { path in
-            let blocks = content(ofFile: path).flatMap(PEMBlock.blocks) ?? []
+        return paths.flatMap { path, mayBePipe in
+            let blocks = RootFile.content(of: path, mayBePipe: mayBePipe).flatMap(PEMBlock.blocks) ?? []
             return blocks.filter(\.isCertificate).map(\.bytes).filter { CertificateFields($0) != nil && seen.insert($0).inserted }
         }
-    }
-
-    /// Reads a file to its end; a pipe, as of a shell's process substitution, until its writers have closed it.
-    ///
-    /// `Data(contentsOf:)` does not wait for the writers of a pipe.
-    private static func content(ofFile path: String) -> Data? {
-        guard let file = fopen(path, "re") else { return nil }
-        defer { fclose(file) }
-        var content = Data()
-        var piece = [UInt8](repeating: 0, count: 65_536)
-        while case let count = fread(&piece, 1, piece.count, file), count > 0 { content.append(contentsOf: piece[..<count]) }
-        return ferror(file) == 0 ? content : nil
     }
 }

@@ -134,7 +134,9 @@ extension SessionSettings {
         result.policy = policy
         result.policy.waitsForConnectivity = true
         result.proxies = proxyRules()
-        if policy.trustRoots.isEmpty {
+        if policy.trustRoots.isEmpty, let roots = TrustRoots.rootsOfThisProcess {
+            result.policy.trustRoots = roots
+        } else if policy.trustRoots.isEmpty {
             let current = FileManager.default.currentDirectoryPath
             func absolute(_ path: String) -> String { path.hasPrefix("/") ? path : current + "/" + path }
             result.rootFile = TrustRoots.file.map(absolute)

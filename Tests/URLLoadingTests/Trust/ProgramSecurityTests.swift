@@ -93,6 +93,24 @@ struct ProgramSecurityTests {
         try await server.close()
     }
 
+    @Test func `the file of the system's roots may be a pipe, which is read to its end`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let folder = try TemporaryDirectory()
+        let pipe = folder.file("roots.pem").path
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let pem = Array((String(repeating: "\n", count: 200_000) + certificates.rootPEM).utf8)
+        let server = try await ScriptedServer.start(identity: certificates.valid, reply: { _ in .ok("secure") })
+        // Waits for a reader.
+        let writer = Thread {
+            guard let file = fopen(pipe, "w") else { return }
+            fwrite(pem, 1, pem.count, file)
+            fclose(file)
+        }
+        writer.start()
+        #expect(try await outcome(of: [server.url().absoluteString], environment: ["SSL_CERT_FILE": pipe]) == ["secure"])
+        try await server.close()
+    }
+
     @Test func `the environment names folders of roots, with or without the file`() async throws {
         let certificates = try TestCertificates.shared.get()
         let folder = try TemporaryDirectory()
