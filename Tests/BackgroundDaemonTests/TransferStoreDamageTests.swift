@@ -186,10 +186,13 @@ struct TransferStoreDamageTests {
             UPDATE transfers SET task = -1 WHERE id = 2;
             UPDATE transfers SET task = 9223372036854775807 WHERE id = 3;
             UPDATE transfers SET task = 4 WHERE id = 6;
+            UPDATE transfers SET task = 10 WHERE id = 8;
+            UPDATE sessions SET identifier = CAST(identifier AS TEXT) WHERE id = 1;
             """)
         let contents = try open().load()
         #expect(contents.transfers.map(\.task) == Array(1...Self.count))
-        #expect(contents.transfers.prefix(3).allSatisfy { $0.state == [] })
+        #expect(contents.transfers.filter { $0.state == [] }.map(\.id) == [1, 2, 3, 6, 8])
+        #expect(contents.sessions.map(\.id) == [1, 2])
     }
 
     @Test(arguments: ["", "-wal", " -wal -shm"])

@@ -114,7 +114,7 @@ extension TransferDesk {
                     transfer.session.client?.accept(transfer.task)
                     desk.handle(.accepted, transfer)
                 // The program repeats the order to the next daemon.
-                case .failure(.closed): break
+                case .failure(.closed), .failure(.damaged): break
                 case .failure(.busy) where desk.now < patience, .failure(.diskFull) where desk.now < patience:
                     desk.enter(number, after: 0.5) { $0.persistOrder($1, order, connection, until: patience) }
                 case .failure(let failure):

@@ -9,7 +9,6 @@
 
 import BackgroundProtocol
 import FoundationEssentials
-import HTTPWire
 import LoadingModel
 
 #if Daemon
@@ -72,13 +71,23 @@ struct StoredRows: Sendable {
             var task: Int
         }
 
+        struct Unnamed {
+            var id: Int64
+            var session: Int64
+            /// The task in the transfer's row, if that is one, and the state that belongs to it.
+            var task: Int?
+            var state: [UInt8] = []
+        }
+
         var contents = TransferStore.Contents()
-        var tasks: Set<TaskName> = []
-        /// The sessions of the transfers whose task cannot be read, or has been read for another transfer.
-        var unnamed: [(id: Int64, session: Int64)] = []
+        /// The places of the transfers among the contents.
+        var tasks: [TaskName: Int] = [:]
+        /// The transfers whose task cannot be read, or is also another one's.
+        var unnamed: [Unnamed] = []
     }
 
-    private static let allIDs = Int64.min...Int64.max
+    /// A larger ID is damage, and would leave none for later rows.
+    private static let allIDs = 0...(Int64(1) << 53)
 
     /// Reads the rows with these IDs, in their order.
     ///
@@ -111,28 +120,47 @@ struct StoredRows: Sendable {
 
     private func take(transfer row: Row, _ id: Int64, _ reading: inout Reading) {
         guard let session = Self.number(row[1]) else { return reading.contents.damagedTransfers.append(id) }
-        guard let task = Self.number(row[2]), 0...Self.lastTask ~= task,
-            reading.tasks.insert(Reading.TaskName(session: session, task: Int(task))).inserted
-        else { return reading.unnamed.append((id, session)) }
-        let state = Self.bytes(row[3]) ?? Data()
-        reading.contents.transfers.append(
-            TransferStore.TransferRow(id: id, session: session, task: Int(task), state: [UInt8](state)))
+        guard let task = Self.number(row[2]), 0...Self.lastTask ~= task else {
+            return reading.unnamed.append(Reading.Unnamed(id: id, session: session))
+        }
+        let state = [UInt8](Self.bytes(row[3]) ?? Data())
+        let name = Reading.TaskName(session: session, task: Int(task))
+        if reading.tasks[name] == nil {
+            reading.tasks[name] = reading.contents.transfers.count
+            reading.contents.transfers.append(
+                TransferStore.TransferRow(id: id, session: session, task: name.task, state: state))
+        } else {
+            reading.unnamed.append(Reading.Unnamed(id: id, session: session, task: name.task, state: state))
+        }
     }
 
-    /// Finds the tasks of the transfers without a name in their orders; such a transfer has an empty state.
+    /// Finds the tasks of the transfers without a name in their orders.
+    ///
+    /// A transfer whose row has another task, or none, gets an empty state.
     private func nameByOrders(_ reading: inout Reading, _ database: Database) {
-        for (id, session) in reading.unnamed {
-            if let order = try? part(.order, of: id, database), let task = try? MessageCoding.decodeOrder(order).task.id,
-                0...Self.lastTask ~= Int64(task), reading.tasks.insert(Reading.TaskName(session: session, task: task)).inserted
+        guard !reading.unnamed.isEmpty else { return }
+        // Of the transfers with the same task, any may be the damaged one.
+        let doubtful = Set(
+            reading.unnamed.compactMap { one in
+                one.task.flatMap { reading.tasks[Reading.TaskName(session: one.session, task: $0)] }
+            })
+        let others = doubtful.map { reading.contents.transfers[$0] }.map {
+            Reading.Unnamed(id: $0.id, session: $0.session, task: $0.task, state: $0.state)
+        }
+        var known = reading.contents.transfers.enumerated().filter { !doubtful.contains($0.offset) }.map(\.element)
+        var names = Set(known.map { Reading.TaskName(session: $0.session, task: $0.task) })
+        for one in reading.unnamed + others {
+            if let order = try? part(.order, of: one.id, database), let task = try? MessageCoding.decodeOrder(order).task.id,
+                0...Self.lastTask ~= Int64(task), names.insert(Reading.TaskName(session: one.session, task: task)).inserted
             {
-                reading.contents.transfers.append(TransferStore.TransferRow(id: id, session: session, task: task, state: []))
+                let state = task == one.task ? one.state : []
+                known.append(TransferStore.TransferRow(id: one.id, session: one.session, task: task, state: state))
             } else {
-                reading.contents.damagedTransfers.append(id)
+                reading.contents.damagedTransfers.append(one.id)
             }
         }
-        guard !reading.unnamed.isEmpty else { return }
         reading.unnamed = []
-        reading.contents.transfers.sort { $0.id < $1.id }
+        reading.contents.transfers = known.sorted { $0.id < $1.id }
     }
 
     private func session(_ id: Int64, _ row: Row) -> TransferStore.SessionRow? {
@@ -162,6 +190,8 @@ struct StoredRows: Sendable {
     private static func bytes(_ value: DatabaseValue) -> Data? {
         switch value.storage {
         case .blob(let data): data
+        // A single changed bit makes a text of a blob.
+        case .string(let text): Data(text.utf8)
         case .null: Data()
         default: nil
         }
@@ -171,8 +201,10 @@ struct StoredRows: Sendable {
 // MARK: Damaged tables
 
 extension StoredRows {
-    /// How many times reading may fail before the rest of a table is left: each damaged page fails some times.
-    private static let failureLimit = 50_000
+    /// How many times reading may fail, in all and between two rows, before the rest of a table is left.
+    ///
+    /// Each row of a damaged page makes it fail a few times.
+    private static let failureLimit = (all: 50_000, betweenRows: 4_000)
 
     /// Reads what can be read of a database that SQLite calls malformed; outside of a transaction, because the first failure would
     /// end it.
@@ -184,7 +216,9 @@ extension StoredRows {
         readAround(.transfers, database) { take(transfer: $1, $0, &reading) }
         let known = Set(reading.contents.transfers.map(\.id) + reading.unnamed.map(\.id) + reading.contents.damagedTransfers)
         for session in reading.contents.sessions + reading.contents.namedSessions {
-            for id in indexed(session.id, database) where !known.contains(id) { reading.unnamed.append((id, session.id)) }
+            for id in indexed(session.id, database) where !known.contains(id) {
+                reading.unnamed.append(Reading.Unnamed(id: id, session: session.id))
+            }
         }
         nameByOrders(&reading, database)
         reading.contents.sessions.sort { $0.id < $1.id }
@@ -194,25 +228,30 @@ extension StoredRows {
 
     /// Reads a table around its damaged pages: a part that cannot be read in either direction is divided, and each half is read.
     private func readAround(_ table: Table, _ database: Database, _ take: (Int64, Row) -> Void) {
-        var parts = [0...Int64.max]
-        var failures = 0
-        while let part = parts.popLast(), failures < Self.failureLimit {
+        var parts = [Self.allIDs]
+        var failures = (all: 0, betweenRows: 0)
+        func fail() { failures = (failures.all + 1, failures.betweenRows + 1) }
+        while let part = parts.popLast(), failures.all < Self.failureLimit.all,
+            failures.betweenRows < Self.failureLimit.betweenRows
+        {
             var (low, high) = (part.lowerBound, part.upperBound)
             do {
                 try read(table, in: part, database) { id, row in
                     take(id, row)
-                    low = id.addingSaturating(1)
+                    failures.betweenRows = 0
+                    low = id + 1
                 }
                 continue
-            } catch { failures += 1 }
+            } catch { fail() }
             guard low < high else { continue }
             do {
                 try read(table, in: low...high, isReversed: true, database) { id, row in
                     take(id, row)
+                    failures.betweenRows = 0
                     high = id - 1
                 }
                 continue
-            } catch { failures += 1 }
+            } catch { fail() }
             guard low < high else { continue }
             let middle = low + (high - low) / 2
             // The lower half is read first: the upper one may be without rows, and endless.
