@@ -48,6 +48,21 @@ struct BackgroundCommandTests {
         }
     }
 
+    @Test func `a damaged schedule is reported until there is a new one`() async throws {
+        try await withBackgroundTool { (place) async throws in
+            let file = place.home.file("state/urlloading/background/terms.json")
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try Data("{\"hours".utf8).write(to: file)
+            let shown = try await place.run("schedule")
+            #expect(shown.code == 0)
+            #expect(shown.errors.contains("without a rate limit: \(file.path) cannot be read"), "\(shown.errors)")
+            _ = try await place.run("schedule", "--limit-rate", "1M")
+            let again = try await place.run("schedule")
+            #expect(again.errors == "" && again.text.contains("1"), "\(again.errors)\(again.text)")
+        }
+    }
+
     @Test func `several downloads are saved to a folder, each when it finishes`() async throws {
         try await withBackgroundTool { (place) async throws in
             try await withScriptedServer(reply: { $0.path == "/slow" ? Self.halves($0) : .ok("quick") }) {

@@ -57,6 +57,7 @@ struct BackgroundScheduleCommand: AsyncParsableCommand {
                     "the running urlsessiond has version \(status.version), which has no schedule; 'urlsessiond --replace' starts this version"
                 )
             }
+            for trouble in status.trouble { StandardError.print(trouble) }
             let before = terms
             if anyTime { terms.hours = [] }
             if !hours.isEmpty { terms.hours = hours }
