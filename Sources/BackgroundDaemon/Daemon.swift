@@ -108,10 +108,10 @@ package enum Daemon {
             let (store, contents) = try start.retryingWhileDiskIsFull { try open(folder, start.trouble) }
             let spool = try start.retryingWhileDiskIsFull { try Spool(options.spoolDirectory ?? folder + "/spool") }
             if let trouble = store.trouble { journal.log(.error, trouble) }
-            let damage = try serve(store, contents, spool, start, options)
+            let reason = try serve(store, contents, spool, start, options)
             // This comes last, because another daemon may start as soon as the locks are released.
             start.leave()
-            return damage.map { start.beginAnew(because: $0) } ?? 0
+            return reason.map { start.beginAnew(because: $0) } ?? 0
         } catch {
             return start.end(error as? StartFailure ?? .failed(74, "\(error)"))
         }
@@ -130,7 +130,7 @@ package enum Daemon {
         }
     }
 
-    /// - Returns: Why the list of transfers is damaged, and the daemon has to begin anew; nil if it ends.
+    /// - Returns: Why the daemon has to begin anew; nil if it ends.
     private static func serve(
         _ store: TransferStore, _ contents: TransferStore.Contents, _ spool: Spool, _ start: DaemonStart, _ options: DaemonOptions
     ) throws -> String? {
@@ -165,37 +165,24 @@ package enum Daemon {
     ) throws -> String? {
         let (journal, place) = (start.journal, start.place)
         let server = SocketServer(desk: desk, group: group)
-        let ownSocket = try start.retryingWhileDiskIsFull { () throws -> SocketFacts? in
+        let watch = PlaceWatch(server, place, start.locks, desk)
+        try start.retryingWhileDiskIsFull {
             // Programs look for a socket at this path. Systemd's socket may be gone, if another daemon has replaced it.
-            if let inherited = start.inherited, cls_listens_at(inherited, place.socket) != 0 { return nil }
+            if let inherited = start.inherited, cls_listens_at(inherited, place.socket) != 0 { return }
             // This daemon holds the lock, so an existing socket belongs to a dead daemon.
-            _ = try server.listen(at: place)
-            return facts(of: place.socket)
+            try watch.listen()
         }
         if let inherited = start.inherited { _ = try start.retryingWhileDiskIsFull { try server.listen(on: inherited) } }
         rename(note + ".new", note)
         journal.log(.notice, "urlsessiond \(LibraryVersion.text) listens, with \(count) transfers")
         start.listens()
         watchConditions(desk)
+        watch.begin()
         let reason = end(desk, start.signals)
         journal.log(.notice, "urlsessiond ends: \(reason)")
-        // By now the path may belong to another process, for example a service manager.
-        if let ownSocket, facts(of: place.socket) == ownSocket { unlink(place.socket) }
+        watch.end()
         shutDown(desk)
-        return try desk.executor.loop.submit { desk.assumeIsolated { $0.damage } }.wait()
-    }
-
-    /// Distinguishes a socket from other files that have had the same path.
-    private struct SocketFacts: Hashable {
-        var device: UInt64
-        var inode: UInt64
-        var changed: Int64
-    }
-
-    private static func facts(of path: String) -> SocketFacts? {
-        var facts = cls_file_facts()
-        guard cls_path_facts(path, &facts) == 0 else { return nil }
-        return SocketFacts(device: facts.device, inode: facts.inode, changed: facts.changed)
+        return try desk.executor.loop.submit { desk.assumeIsolated { $0.reasonToBeginAnew } }.wait()
     }
 
     private static func watchConditions(_ desk: TransferDesk) {
@@ -217,12 +204,12 @@ package enum Daemon {
     private static func end(_ desk: TransferDesk, _ signals: sigset_t) -> String {
         let reason = BlockingPromise()
         desk.enter { desk in
-            desk.rest.begin { reason.fulfill($0) }
+            desk.rest.begin { reason.fulfill($0 ?? "nobody needs it") }
             desk.rest.updateIdleTimer(desk)
             desk.store.watch { event in
                 desk.enter { desk in
                     switch event {
-                    case .damaged(let reason): desk.found(damage: reason)
+                    case .damaged(let reason): desk.beginAnew(because: reason, isListDamaged: true)
                     case .written: desk.journal.log(.error, "the list of transfers was removed, and was written again")
                     }
                 }

@@ -42,8 +42,8 @@ final class DaemonStart {
     /// How many bytes must fit on the disk before the startup is retried.
     private static let probeSize = 64 << 10
     private static let longestPause = 60.0
-    /// A daemon that has to begin anew within this many seconds of the last time ends instead: its disk does not keep data.
-    private static let shortestLife = 10.0
+    /// A daemon that has to begin anew within this many seconds of the last time ends instead: its disk does not keep its files.
+    private static let shortestLife = 5.0
     /// The environment variable that tells a process that it begins anew: the time in seconds since boot, and why.
     private static let anewVariable = "URLSESSIOND_BEGINS_ANEW"
 
@@ -57,7 +57,7 @@ final class DaemonStart {
     let signals: sigset_t
     /// The seconds between two checks of a full disk.
     let interval: Double
-    private var locks: [CInt] = []
+    let locks = DaemonLocks()
     /// The reported reason why the startup is waiting; empty if the startup is not waiting.
     private var reason = ""
     private let reports: Bool
@@ -144,7 +144,7 @@ final class DaemonStart {
             lock = try openLock(path)
         }
         guard lock >= 0 else { throw StartFailure.unresponsive("another urlsessiond has locked \(path), and does not respond") }
-        locks.append(lock)
+        locks.add(path, lock)
         cls_lock_sign(lock, reason, CInt(MessageCoding.version))
     }
 
@@ -234,7 +234,7 @@ final class DaemonStart {
         if self.reason != text {
             self.reason = text
             journal.log(.error, text)
-            for lock in locks { cls_lock_sign(lock, text, CInt(MessageCoding.version)) }
+            locks.sign(text)
             report(.waits(text))
         }
         let end = Monitor.clock + seconds
@@ -254,7 +254,7 @@ final class DaemonStart {
     /// Reports that the daemon listens and that programs can find it.
     func listens() {
         reason = ""
-        for lock in locks { cls_lock_sign(lock, "", CInt(MessageCoding.version)) }
+        locks.sign("")
         report(.listens)
         closeReport()
     }
@@ -292,19 +292,16 @@ final class DaemonStart {
     func beginAnew(because reason: String) -> Int32 {
         let now = cls_boot_seconds()
         guard now - lastBegin > Self.shortestLife else {
-            return end(.failed(74, "urlsessiond ends, because its list of transfers was damaged twice in a row: \(reason)"))
+            return end(.failed(74, "urlsessiond ends, because it would begin anew twice in a row. \(reason)"))
         }
-        setenv(Self.anewVariable, "\(now) \(TransferFile.setAsideMessage(reason, stateDirectory))", 1)
+        setenv(Self.anewVariable, "\(now) \(reason)", 1)
         var arguments = CommandLine.arguments.map { strdup($0) } + [nil]
         let error = cls_begin_anew(&arguments, inherited ?? -1)
         return end(.failed(74, "urlsessiond cannot begin anew: \(String(cString: strerror(-error)))"))
     }
 
     /// Releases the locks.
-    func leave() {
-        for lock in locks { _ = cls_close(lock) }
-        locks = []
-    }
+    func leave() { locks.leave() }
 
     private func report(_ word: StartupMessage) {
         guard reports else { return }

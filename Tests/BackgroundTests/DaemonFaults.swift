@@ -50,10 +50,12 @@ struct DaemonFaults: Sendable {
         #include <stdio.h>
         #include <stdlib.h>
         #include <string.h>
+        #include <sys/inotify.h>
         #include <sys/stat.h>
         #include <sys/statvfs.h>
         #include <sys/syscall.h>
         #include <sys/time.h>
+        #include <sys/timerfd.h>
         #include <sys/uio.h>
         #include <time.h>
         #include <unistd.h>
@@ -170,6 +172,20 @@ struct DaemonFaults: Sendable {
             int result = (int)syscall(SYS_clock_gettime, clock, time);
             if (result == 0 && clock == CLOCK_REALTIME) time->tv_sec += number("clock");
             return result;
+        }
+        // A change of the file `clock` is reported as a step of the clock is: the descriptor is readable.
+        int timerfd_create(int clock, int flags) {
+            ORIGINAL(timerfd_create);
+            const char *folder = getenv("DAEMON_FAULTS");
+            if (folder == NULL || clock != CLOCK_REALTIME) return original(clock, flags);
+            int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+            inotify_add_watch(fd, folder, IN_MOVED_TO);
+            return fd;
+        }
+        int timerfd_settime(int fd, int flags, const struct itimerspec *next, struct itimerspec *last) {
+            ORIGINAL(timerfd_settime);
+            int result = original(fd, flags, next, last);
+            return getenv("DAEMON_FAULTS") ? 0 : result;
         }
         int gettimeofday(struct timeval *restrict time, void *restrict zone) {
             struct timespec now;

@@ -16,12 +16,12 @@ import Testing
 struct TermsTests {
     /// Runs a test that can set the daemon's clock ahead.
     private func withClock(
-        reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply,
+        reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply, interval: String = "0.2",
         _ test: (BackgroundPlace, ScriptedServer, DaemonFaults) async throws -> Void
     ) async throws {
         let faults = try DaemonFaults()
         var variables = faults.environment(disk: "/nonexistent")
-        variables["URLSESSIOND_INTERVAL"] = "0.2"
+        variables["URLSESSIOND_INTERVAL"] = interval
         variables["TZ"] = "UTC"
         try await withScriptedServer(reply: reply) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
@@ -70,12 +70,33 @@ struct TermsTests {
             program.tell("download", "main", server.url("/other").absoluteString, "b")
             try await manager.line("transfer main.2 waiting 0 (the hours ")
             #expect(server.requests.count == 1)
-            // The daemon is not notified of the change of the clock.
             try faults.setClock(by: 13 * 3600)
             try await program.line("completed main.1 ok")
             try await program.line("completed main.2 ok")
             #expect(server.requests.compactMap { $0.header("Range") } == ["bytes=200000-"])
             #expect(try place.downloaded("a") == file.content)
+            try await program.leave()
+        }
+    }
+
+    @Test func `a date and the hours are checked at once when the clock is set`() async throws {
+        try await withClock(reply: { .ok($0.path) }, interval: "1000") { (place, server, faults) async throws in
+            let program = try place.start("one")
+            program.tell("session", "main")
+            program.tell("download", "main", server.url("/a").absoluteString, "a", "begin=36000")
+            program.tell("download", "main", server.url("/b").absoluteString, "b")
+            try await program.line("completed main.2 ok")
+            let manager = try place.manager()
+            let hours = Self.hours(in: 12)
+            manager.tell("manage", "terms", "0", hours)
+            try await manager.line("terms 0 \(hours)")
+            program.tell("download", "main", server.url("/c").absoluteString, "c")
+            manager.tell("watch")
+            try await manager.line("transfer main.3 waiting 0 (the hours ")
+            #expect(server.requests.count == 1)
+            try faults.setClock(by: 13 * 3600)
+            try await program.line("completed main.1 ok")
+            try await program.line("completed main.3 ok")
             try await program.leave()
         }
     }

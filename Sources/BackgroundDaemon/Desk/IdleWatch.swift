@@ -16,14 +16,14 @@ final class IdleWatch {
     /// The idle time in seconds after which memory is returned.
     private static let pause = 2.0
 
-    /// Called with the reason when the daemon is to end.
-    private var onEnd: (@Sendable (String) -> Void)?
+    /// Called when the daemon is to end, with the reason unless it is that no program needs it.
+    private var onEnd: (@Sendable (String?) -> Void)?
     private var idleTimer: Scheduled<Void>?
     /// The timer that returns memory; remains set after it has fired.
     private var timer: Scheduled<Void>?
 
-    func begin(_ onEnd: @escaping @Sendable (String) -> Void) { self.onEnd = onEnd }
-    func end(_ reason: String = "nobody needs it") { onEnd?(reason) }
+    func begin(_ onEnd: @escaping @Sendable (String?) -> Void) { self.onEnd = onEnd }
+    func end(_ reason: String? = nil) { onEnd?(reason) }
 
     /// Starts or cancels the timer that ends the daemon after the idle time in its options.
     func updateIdleTimer(_ desk: isolated TransferDesk) {

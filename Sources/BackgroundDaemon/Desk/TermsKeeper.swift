@@ -97,7 +97,7 @@ final class TermsKeeper {
     /// Checks the clock, and schedules the next check for when the hours begin or end.
     ///
     /// The next check is at most ``DaemonOptions/hoursInterval`` seconds away, because the clock or the time zone may change.
-    private func look(_ desk: isolated TransferDesk) {
+    func look(_ desk: isolated TransferDesk) {
         timer?.cancel()
         timer = nil
         let isOpen = isOpen

@@ -98,7 +98,7 @@ extension TransferDesk {
     }
 
     private func closeStore(_ done: @escaping @Sendable () -> Void) {
-        let remains = damage == nil ? nil : remains()
+        let remains = isListDamaged ? remains() : nil
         ownFiles.run { [store, journal] in
             if let remains {
                 do throws(StorageFailure) {

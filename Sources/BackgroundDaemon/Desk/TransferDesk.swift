@@ -57,8 +57,10 @@ package actor TransferDesk {
     private var lastNumber: Int64 = 0
     private var lastSession: Int64 = 0
     private(set) var isClosing = false
-    /// Why the list of transfers cannot be used any more; nil if it can.
-    private(set) var damage: String?
+    /// Why a new daemon has to take this one's place; nil if none has to.
+    private(set) var reasonToBeginAnew: String?
+    /// Whether the list of transfers cannot be used any more.
+    private(set) var isListDamaged = false
     private(set) var storageTrouble: String?
     /// The difference between the clock and the time since boot.
     private var clockOffset = Date.timeIntervalSinceReferenceDate - cls_boot_seconds()
@@ -154,12 +156,19 @@ package actor TransferDesk {
         transfer.session.transfers[transfer.task] = nil
     }
 
-    /// Stops accepting messages, and ends the daemon so that it begins anew with another list of transfers.
-    func found(damage reason: String) {
-        damage = reason
-        journal.log(.error, "\(reason) urlsessiond begins anew")
+    /// Stops accepting messages, and ends the daemon so that it begins anew; with another list of transfers if the list is damaged.
+    func beginAnew(because reason: String, isListDamaged: Bool = false) {
+        guard reasonToBeginAnew == nil else { return }
+        self.isListDamaged = isListDamaged
+        reasonToBeginAnew = isListDamaged ? TransferFile.setAsideMessage(reason, options.stateDirectory) : reason
         close()
-        rest.end("its list of transfers is damaged")
+        rest.end("it begins anew. \(reason)")
+    }
+
+    /// Looks again for everything that waits for a date or for an hour of the day.
+    func clockWasSet() {
+        schedule(.tick)
+        terms.look(self)
     }
 
     /// Prevents further transfers from starting.

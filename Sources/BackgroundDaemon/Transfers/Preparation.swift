@@ -29,6 +29,8 @@ struct Preparation: Sendable {
         _ store: TransferStore, _ spool: Spool
     ) throws(LoadError) {
         do {
+            // The spool may have been removed.
+            try Spool.make(spool.directory)
             try Spool.make(folder)
             order = try changedOrder ?? Self.order(number, store)
         } catch let failure as StorageFailure {
