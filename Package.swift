@@ -65,8 +65,10 @@ let inMemoryTracing: Target.Dependency = .product(
 /// A module of docs/ARCHITECTURE.md.
 ///
 /// The module may import only the modules in `dependencies`; `Scripts/check` verifies that.
-func module(_ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+func module(
+    _ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings, path: String? = nil
+) -> Target {
+    .target(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -161,8 +163,10 @@ var targets: [Target] = [
                 verb: "urlloading",
                 description: "Runs swift build, test or run with every import of FoundationNetworking meaning URLLoading."))),
     // Tests.
-    module("SeededNumbers"),
-    module("LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioTLS, nioSSL, nioEmbedded, x509, asn1, crypto]),
+    module("SeededNumbers", path: "Tests/SeededNumbers"),
+    module(
+        "LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioTLS, nioSSL, nioEmbedded, x509, asn1, crypto],
+        path: "Tests/LoadingTestKit"),
     tests("HTTPWireTests", ["HTTPWire", "SeededNumbers"]),
     tests("HTTPRulesTests", ["HTTPRules", "HTTPWire", "SeededNumbers"]),
     tests("TransportMachinesTests", ["TransportMachines", "HTTPWire", "SeededNumbers"]),
