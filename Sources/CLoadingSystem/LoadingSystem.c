@@ -244,8 +244,8 @@ int cls_look(int socket_fd) {
     RETRY(result, poll(&watched, 1, 0));
     if (result < 0) return -errno;
     int answer = 0;
-    if (watched.revents & POLLIN) answer |= 1;
-    if (watched.revents & (POLLRDHUP | POLLHUP | POLLERR)) answer |= 2;
+    if (watched.revents & POLLIN) answer |= cls_is_readable;
+    if (watched.revents & (POLLRDHUP | POLLHUP | POLLERR)) answer |= cls_has_ended;
     return answer;
 }
 

@@ -84,7 +84,9 @@ int64_t cls_pipe_read(int pipe_fd, void *target, size_t count);
 int64_t cls_receive(int socket_fd, void *target, size_t count);
 // Copies between two files at their positions, in the kernel if possible.
 int64_t cls_copy(int from_fd, int to_fd, int64_t count);
-// Polls a socket without blocking. Returns bit 0 if the socket is readable, bit 1 if the peer has closed or reset the connection.
+// What cls_look found: the socket is readable; the peer has closed or reset the connection.
+enum { cls_is_readable = 1, cls_has_ended = 2 };
+// Polls a socket without blocking. Returns the bits above.
 int cls_look(int socket_fd);
 // The number of bytes written to a TCP socket that the peer has not acknowledged.
 int64_t cls_unacknowledged(int socket_fd);

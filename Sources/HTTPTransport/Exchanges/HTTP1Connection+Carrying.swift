@@ -125,10 +125,7 @@ extension HTTP1Connection {
     /// `close_notify` alert. If they are only a session ticket, the connection is replaced needlessly.
     package var isGone: Bool {
         guard let context, channelIsActive else { return true }
-        let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
-            cls_look($0)
-        }
-        guard let found = found.flatMap({ $0 }), found >= 0 else { return false }
-        return found & 2 != 0 || exchangesServed > 0 && found & 1 != 0
+        let state = SocketState(of: context)
+        return state.contains(.hasEnded) || exchangesServed > 0 && state.contains(.isReadable)
     }
 }

@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-import CLoadingSystem
 package import HTTPRules
 package import HTTPWire
 package import LoadingModel
@@ -108,11 +107,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     /// any frame.
     package var isGone: Bool {
         guard let context, takesRequests else { return true }
-        let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
-            cls_look($0)
-        }
-        guard let found = found.flatMap({ $0 }), found >= 0 else { return false }
-        return found & 2 != 0
+        return SocketState(of: context).contains(.hasEnded)
     }
 
     /// "Endpoints MUST NOT exceed the limit set by their peer" (RFC 9113, section 5.1.2).

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import CLoadingSystem
 package import HTTPRules
 package import HTTPWire
 package import LoadingModel
@@ -145,5 +146,24 @@ package enum HTTPVersion: Sendable, Hashable {
         case .http1: "http/1.1"
         case .http2: "h2"
         }
+    }
+}
+
+/// What the kernel knows of a connection's socket at this moment.
+struct SocketState: OptionSet {
+    let rawValue: CInt
+
+    static let isReadable = SocketState(rawValue: CInt(cls_is_readable))
+    /// The peer has closed or reset the connection.
+    static let hasEnded = SocketState(rawValue: CInt(cls_has_ended))
+
+    init(rawValue: CInt) { self.rawValue = rawValue }
+
+    /// Polls the socket; the state is empty if there is no socket, or it cannot be polled.
+    init(of context: ChannelHandlerContext) {
+        let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            cls_look($0)
+        }
+        rawValue = max(0, found.flatMap { $0 } ?? 0)
     }
 }
