@@ -128,7 +128,7 @@ package enum TrustCheck {
             NameConstraintsPolicy(hosts: question.hosts)
         }
         let understood = verifier.policy.verifyingCriticalExtensions
-        if !leaf.hasOnlyCriticalExtensions(of: understood) {
+        if !leaf.hasCriticalExtensions(onlyOf: understood) {
             return TrustJudgement(failure: explanation.notUnderstood(isLeaf: true), chain: [])
         }
         let issuers = IssuerCandidates(certificates.dropFirst())
@@ -181,10 +181,10 @@ package enum TrustCheck {
 }
 
 extension Certificate {
-    /// Whether all critical extensions are understood.
+    /// Whether each critical extension, if there are any, is understood.
     ///
     /// If not, the certificate must be rejected (RFC 5280, section 4.2).
-    func hasOnlyCriticalExtensions(of understood: [ASN1ObjectIdentifier]) -> Bool {
+    func hasCriticalExtensions(onlyOf understood: [ASN1ObjectIdentifier]) -> Bool {
         extensions.allSatisfy { !$0.critical || understood.contains($0.oid) }
     }
 }

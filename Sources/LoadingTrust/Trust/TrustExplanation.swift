@@ -137,7 +137,7 @@ struct TrustExplanation {
         {
             path.append(issuer)
         }
-        if !path.allSatisfy({ $0.hasOnlyCriticalExtensions(of: understood) }) { return notUnderstood(isLeaf: false) }
+        if !path.allSatisfy({ $0.hasCriticalExtensions(onlyOf: understood) }) { return notUnderstood(isLeaf: false) }
         if let name = path.last?.issuer, let fault = TrustRoots.obstacle(inRootNamed: name, for: question) {
             return TrustFailure(fault.reason, "the root of \(host)'s certificate, \(name), cannot be used: \(fault.text)")
         }
