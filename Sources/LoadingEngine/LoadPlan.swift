@@ -45,7 +45,7 @@ final class LoadPlan {
     func proceed(_ hop: Hop, in load: Load) -> StageStep {
         do throws(LoadError) {
             let step = try (hop.takePlace() ?? lower).step(hop, in: load)
-            guard case .answered(let answer) = step, !followUp.needsNoFollowUp(answer, hop, in: load) else { return step }
+            guard case .answered(let answer) = step, followUp.mayFollowUp(answer, hop, in: load) else { return step }
             hop.keep(.answer(answer))
         } catch {
             hop.keep(.failure(error))

@@ -97,7 +97,7 @@ final class FollowUpStage {
                 continue
             }
             if !load.followUp.retries.hasBegun { hop.followUp.forgetFailures() }
-            guard !needsNoFollowUp(answer, hop, in: load) else { return answer }
+            guard mayFollowUp(answer, hop, in: load) else { return answer }
             if let following = try await nextHop(answer, hop, in: load) {
                 hop = following
                 continue
@@ -191,11 +191,11 @@ final class FollowUpStage {
 
     // MARK: Responses
 
-    /// Whether the response can be delivered as it is.
+    /// Whether the response may have effects on the stores or another hop; if not, it is delivered as it is.
     @inline(never)
-    func needsNoFollowUp(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
-        !(load.wants(.cookies) || load.wants(.cache) || hop.authentication.isUsed || mayNeedFollowUp(answer)
-            || load.upload?.mayFollowUp(answer) == true || load.session.policy.retries != nil)
+    func mayFollowUp(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
+        load.wants(.cookies) || load.wants(.cache) || hop.authentication.isUsed || mayNeedFollowUp(answer)
+            || load.upload?.mayFollowUp(answer) == true || load.session.policy.retries != nil
     }
 
     /// Applies the effects of a response on the stores.
@@ -259,7 +259,6 @@ final class FollowUpStage {
         case 417 where hop.network.askedToContinue && hop.request.body.isReplayable:
             hop.followUp.withoutExpectation = true
             following = hop
-        // A stream cannot be sent twice: the app is asked for a new one.
         case 421 where wasMisdirected(hop):
             following = hop
         default:
