@@ -212,8 +212,27 @@ struct TransferMachine: Hashable, Sendable {
         case (.ordered(isOver: true), .told), (.ending, .told), (.ended, .told): return move(to: .told, .retire)
         case (_, .told): return [.confirmForgotten]
 
-        // A late event.
-        default: return []
+        default: return late(event)
+        }
+    }
+
+    /// Returns the actions for an event that was sent before the transfer got into its state: none.
+    private func late(_ event: Event) -> [Action] {
+        switch event {
+        // An order is made durable, or an earlier daemon's order found unreadable, only once.
+        case .accepted, .rejected, .unreadable: []
+        // The transfer has been started, or is not known to the scheduler yet.
+        case .start: []
+        // No attempt is left to stop, the transfer is already over, or the attempt has been settled.
+        case .stop, .giveUp, .prepared, .allowed, .finished: []
+        // Before it is accepted and after its end, a transfer has no file that could be spoiled; only a running attempt begins another.
+        case .spoiled, .restarted: []
+        // The file, the resume data or the end were kept for an attempt or an end that has been given up.
+        case .closed, .dataKept, .endKept: []
+        // There is no end to tell yet, or the program knows it.
+        case .awaited, .fileLost: []
+        // Each state handles it.
+        case .told: []
         }
     }
 
