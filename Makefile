@@ -5,51 +5,63 @@ PREFIX ?= /usr/local
 # The programs are linked statically with the toolchain's libraries, so they run without Swift.
 STATIC = swift build -c release --static-swift-stdlib --scratch-path .build-static
 
-.PHONY: deb deb-check demo test docs sanitize fuzz bench scale combine crash-test history check api format format-check tool install uninstall
+.PHONY: help deb deb-check demo test docs sanitize fuzz bench scale combine crash-test history check api format format-check tool install uninstall
 
+# The first target, so that a bare `make` changes nothing: shows what the targets do, from the comments that begin with `#:`.
+help:
+	@sed -n 's/^#: \([a-z-]*\) \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+
+#: demo show what the library does, with servers on this machine
 demo:
 	@Scripts/demo
 
+#: test install what the tests need, build, check and run all tests
 test:
 	@Scripts/test
 
-# Writes the documentation as a static site to .build/docs, with the toolchain's DocC.
+#: docs write the documentation as a static site to .build/docs
 docs:
 	@Scripts/install-needs build
 	@Scripts/docs
 
+#: sanitize run the tests with the thread and the address sanitizer
 sanitize:
 	@Scripts/sanitize thread address
 
+#: fuzz run each fuzz target for SECONDS (60)
 fuzz:
 	@Scripts/fuzz $(SECONDS)
 
+#: bench compare speed and memory with other clients
 bench:
 	@Benchmarks/run
 
 # Ten thousand tasks, two thousand hosts, slow host name lookups, slow disks, long queues. Fails if a row is not as expected.
+#: scale run loads in great numbers: tasks, hosts, slow names, slow disks
 scale:
 	@Benchmarks/scale
 
 # Compares loads, stream tasks and FTP loads with a model: all pairs of their properties' values, and the important triples. Runs once, or with
 # SECONDS=N for that long with different seeds.
+#: combine compare loads with a model, for SECONDS if given
 combine:
 	@Scripts/install-needs test
 	@swift build --product urlsessiond
 	@swift build --product CombinationProgram
 	@.build/debug/CombinationProgram --pairs --triples $(if $(filter command environment,$(firstword $(origin SECONDS))),--seconds $(SECONDS))
 
+#: check check rules of the sources and documents; needs only Python 3
 check:
 	@Scripts/check
 
-# Kills the daemon and programs with background transfers at random moments, KILLS times (300).
+#: crash-test kill the daemon and programs KILLS times (300) during transfers
 crash-test:
 	@Scripts/install-needs build
 	@swift build --product urlsessiond
 	@swift build --product TransferProgram
 	@Scripts/crash-test
 
-# Runs random histories of requests, logins, deployments and kills for SECONDS. SEED is the first seed, STEPS the length of each history.
+#: history run random histories for SECONDS (60), from SEED, of STEPS steps (150)
 history:
 	@Scripts/install-needs build
 	@swift build --product urlsessiond
@@ -59,12 +71,14 @@ history:
 	    --seconds $(SECONDS)
 
 # Writes API/URLLoading.txt, the list of public declarations, and API/apple-coverage.tsv, their coverage of Apple's API.
+#: api write the public declarations to API/
 api:
 	@Scripts/api
 	@Scripts/coverage
 
 # Builds the command-line tool and the daemon of background sessions for installation. `install` builds them only if they do not exist, so after
 # `make tool`, `sudo make install` compiles nothing as root.
+#: tool build urlsession and urlsessiond, with the toolchain linked statically
 tool:
 	@Scripts/install-needs build
 	$(STATIC) --product urlsession
@@ -87,6 +101,7 @@ DAEMON = .build-static/release/urlsessiond
 # Keeps the names of functions, for crash reports, but not lines and variables. STRIP=: strips nothing.
 STRIP = strip --strip-debug --remove-section=.swift_ast
 
+#: install install the built programs below PREFIX (/usr/local)
 install: $(TOOL) $(DAEMON)
 	@for built in $(TOOL) $(DAEMON); do \
 	    newer=$$(find Sources Package.swift -newer "$$built" -print -quit); [ -z "$$newer" ] || \
@@ -106,18 +121,22 @@ install: $(TOOL) $(DAEMON)
 	$(TOOL) --generate-completion-script fish > "$(FISH_COMPLETION)"
 	chmod 644 "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
+#: uninstall remove what install installed
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession" "$(DESTDIR)$(PREFIX)/libexec/urlsessiond" "$(MANUAL)" "$(DAEMON_MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
-# `deb` makes a Debian package in .build/deb. `deb-check` installs, uses and removes it in a clean chroot; it needs debootstrap, lintian and root.
+#: deb make a Debian package in .build/deb
 deb: $(TOOL) $(DAEMON)
 	@Scripts/deb
 
+#: deb-check install, use and remove the package in a clean chroot; needs debootstrap, lintian and root
 deb-check: deb
 	@Scripts/deb-check
 
+#: format format the sources
 format:
 	swift format --in-place --recursive --parallel Package.swift Plugins Sources Tests Examples
 
+#: format-check show what format would change
 format-check:
 	swift format lint --strict --recursive --parallel Package.swift Plugins Sources Tests Examples
