@@ -59,6 +59,30 @@ struct BackgroundSecurityTests {
         }
     }
 
+    @Test func `roots that the program reads from a pipe apply to its background sessions`() async throws {
+        let folder = try TemporaryDirectory()
+        let pipe = folder.file("roots.pem").path
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let pem = Array(certificates.rootPEM.utf8)
+        // Waits for a reader.
+        let writer = Thread {
+            guard let file = fopen(pipe, "w") else { return }
+            fwrite(pem, 1, pem.count, file)
+            fclose(file)
+        }
+        writer.start()
+        let server = try await ScriptedServer.start(identity: certificates.valid, reply: { .ok($0.path) })
+        try await withBackgroundPlace { (place) async throws in
+            let program = try place.start("one", variables: ["SSL_CERT_FILE": pipe])
+            program.tell("session", "main")
+            program.tell("download", "main", server.url("/a").absoluteString, "a")
+            let end = try await program.line("completed main.1")
+            #expect(end.hasPrefix("completed main.1 ok"), "\(end)")
+            try await program.leave()
+        }
+        try await server.close()
+    }
+
     @Test func `the daemon applies the minimum TLS version of a configuration`() async throws {
         let server = try await ScriptedServer.start(identity: certificates.valid, tls: .v1_2 ... .v1_2, reply: { .ok($0.path) })
         try await withTrustingPlace { (place, variables) async throws in
