@@ -249,13 +249,16 @@ enum RequestAuthentication {
 
     @inline(never)
     private static func hasBindingField(_ hop: Hop, isForwarded: Bool, in load: Load) -> Bool {
-        var values: [String?] = []
         if !hop.authentication.isAnswered {
             let sessions = hop.followUp.leftOrigin ? nil : load.session.headers.sessionValue("Authorization")
-            values.append(hop.request.headers.first(.authorization) ?? sessions)
+            if let own = hop.request.headers.first(.authorization) ?? sessions, AuthenticationScheme.bindsConnection(own) {
+                return true
+            }
         }
-        if isForwarded, hop.authentication.maySendOwnField { values.append(hop.request.headers.first(.proxyAuthorization)) }
-        return values.contains { $0.map(AuthenticationScheme.bindsConnection) ?? false }
+        guard isForwarded, hop.authentication.maySendOwnField, let own = hop.request.headers.first(.proxyAuthorization) else {
+            return false
+        }
+        return AuthenticationScheme.bindsConnection(own)
     }
 
     /// Returns the request's own credential for the proxy that opens its tunnel.
