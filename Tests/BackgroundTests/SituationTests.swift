@@ -188,6 +188,39 @@ struct SituationTests {
         }
     }
 
+    @Test func `a program that is told of many ends and then dies is not told of them again`() async throws {
+        try await withPlace { (place, server) async throws in
+            let count = 256
+            let starter = try place.start("starter")
+            starter.tell("session", "other")
+            try await starter.line("session other")
+            let before = try RawClient(place)
+            try before.attach("many")
+            for task in 1...count {
+                let order = TaskOrder(
+                    id: task, request: LoadRequest(url: server.url("/first")), delivery: .download(resuming: nil),
+                    earliestBegin: Date.timeIntervalSinceReferenceDate + 1000)
+                try before.say(.submit(BackgroundOrder(order, created: Date.timeIntervalSinceReferenceDate)))
+            }
+            try await before.waitForMessage { if case .accepted(let tasks) = $0, tasks.contains(count) { true } else { nil } }
+            for task in 1...count { try before.say(.command(.cancel, task)) }
+            for task in 1...count {
+                try await before.waitForMessage { if case .event(.finished, task) = $0 { true } else { nil } }
+            }
+            let bytes = try (1...count).map { FrameReader.frame(try MessageCoding.encode(.told($0))) }
+            // The daemon's confirmations arrive nowhere.
+            before.send(Array(bytes.joined()))
+            before.end()
+            let after = try RawClient(place)
+            try after.attach("many")
+            try await after.waitForMessage { if case .attached = $0 { true } else { nil } }
+            let known = after.all { if case .known(let task) = $0 { task.order.task.id } else { nil } }
+            #expect(known.isEmpty)
+            try after.say(.invalidate)
+            try await starter.leave()
+        }
+    }
+
     // MARK: Ownership
 
     @Test func `another identifier and another program have no access to the tasks`() async throws {
