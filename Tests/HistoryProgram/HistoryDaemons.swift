@@ -27,20 +27,21 @@ struct DaemonHandle: Sendable {
 
 /// Daemons of other versions, and a service manager.
 extension HistoryPlace {
-    private func start(_ arguments: [String]) throws -> DaemonHandle {
+    private func start(_ arguments: [String], _ more: [String: String] = [:]) throws -> DaemonHandle {
         let said = Watched((text: "", isOver: false))
         keepDescriptors()
         let process = try ServerProcess.start(
             ServerProcess.Command(
-                arguments, environment: variables,
+                arguments, environment: variables.merging(more) { $1 },
                 output: .pipe { data in
                     said.change { ($0.text, $0.isOver) = ($0.text + String(decoding: data, as: UTF8.self), data.isEmpty) }
                 }))
         return DaemonHandle(process: process, said: said)
     }
 
+    /// Starts a daemon, which reports when it has signed its locks.
     func startDaemon(_ options: [String]) throws -> DaemonHandle {
-        try start([bin.path + "/urlsessiond", "--idle-exit", "30"] + options)
+        try start([bin.path + "/urlsessiond", "--idle-exit", "30"] + options, [StartupMessage.variable: "1"])
     }
 
     /// Starts a daemon of version 1, which replaces any running daemon.

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+import BackgroundProtocol
 import Foundation
 import HistoryModel
 import LoadingTestKit
@@ -151,10 +152,19 @@ extension HistoryRun {
 
     private func replaceByNewer() async throws {
         loseAnswers()
+        // A service manager that starts the older daemon again finds that the newer one has signed the locks.
+        manager?.signal(SIGSTOP)
+        defer { manager?.signal(SIGCONT) }
         place.mark(1)
         let running = place.daemon
-        daemons.append(try await ready(try place.startDaemon(["--replace"]), " listens, "))
-        if place.daemon == running { throw Fault(.daemon, "a newer daemon has not replaced the running one") }
+        daemons.append(try await ready(try place.startDaemon(["--replace"]), StartupMessage.listens.line))
+        let newer = place.daemon
+        place.mark(1000)
+        manager?.signal(SIGCONT)
+        try await orderEverywhere()
+        guard newer != running, place.daemon == newer else {
+            throw Fault(.daemon, "a newer daemon has not replaced the running one, or an older one has replaced it")
+        }
     }
 
     private func refuseByOlder() async throws {
@@ -162,7 +172,11 @@ extension HistoryRun {
         let older = try place.startOlderDaemon()
         // Programs may replace it before it is ready.
         _ = try await end(of: older)
-        // The sessions have another daemon once it has accepted an order.
+        try await orderEverywhere()
+    }
+
+    /// Orders a transfer in each background session: the session is connected to a daemon again once the order is accepted.
+    private func orderEverywhere() async throws {
         let step = LoadStep(session: 0, origin: .clear, page: .noStore)
         for (slot, worker) in workers.sorted(by: { $0.key < $1.key }) where hasBackgroundSession(worker) {
             try await order(slot, step, uploads: false)
