@@ -100,7 +100,7 @@ extension HistoryPlace {
         var previous = version
         for lock in locks {
             var lines = lines(of: lock)
-            guard lines.count == 3 else { continue }
+            guard lines.count > 2 else { continue }
             previous = Int(lines[2]) ?? previous
             lines[2] = "\(version)"
             // The file keeps its lock.
