@@ -31,6 +31,10 @@ final class DaemonConnection: Sendable {
     private let path: String
     /// The process that last began to listen: the daemon, or a service manager.
     let process: Int32
+    /// Whether a service manager listens, which starts the daemon for the connection.
+    let isManagers: Bool
+    /// Where the daemon's log is: in a file if the library started the daemon, otherwise in the journal.
+    let log: String
     /// The time on the monitor's clock before the connection was opened.
     private let opened: Double
     /// Keeps the bytes of concurrent messages apart.
@@ -41,6 +45,10 @@ final class DaemonConnection: Sendable {
         self.path = path
         self.process = process
         self.opened = opened
+        // The daemon listens on the service manager's socket when it has started; if it ended, it is still the one that last listened.
+        isManagers = Self.facts("comm", of: process) != "urlsessiond\n"
+        let isService = isManagers || Self.facts("cgroup", of: process).contains("/\(ServiceUnit.service)\n")
+        log = isService ? ServiceUnit.log : DaemonPlace.log(besideSocket: path)
     }
 
     deinit { _ = cls_close(descriptor) }
@@ -74,19 +82,8 @@ final class DaemonConnection: Sendable {
         return DaemonConnection(socket, path, peer.process, opened: opened)
     }
 
-    /// Whether the daemon itself listens, and not a service manager that has not started it yet.
-    ///
-    /// If the process that listened has ended, the socket is a service manager's.
-    private var isDaemons: Bool { facts(of: "comm") == "urlsessiond\n" }
-
-    /// Where the daemon's log is: in a file if the library started the daemon, otherwise in the journal.
-    var log: String {
-        let isService = !isDaemons || facts(of: "cgroup").contains("/\(ServiceUnit.service)\n")
-        return isService ? ServiceUnit.log : DaemonPlace.log(besideSocket: path)
-    }
-
-    /// Returns the content of a file about the process that listens; empty if the process has ended.
-    private func facts(of name: String) -> String {
+    /// Returns the content of a file about a process; empty if the process has ended.
+    private static func facts(_ name: String, of process: Int32) -> String {
         String(decoding: SmallFile.contents(of: "/proc/\(process)/\(name)", limit: 4096) ?? [], as: UTF8.self)
     }
 
@@ -94,7 +91,7 @@ final class DaemonConnection: Sendable {
     ///
     /// Takes up to a second.
     func serviceFailure() -> ServiceUnit.Failure? {
-        isDaemons ? nil : ServiceUnit.failure(ofSocket: path, since: opened)
+        isManagers ? ServiceUnit.failure(ofSocket: path, since: opened) : nil
     }
 
     /// Sends a message; successive messages arrive in order.

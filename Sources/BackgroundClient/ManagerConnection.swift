@@ -27,6 +27,8 @@ package final class ManagerConnection: Sendable {
         var isWelcome = false
         var isOver = false
         var refusal: String?
+        /// Why the service manager could not start the daemon, if the next start may succeed.
+        var failure: ServiceUnit.Failure?
         /// Whether the daemon is of an older version.
         var isOutdated = false
     }
@@ -71,9 +73,14 @@ package final class ManagerConnection: Sendable {
     ) throws(LoadError) -> ManagerConnection? {
         var found = open(place)
         let dropEnd = Monitor.clock + Double(patience)
+        var failedStarts = 0
         while let manager = found {
             if manager.isCompatible, !manager.isDropped || Monitor.clock >= dropEnd { return manager }
             guard manager.isDropped else { break }
+            if let failure = manager.state.withLock(\.failure) {
+                failedStarts += 1
+                if failedStarts == StartReport.silentStarts { throw LoadError(.backgroundSessionDisconnected, failure.message) }
+            }
             pause(until: Monitor.clock + 0.05)
             found = open(place)
         }
@@ -223,7 +230,7 @@ package final class ManagerConnection: Sendable {
     private func endures(_ connection: DaemonConnection, silentFor seconds: Int) -> Bool {
         let failure = state.withLock(\.isWelcome) ? nil : connection.serviceFailure()
         return state.withLock { state in
-            if let failure, !failure.isRestarted {
+            if let failure, failure.isFinal {
                 state.refusal = failure.message
                 return false
             }
@@ -269,7 +276,8 @@ package final class ManagerConnection: Sendable {
         let isUnexplained = state.withLock { !$0.isWelcome && $0.refusal == nil }
         let failure = isUnexplained ? connection.serviceFailure() : nil
         let requests = state.withLock { state in
-            state.refusal = state.refusal ?? failure?.message
+            state.refusal = state.refusal ?? (failure?.isFinal == true ? failure?.message : nil)
+            state.failure = failure
             state.isOver = true
             defer { state.requests = [:] }
             return state.requests

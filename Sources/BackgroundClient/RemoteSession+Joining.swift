@@ -42,15 +42,17 @@ extension RemoteSession {
                 handle(.opened) { self.connection = connection }
                 var (isGreeted, failure) = (false, String?.none)
                 let wasSilent = connection.receive { seconds in
-                    if !isGreeted { failure = serviceFailure(connection, &failedStarts) }
+                    // Less and less often: each question takes a process.
+                    if !isGreeted, seconds & (seconds - 1) == 0 { failure = serviceFailure(connection, &failedStarts) }
                     return failure == nil && seconds < Int(patience)
                 } _: {
                     (isGreeted, failedStarts) = (true, 0)
                     receive($0)
                 }
-                closed(wasSilent ? silence(connection.log) : "urlsessiond keeps ending; see \(connection.log)")
                 if !isGreeted, failure == nil { failure = serviceFailure(connection, &failedStarts) }
+                closed(failure ?? (wasSilent ? silence(connection.log) : "urlsessiond keeps ending; see \(connection.log)"))
                 if let failure { return lose(failure) }
+                if isGreeted, versionRefusal == nil { silentReplacements = 0 }
                 // Pauses, because a daemon that ends when a program joins it may do so on every attempt.
                 attempt = isGreeted ? 0 : attempt + 1
                 pause(max(0.02, Self.pauses[min(attempt, Self.pauses.count - 1)]))
@@ -100,12 +102,12 @@ extension RemoteSession {
 
     /// Returns why the service manager will not start a daemon for a connection; nil if it still may.
     ///
-    /// The library never starts a daemon beside the service manager's socket. If the service is restarted, the next daemon may
+    /// The library never starts a daemon beside the service manager's socket, except to replace an older one. The next daemon may
     /// work, but not after several that failed.
     private func serviceFailure(_ connection: DaemonConnection, _ failedStarts: inout Int) -> String? {
         guard monitor.locked({ link.isJoining }), let failure = connection.serviceFailure() else { return nil }
         failedStarts += 1
-        return failure.isRestarted && failedStarts < StartReport.silentStarts ? nil : failure.message
+        return failure.isFinal || failedStarts == StartReport.silentStarts ? failure.message : nil
     }
 
     private func receive(_ message: DaemonMessage) {
@@ -123,13 +125,13 @@ extension RemoteSession {
         switch refusal {
         case .inUse: handle(.lose(LoadError(.backgroundSessionInUse, reason)))
         case .version:
-            let process = monitor.locked {
+            let (process, isManagers) = monitor.locked {
                 connection?.close()
-                return connection?.process ?? 0
+                return (connection?.process ?? 0, connection?.isManagers == true)
             }
             guard let before = versionRefusal else {
                 // The daemon is of an older version: start a daemon of this version to replace it.
-                versionRefusal = (process, reason)
+                versionRefusal = (process, isManagers, reason)
                 do throws(LoadError) {
                     replacement = try DaemonStarter.start(place, replacing: true)
                 } catch {
@@ -139,7 +141,9 @@ extension RemoteSession {
             }
             // The daemon that refused first may not have ended yet. If a different process refuses as well, replacing the daemon
             // does not help.
-            if process != before.process || replacement?.word == .listens { lose(reason) }
+            if replacement?.word == .listens || !before.isManagers && process != before.process { return lose(reason) }
+            // The service manager started the daemon that now listens itself.
+            versionRefusal = (process, false, reason)
         case .waiting:
             monitor.locked {
                 obstacle = reason

@@ -45,7 +45,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// The daemon that refused this version since the session was last attached, with its reason.
     ///
     /// Used only by the session's thread, like ``replacement``.
-    var versionRefusal: (process: Int32, reason: String)?
+    var versionRefusal: (process: Int32, isManagers: Bool, reason: String)?
     /// The report of the daemon that is started to replace the one in ``versionRefusal``.
     var replacement: StartReport?
 

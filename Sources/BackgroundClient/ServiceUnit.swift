@@ -34,8 +34,8 @@ package enum ServiceUnit {
 
     /// Why systemd could not start the daemon.
     package struct Failure: Hashable, Sendable {
-        /// Whether systemd starts the service again by itself.
-        package let isRestarted: Bool
+        /// Whether the program has to be repaired; otherwise the next start may succeed.
+        package let isFinal: Bool
         package let message: String
 
         /// - Parameters:
@@ -63,8 +63,7 @@ package enum ServiceUnit {
             case "signal", "core-dump": reason = "signal \(status)"
             case let result: reason = result.map { String($0) } ?? "unknown"
             }
-            let isUnusable = isExit && ServiceUnit.unusableStatuses.contains(status)
-            self.isRestarted = isRestarted && !isUnusable
+            isFinal = isExit && ServiceUnit.unusableStatuses.contains(status)
             let isGone = isExit && status == 203
             message =
                 "\(service) failed (\(reason)); "
