@@ -334,7 +334,8 @@ struct BackgroundCommandTests {
         try await withBackgroundTool { (place) async throws in
             // A script replaces systemctl, because the machine may not have systemd.
             let said =
-                #"mkdir bin; printf '#!/bin/sh\necho "$@" >> said\n' > bin/systemctl; chmod +x bin/systemctl; PATH="$PWD/bin:$PATH""#
+                #"mkdir -p bin; printf '#!/bin/sh\n[ "$1" != --version ] || exec echo systemd 247\necho "$@" >> said\n' > bin/systemctl; "#
+                + #"chmod +x bin/systemctl; PATH="$PWD/bin:$PATH""#
             let units = place.home.file("config/systemd/user")
             let written = try await place.run("install", preparation: said)
             #expect(
@@ -349,6 +350,11 @@ struct BackgroundCommandTests {
             ] {
                 #expect(socket.contains(line + "\n"))
             }
+            // An older systemd cannot reject the connections that wait, so the limit stays.
+            let older = said.replacingOccurrences(of: "247", with: "246")
+            #expect(try await place.run("install", preparation: older).code == 0)
+            let limited = try String(contentsOf: units.appendingPathComponent("urlsessiond.socket"), encoding: .utf8)
+            #expect(limited.contains("DirectoryMode=0700\n\n[Install]") && !limited.contains("FlushPending"), "\(limited)")
             let service = try String(contentsOf: units.appendingPathComponent("urlsessiond.service"), encoding: .utf8)
             #expect(service.contains("ExecStart=\"/") && service.contains("/urlsessiond\" --idle-exit 60\n"))
             #expect(service.contains("Type=simple\n") && service.contains("WantedBy=default.target\n"))
@@ -363,7 +369,7 @@ struct BackgroundCommandTests {
             #expect(try await place.run("download", "--not-before", "2100-01-31T08:00Z", "http://127.0.0.1:1/f").code == 0)
             // This script also starts the daemon, as the units would.
             let daemon =
-                #"mkdir -p bin; printf '#!/bin/sh\necho "$@" >> said\n[ "$2" != restart ] || "%s" background list >&2\n' "$0" > bin/systemctl; PATH="$PWD/bin:$PATH""#
+                #"mkdir -p bin; printf '#!/bin/sh\n[ "$1" != --version ] || exit 0\necho "$@" >> said\n[ "$2" != restart ] || "%s" background list >&2\n' "$0" > bin/systemctl; PATH="$PWD/bin:$PATH""#
             let answered = try await place.run("install", "--now", preparation: daemon)
             #expect(answered.code == 0, "\(answered.errors)")
             #expect(try await place.run("uninstall", preparation: said).code == 0)

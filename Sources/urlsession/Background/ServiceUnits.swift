@@ -40,7 +40,7 @@ struct ServiceUnits {
     func write(program: String) throws(ToolFailure) {
         do {
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            try Self.socketText.write(to: file(Self.socket), atomically: true, encoding: .utf8)
+            try Self.socketText(canFlush: Self.canFlush).write(to: file(Self.socket), atomically: true, encoding: .utf8)
             try Self.serviceText(program).write(to: file(Self.service), atomically: true, encoding: .utf8)
         } catch {
             throw ToolFailure(23, "cannot write to \(folder.path): \(ToolFailure.reason(error))")
@@ -50,8 +50,10 @@ struct ServiceUnits {
     /// The socket listens whatever happens to the service.
     ///
     /// By default, systemd closes the socket for good after twenty failed starts in two seconds. Without that limit, a connection
-    /// that waits for a daemon that fails would start it again without end, so systemd rejects such connections.
-    private static let socketText = """
+    /// that waits for a daemon that fails would start it again without end, so the limit is only removed if systemd rejects such
+    /// connections.
+    private static func socketText(canFlush: Bool) -> String {
+        """
         [Unit]
         Description=Background transfers of programs: the socket
 
@@ -59,13 +61,26 @@ struct ServiceUnits {
         ListenStream=%t/urlloading/urlsessiond.socket
         SocketMode=0600
         DirectoryMode=0700
-        TriggerLimitIntervalSec=0
-        FlushPending=yes
-
+        \(canFlush ? "TriggerLimitIntervalSec=0\nFlushPending=yes\n" : "")
         [Install]
         WantedBy=sockets.target
 
         """
+    }
+
+    /// Whether systemd knows FlushPending=, since version 247; true if there is no systemd to ask.
+    private static var canFlush: Bool {
+        let (process, output) = (Process(), Pipe())
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["systemctl", "--version"]
+        (process.standardOutput, process.standardError) = (output, FileHandle.nullDevice)
+        guard (try? process.run()) != nil else { return true }
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        // "systemd 252 (252.38-1~deb12u1)"
+        guard text.hasPrefix("systemd "), let version = Int(text.dropFirst(8).prefix { $0.isNumber }) else { return true }
+        return version >= 247
+    }
 
     private static func serviceText(_ program: String) -> String {
         """
