@@ -56,7 +56,7 @@ import Testing
         let observers = ["observer", "connectionObserver"]
         #expect(
             Self.unchanged(Samples.policy, from: SessionPolicy()).filter { !observers.contains($0) } == [
-                "requiresSecureFTP", "retries", "resumesFTPUploads", "trustRootsAreTheSystems",
+                "requiresSecureFTP", "retries", "resumesFTPUploads",
             ])
         #expect(Self.unchanged(Samples.connections, from: ConnectionOptions()) == [])
         // Only the engine restricts the reach of a connection.

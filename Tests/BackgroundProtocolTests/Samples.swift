@@ -219,6 +219,7 @@ extension Samples {
         policy.usesMultipath = true
         policy.usesResumableUploads = false
         policy.fetchesIssuers = false
+        policy.trustRootsAreTheSystems = true
         policy.waitsForConnectivity = true
         policy.maximumCollectedBytes = 9
         policy.maximumDecodingRatio = 11

@@ -133,6 +133,7 @@ extension SessionPolicy: CodedFields {
         try coder.defaulted(21, "temporaryDirectory", "/tmp", &temporaryDirectory, .path("the directory for downloads"))
         try coder.defaulted(22, "usesResumableUploads", true, &usesResumableUploads)
         try coder.defaulted(23, "fetchesIssuers", true, &fetchesIssuers)
+        try coder.defaulted(24, "trustRootsAreTheSystems", false, &trustRootsAreTheSystems)
     }
 }
 

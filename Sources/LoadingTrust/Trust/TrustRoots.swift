@@ -20,9 +20,12 @@ package enum TrustRoots {
     /// The values of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
     package static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
     package static let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
-    /// The certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, read once.
-    private static let environmentBytes = contents(
-        ofFiles: file.map { [$0] } ?? [], directories: directories, readsPipes: true)
+    /// The certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, read once, and whether no other process can read the file.
+    private static let environmentContent = (
+        isOfThisProcess: file.map { $0.hasPrefix("/dev/") || $0.hasPrefix("/proc/") || RootFile.isPipe($0) } ?? false,
+        bytes: contents(ofFiles: file.map { [$0] } ?? [], directories: directories, readsPipes: true)
+    )
+    private static var environmentBytes: [[UInt8]] { environmentContent.bytes }
     private static let environmentRoots = certificates(environmentBytes)
     /// The locations of the system's root certificates.
     private static let systemFiles = [
@@ -115,7 +118,7 @@ package enum TrustRoots {
     ///
     /// If nothing can be read, the result is one unusable root. The first call waits for the writers of a pipe.
     package static var rootsOfThisProcess: [Data]? {
-        guard let file, file.hasPrefix("/dev/") || RootFile.isPipe(file) else { return nil }
+        guard file != nil, environmentContent.isOfThisProcess else { return nil }
         return environmentBytes.isEmpty ? [Data()] : environmentBytes.map { Data($0) }
     }
 

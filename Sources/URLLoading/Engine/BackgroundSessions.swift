@@ -136,6 +136,7 @@ extension SessionSettings {
         result.proxies = proxyRules()
         if policy.trustRoots.isEmpty, let roots = TrustRoots.rootsOfThisProcess {
             result.policy.trustRoots = roots
+            result.policy.trustRootsAreTheSystems = true
         } else if policy.trustRoots.isEmpty {
             let current = FileManager.default.currentDirectoryPath
             func absolute(_ path: String) -> String { path.hasPrefix("/") ? path : current + "/" + path }
