@@ -150,7 +150,8 @@ var targets: [Target] = [
     .executableTarget(
         name: "urlsession",
         dependencies: [
-            "URLLoading", "URLLoadingArchive", "BackgroundClient", "BackgroundProtocol", "LoadingModel",
+            "URLLoading", "URLLoadingArchive", "BackgroundClient", "BackgroundProtocol", "LoadingModel", "LoadingTrust",
+            "HTTPRules", crypto,
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
         ],
         swiftSettings: settings

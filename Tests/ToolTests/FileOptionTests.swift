@@ -39,9 +39,11 @@ struct FileOptionTests {
         }
     }
 
-    @Test func `a file gets the server's time, in a folder that is created`() async throws {
+    // The three forms of a date (RFC 9110, section 5.6.7).
+    @Test(arguments: [changed, "Tuesday, 02-Apr-24 10:00:00 GMT", "Tue Apr  2 10:00:00 2024"])
+    func `a file gets the server's time, in a folder that is created`(changed: String) async throws {
         let folder = try TemporaryDirectory()
-        try await withScriptedServer(reply: { _ in .ok("body", [("Last-Modified", Self.changed)]) }) { (server) async throws in
+        try await withScriptedServer(reply: { _ in .ok("body", [("Last-Modified", changed)]) }) { (server) async throws in
             let address = server.url("/file").absoluteString
             for command in ["get", "download"] {
                 let words = [command, "-s", "-R", "--output-dir", "a/\(command)", "-o", "file", address]

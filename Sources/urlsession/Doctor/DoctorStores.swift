@@ -51,15 +51,15 @@ enum DoctorStores {
         let field = response.value(forHTTPHeaderField: "Cache-Control") ?? ""
         if field.lowercased().contains("no-cache") { return 0 }
         if let seconds = seconds("max-age", in: field) { return seconds }
-        guard let end = response.value(forHTTPHeaderField: "Expires").flatMap(HTTPDate.date),
-            let begin = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
+        guard let end = response.value(forHTTPHeaderField: "Expires").flatMap(HTTPTime.date),
+            let begin = response.value(forHTTPHeaderField: "Date").flatMap(HTTPTime.date)
         else { return nil }
         return max(0, clampedSeconds(end.timeIntervalSince(begin)))
     }
 
     private static func age(_ response: HTTPURLResponse) -> Int64 {
         let said = response.value(forHTTPHeaderField: "Age").flatMap(deltaSeconds) ?? 0
-        let date = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
+        let date = response.value(forHTTPHeaderField: "Date").flatMap(HTTPTime.date)
         return min(max(said, date.map { clampedSeconds(Date().timeIntervalSince($0)) } ?? 0), most)
     }
 

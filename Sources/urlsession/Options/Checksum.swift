@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import ArgumentParser
+import Crypto
 import Foundation
 
 /// `--checksum`: the expected digest of a file in aria2's syntax: `sha-256=` and 64 hexadecimal digits.
@@ -26,15 +27,15 @@ struct Checksum: Sendable, ExpressibleByArgument {
 
     /// Checks a file; throws if it has another digest or cannot be read.
     func check(_ path: String) throws(ToolFailure) {
-        var hash = SecureHash()
+        var hash = SHA256()
         do {
             let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
             defer { try? file.close() }
-            while let data = try file.read(upToCount: 1 << 18), !data.isEmpty { hash.add(Array(data)) }
+            while let data = try file.read(upToCount: 1 << 18), !data.isEmpty { hash.update(data: data) }
         } catch {
             throw ToolFailure(26, "cannot read \(path): \(ToolFailure.reason(error))")
         }
-        guard hash.finish() == digest else {
+        guard Array(hash.finalize()) == digest else {
             throw ToolFailure(32, "the file does not match --checksum, and is not kept")
         }
     }

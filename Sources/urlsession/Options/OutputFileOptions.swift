@@ -56,7 +56,7 @@ struct OutputFileOptions: ParsableArguments {
     /// true.
     func date(_ file: String?, by response: URLResponse?, always: Bool = false) throws(ToolFailure) {
         guard takesTime || always, let file, file != "-",
-            let changed = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date)
+            let changed = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPTime.date)
         else { return }
         do {
             try FileManager.default.setAttributes([.modificationDate: changed], ofItemAtPath: file)

@@ -19,7 +19,7 @@ struct TimeCondition: Sendable {
     init?(_ text: String) {
         isForOlder = text.hasPrefix("-")
         let rest = isForOlder ? String(text.dropFirst()) : text
-        if let date = HTTPDate.userDate(rest) {
+        if let date = UserDate(rest)?.date {
             self.date = date
         } else if let changed = (try? FileManager.default.attributesOfItem(atPath: rest))?[.modificationDate] as? Date {
             date = Date(timeIntervalSince1970: changed.timeIntervalSince1970.rounded(.down))
@@ -39,14 +39,14 @@ struct TimeCondition: Sendable {
 
     /// The header field that makes the request conditional.
     var field: (name: String, value: String) {
-        (isForOlder ? "If-Unmodified-Since" : "If-Modified-Since", HTTPDate.text(date))
+        (isForOlder ? "If-Unmodified-Since" : "If-Modified-Since", HTTPTime.text(date))
     }
 
     /// Whether the response's body is wanted; the response is checked because a server may have ignored the header field.
     func isMet(by response: HTTPURLResponse) -> Bool {
         if response.statusCode == (isForOlder ? 412 : 304) { return false }
         guard response.statusCode == 200,
-            let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date)
+            let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPTime.date)
         else { return true }
         return isForOlder ? changed < date : changed > date
     }

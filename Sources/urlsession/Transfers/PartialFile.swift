@@ -48,11 +48,11 @@ struct PartialFile {
                 300..<400 ~= response.statusCode
                     ? "the server answered \(response.statusCode)" : "the server sends the whole file")
         }
-        guard let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date) else {
+        guard let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPTime.date) else {
             return .refused("the server does not say when the file was modified, so \(path) may be of another version")
         }
         // Both times are compared by the server's clock, which may differ from the clock of this machine.
-        let lead = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date).map { $0.timeIntervalSince(now) } ?? 0
+        let lead = response.value(forHTTPHeaderField: "Date").flatMap(HTTPTime.date).map { $0.timeIntervalSince(now) } ?? 0
         guard changed < birth + lead else { return .refused("the file was modified after \(path) was created") }
         let words = response.value(forHTTPHeaderField: "Content-Range")?.split(whereSeparator: { " -/".contains($0) }) ?? []
         if response.statusCode == 416 {

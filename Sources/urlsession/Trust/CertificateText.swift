@@ -62,7 +62,7 @@ struct CertificateText: Sendable {
         )
     }
 
-    private static func text(_ date: CFDate?) -> String { date.map { HTTPDate.text($0 as Date) } ?? "unreadable" }
+    private static func text(_ date: CFDate?) -> String { date.map { HTTPTime.text($0 as Date) } ?? "unreadable" }
 }
 
 /// The names of TLS versions and cipher suites, as in OpenSSL and curl.

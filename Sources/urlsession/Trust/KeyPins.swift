@@ -9,6 +9,7 @@
 
 import ArgumentParser
 import Foundation
+import LoadingTrust
 import URLLoading
 
 /// The permitted public keys of a server, as SHA-256 hashes of their SubjectPublicKeyInfo (RFC 7469, section 2.4).
@@ -33,7 +34,7 @@ struct KeyPins: Sendable {
     }
 
     func accept(certificate: [UInt8]) -> Bool {
-        guard let key = CertificateKey.information(of: certificate) else { return false }
-        return hashes.contains(SecureHash.sha256(key))
+        guard let facts = LoadingTrust.CertificateFacts(der: Data(certificate)) else { return false }
+        return hashes.contains(Array(facts.spkiSHA256))
     }
 }

@@ -9,29 +9,10 @@
 
 import Foundation
 
-/// Dates in HTTP's format (RFC 9110, section 5.6.7), and as users write them on a command line.
-enum HTTPDate {
-    static func date(_ text: String) -> Date? { formatter("EEE, dd MMM yyyy HH:mm:ss zzz").date(from: text) }
-
-    static func text(_ date: Date) -> String { formatter("EEE, dd MMM yyyy HH:mm:ss 'GMT'").string(from: date) }
-
-    private static func formatter(_ format: String) -> DateFormatter {
-        let formatter = DateFormatter()
-        formatter.locale = Locale(identifier: "en_US_POSIX")
-        formatter.timeZone = TimeZone(secondsFromGMT: 0)
-        formatter.isLenient = false
-        formatter.dateFormat = format
-        return formatter
-    }
-
-    /// Parses a user's date, in GMT unless it has a zone: `2024-05-01 12:00:00`, `1 May 2024`, `Wed, 01 May 2024 12:00:00 GMT`.
-    ///
-    /// As in curl, the words of the date may be in any order.
-    static func userDate(_ text: String) -> Date? { UserDate(text)?.date }
-}
-
-/// The parts of a date, parsed word by word.
-private struct UserDate {
+/// A user's date, in GMT unless it has a zone: `2024-05-01 12:00:00`, `1 May 2024`, `Wed, 01 May 2024 12:00:00 GMT`.
+///
+/// As in curl, the words of the date may be in any order.
+struct UserDate {
     private var year: Int?
     private var month: Int?
     private var day: Int?

@@ -1,0 +1,21 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPRules
+
+/// HTTP dates as Foundation's.
+enum HTTPTime {
+    /// Parses the three forms of RFC 9110, section 5.6.7.
+    static func date(_ text: String) -> Date? {
+        HTTPDate.parse(text, now: Date().timeIntervalSince1970).map { Date(timeIntervalSince1970: $0) }
+    }
+
+    static func text(_ date: Date) -> String { HTTPDate.format(date.timeIntervalSince1970) }
+}
