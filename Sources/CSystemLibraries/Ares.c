@@ -9,8 +9,9 @@
 
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
+#include "Functions.h"
+#define TABLE csl_ares
 
-#include <dlfcn.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,28 +51,13 @@ struct csl_ares {
 };
 
 const struct csl_ares *csl_ares_load(void *handle, const char **missing) {
-    struct csl_ares *ares = calloc(1, sizeof *ares);
-    *missing = "memory";
-    if (!ares) return NULL;
-#define FUNCTION(name) {#name, &ares->name}
-    const struct {
-        const char *name;
-        void *place;
-    } functions[] = {
+    static const struct csl_function functions[] = {
         FUNCTION(ares_library_init), FUNCTION(ares_init), FUNCTION(ares_destroy), FUNCTION(ares_set_servers_ports_csv),
         FUNCTION(ares_search), FUNCTION(ares_query), FUNCTION(ares_getsock), FUNCTION(ares_timeout), FUNCTION(ares_process_fd),
         FUNCTION(ares_parse_a_reply), FUNCTION(ares_parse_aaaa_reply), FUNCTION(ares_strerror),
     };
-#undef FUNCTION
-    for (size_t index = 0; index < sizeof functions / sizeof functions[0]; index++) {
-        void *function = dlsym(handle, functions[index].name);
-        if (!function) {
-            *missing = functions[index].name;
-            free(ares);
-            return NULL;
-        }
-        memcpy(functions[index].place, &function, sizeof function);
-    }
+    struct csl_ares *ares = LOAD(functions);
+    if (!ares) return NULL;
     ares->ares_library_init(INIT_ALL);
     return ares;
 }

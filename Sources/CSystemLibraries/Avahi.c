@@ -9,8 +9,9 @@
 
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
+#include "Functions.h"
+#define TABLE csl_avahi
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -82,30 +83,13 @@ struct csl_avahi_client {
 };
 
 const struct csl_avahi *csl_avahi_load(void *handle, const char **missing) {
-    struct csl_avahi *made = calloc(1, sizeof *made);
-    *missing = "memory";
-    if (made == NULL) return NULL;
-#define FIND(function)                                       \
-    made->function = dlsym(handle, #function);               \
-    if (made->function == NULL) {                            \
-        *missing = #function;                                \
-        free(made);                                          \
-        return NULL;                                         \
-    }
-    FIND(avahi_simple_poll_new)
-    FIND(avahi_simple_poll_free)
-    FIND(avahi_simple_poll_get)
-    FIND(avahi_simple_poll_set_func)
-    FIND(avahi_simple_poll_iterate)
-    FIND(avahi_client_new)
-    FIND(avahi_client_free)
-    FIND(avahi_client_errno)
-    FIND(avahi_service_resolver_new)
-    FIND(avahi_service_resolver_free)
-    FIND(avahi_string_list_serialize)
-    FIND(avahi_strerror)
-#undef FIND
-    return made;
+    static const struct csl_function functions[] = {
+        FUNCTION(avahi_simple_poll_new), FUNCTION(avahi_simple_poll_free), FUNCTION(avahi_simple_poll_get),
+        FUNCTION(avahi_simple_poll_set_func), FUNCTION(avahi_simple_poll_iterate), FUNCTION(avahi_client_new),
+        FUNCTION(avahi_client_free), FUNCTION(avahi_client_errno), FUNCTION(avahi_service_resolver_new),
+        FUNCTION(avahi_service_resolver_free), FUNCTION(avahi_string_list_serialize), FUNCTION(avahi_strerror),
+    };
+    return LOAD(functions);
 }
 
 // MARK: The bell

@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Codecs.h"
+#include "Functions.h"
+#define TABLE brotli
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -73,23 +74,12 @@ static void decode(
 }
 
 const struct csl_codec *csl_brotli_load(void *handle, const char **missing) {
-    struct brotli *brotli = calloc(1, sizeof *brotli);
-    if (!brotli) {
-        *missing = "memory";
-        return NULL;
-    }
-#define LOAD(name)                                              \
-    if (!(*(void **)&brotli->name = dlsym(handle, #name))) {    \
-        free(brotli);                                           \
-        *missing = #name;                                       \
-        return NULL;                                            \
-    }
-    LOAD(BrotliDecoderCreateInstance)
-    LOAD(BrotliDecoderDestroyInstance)
-    LOAD(BrotliDecoderDecompressStream)
-    LOAD(BrotliDecoderGetErrorCode)
-    LOAD(BrotliDecoderErrorString)
-#undef LOAD
+    static const struct csl_function functions[] = {
+        FUNCTION(BrotliDecoderCreateInstance), FUNCTION(BrotliDecoderDestroyInstance), FUNCTION(BrotliDecoderDecompressStream),
+        FUNCTION(BrotliDecoderGetErrorCode), FUNCTION(BrotliDecoderErrorString),
+    };
+    struct brotli *brotli = LOAD(functions);
+    if (!brotli) return NULL;
     brotli->codec = (struct csl_codec){create, destroy, decode};
     return &brotli->codec;
 }

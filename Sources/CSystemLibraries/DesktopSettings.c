@@ -9,6 +9,8 @@
 
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
+#include "Functions.h"
+#define TABLE csl_settings
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,30 +33,13 @@ struct csl_settings {
 };
 
 const struct csl_settings *csl_settings_load(void *handle, const char **missing) {
-    struct csl_settings *settings = calloc(1, sizeof *settings);
-    *missing = "memory";
-    if (!settings) return NULL;
-#define FUNCTION(name) {#name, &settings->name}
-    const struct {
-        const char *name;
-        void *place;
-    } functions[] = {
+    static const struct csl_function functions[] = {
         FUNCTION(g_settings_schema_source_get_default), FUNCTION(g_settings_schema_source_lookup),
         FUNCTION(g_settings_schema_unref), FUNCTION(g_settings_schema_has_key), FUNCTION(g_settings_new),
         FUNCTION(g_settings_get_string), FUNCTION(g_settings_get_int), FUNCTION(g_settings_get_boolean),
         FUNCTION(g_settings_get_strv), FUNCTION(g_free), FUNCTION(g_strfreev), FUNCTION(g_object_unref),
     };
-#undef FUNCTION
-    for (size_t index = 0; index < sizeof functions / sizeof functions[0]; index++) {
-        void *function = csl_find(handle, functions[index].name);
-        if (!function) {
-            *missing = functions[index].name;
-            free(settings);
-            return NULL;
-        }
-        memcpy(functions[index].place, &function, sizeof function);
-    }
-    return settings;
+    return LOAD(functions);
 }
 
 // Looks up the schema and the key first, because GLib aborts the process if one of them is missing.

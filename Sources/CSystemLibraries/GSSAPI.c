@@ -9,8 +9,9 @@
 
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
+#include "Functions.h"
+#define TABLE csl_gss
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,35 +83,19 @@ struct csl_gss {
 };
 
 const struct csl_gss *csl_gss_load(void *handle, const char **missing) {
-    struct csl_gss *gss = calloc(1, sizeof *gss);
-    *missing = "memory";
-    if (!gss) return NULL;
-    const struct {
-        const char *name;
-        void *place;
-    } functions[] = {
-        {"gss_import_name", &gss->import_name},
-        {"gss_release_name", &gss->release_name},
-        {"gss_acquire_cred", &gss->acquire_cred},
-        {"gss_acquire_cred_with_password", &gss->acquire_cred_with_password},
-        {"gss_release_cred", &gss->release_cred},
-        {"gss_init_sec_context", &gss->init_sec_context},
-        {"gss_delete_sec_context", &gss->delete_sec_context},
-        {"gss_release_buffer", &gss->release_buffer},
-        {"gss_display_status", &gss->display_status},
+    static const struct csl_function functions[] = {
+        {"gss_import_name", offsetof(struct TABLE, import_name), 0},
+        {"gss_release_name", offsetof(struct TABLE, release_name), 0},
+        {"gss_acquire_cred", offsetof(struct TABLE, acquire_cred), 0},
+        {"gss_acquire_cred_with_password", offsetof(struct TABLE, acquire_cred_with_password), 0},
+        {"gss_release_cred", offsetof(struct TABLE, release_cred), 0},
+        {"gss_init_sec_context", offsetof(struct TABLE, init_sec_context), 0},
+        {"gss_delete_sec_context", offsetof(struct TABLE, delete_sec_context), 0},
+        {"gss_release_buffer", offsetof(struct TABLE, release_buffer), 0},
+        {"gss_display_status", offsetof(struct TABLE, display_status), 0},
+        {"gss_set_neg_mechs", offsetof(struct TABLE, set_neg_mechs), 1},
     };
-    for (size_t index = 0; index < sizeof functions / sizeof functions[0]; index++) {
-        void *function = dlsym(handle, functions[index].name);
-        if (!function) {
-            *missing = functions[index].name;
-            free(gss);
-            return NULL;
-        }
-        memcpy(functions[index].place, &function, sizeof function);
-    }
-    void *optional = dlsym(handle, "gss_set_neg_mechs");
-    memcpy(&gss->set_neg_mechs, &optional, sizeof optional);
-    return gss;
+    return LOAD(functions);
 }
 
 // MARK: Errors

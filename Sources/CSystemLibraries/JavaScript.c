@@ -9,6 +9,8 @@
 
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
+#include "Functions.h"
+#define TABLE csl_js
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,33 +64,18 @@ struct csl_js_context {
 static __thread struct csl_js_context *current;
 
 const struct csl_js *csl_js_load(void *handle, const char **missing) {
-    struct csl_js *js = calloc(1, sizeof *js);
-    *missing = "memory";
-    if (!js) return NULL;
-#define FUNCTION(name) {#name, &js->name}
-    const struct {
-        const char *name;
-        void *place;
-    } functions[] = {
+    static const struct csl_function functions[] = {
         FUNCTION(JSContextGroupCreate), FUNCTION(JSContextGroupRelease), FUNCTION(JSContextGroupSetExecutionTimeLimit),
         FUNCTION(JSGlobalContextCreateInGroup), FUNCTION(JSGlobalContextRelease), FUNCTION(JSContextGetGlobalObject),
         FUNCTION(JSEvaluateScript), FUNCTION(JSStringCreateWithUTF8CString), FUNCTION(JSStringRelease),
         FUNCTION(JSStringGetMaximumUTF8CStringSize), FUNCTION(JSStringGetUTF8CString), FUNCTION(JSValueToStringCopy),
         FUNCTION(JSValueIsString), FUNCTION(JSValueIsNull), FUNCTION(JSValueIsObject), FUNCTION(JSValueMakeString),
         FUNCTION(JSValueMakeNull), FUNCTION(JSObjectMakeFunctionWithCallback), FUNCTION(JSObjectGetProperty),
-        FUNCTION(JSObjectSetProperty), FUNCTION(JSObjectIsFunction), FUNCTION(JSObjectCallAsFunction),
-        FUNCTION(JSValueProtect), FUNCTION(JSValueUnprotect), FUNCTION(jsc_options_set_boolean),
+        FUNCTION(JSObjectSetProperty), FUNCTION(JSObjectIsFunction), FUNCTION(JSObjectCallAsFunction), FUNCTION(JSValueProtect),
+        FUNCTION(JSValueUnprotect), FUNCTION(jsc_options_set_boolean),
     };
-#undef FUNCTION
-    for (size_t index = 0; index < sizeof functions / sizeof functions[0]; index++) {
-        void *function = csl_find(handle, functions[index].name);
-        if (!function) {
-            *missing = functions[index].name;
-            free(js);
-            return NULL;
-        }
-        memcpy(functions[index].place, &function, sizeof function);
-    }
+    struct csl_js *js = LOAD(functions);
+    if (!js) return NULL;
     // These options select an interpreter that polls for its time limit. Compiled code would have to be interrupted by signals
     // (SIGSEGV), whose handlers belong to the program.
     js->jsc_options_set_boolean("useJIT", 0);

@@ -9,8 +9,9 @@
 
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
+#include "Functions.h"
+#define TABLE csl_bus
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,32 +45,13 @@ struct csl_network_watch {
 };
 
 const struct csl_bus *csl_bus_load(void *handle, const char **missing) {
-    struct csl_bus *made = calloc(1, sizeof *made);
-    *missing = "memory";
-    if (made == NULL) return NULL;
-#define FIND(function)                                       \
-    made->function = dlsym(handle, #function);               \
-    if (made->function == NULL) {                            \
-        *missing = #function;                                \
-        free(made);                                          \
-        return NULL;                                         \
-    }
-    FIND(sd_bus_open_system)
-    FIND(sd_bus_new)
-    FIND(sd_bus_set_address)
-    FIND(sd_bus_set_bus_client)
-    FIND(sd_bus_start)
-    FIND(sd_bus_set_method_call_timeout)
-    FIND(sd_bus_get_property_trivial)
-    FIND(sd_bus_add_match)
-    FIND(sd_bus_call_method)
-    FIND(sd_bus_message_read)
-    FIND(sd_bus_message_unref)
-    FIND(sd_bus_process)
-    FIND(sd_bus_get_fd)
-    FIND(sd_bus_flush_close_unref)
-#undef FIND
-    return made;
+    static const struct csl_function functions[] = {
+        FUNCTION(sd_bus_open_system), FUNCTION(sd_bus_new), FUNCTION(sd_bus_set_address), FUNCTION(sd_bus_set_bus_client),
+        FUNCTION(sd_bus_start), FUNCTION(sd_bus_set_method_call_timeout), FUNCTION(sd_bus_get_property_trivial),
+        FUNCTION(sd_bus_add_match), FUNCTION(sd_bus_call_method), FUNCTION(sd_bus_message_read), FUNCTION(sd_bus_message_unref),
+        FUNCTION(sd_bus_process), FUNCTION(sd_bus_get_fd), FUNCTION(sd_bus_flush_close_unref),
+    };
+    return LOAD(functions);
 }
 
 static const char *const name = "org.freedesktop.NetworkManager";

@@ -9,10 +9,12 @@
 
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
+#include "Functions.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int csl_open(const char *name, struct csl_opening *opening) {
@@ -29,4 +31,19 @@ int csl_open(const char *name, struct csl_opening *opening) {
     return 1;
 }
 
-void *csl_find(void *handle, const char *name) { return dlsym(handle, name); }
+void *csl_load(void *handle, size_t size, const struct csl_function *functions, size_t count, const char **missing) {
+    char *table = calloc(1, size);
+    *missing = "memory";
+    if (!table) return NULL;
+    for (size_t index = 0; index < count; index++) {
+        // Also finds functions of the libraries to which the library is linked.
+        void *function = dlsym(handle, functions[index].name);
+        if (!function && !functions[index].is_optional) {
+            *missing = functions[index].name;
+            free(table);
+            return NULL;
+        }
+        memcpy(table + functions[index].offset, &function, sizeof function);
+    }
+    return table;
+}

@@ -9,8 +9,9 @@
 
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
+#include "Functions.h"
+#define TABLE csl_secret
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,38 +86,19 @@ struct csl_secret {
 };
 
 const struct csl_secret *csl_secret_load(void *handle, const char **missing) {
-    struct csl_secret *secret = calloc(1, sizeof *secret);
-    *missing = "memory";
-    if (!secret) return NULL;
-#define FUNCTION(name) {#name, &secret->name}
-    const struct {
-        const char *name;
-        void *place;
-    } functions[] = {
-        FUNCTION(secret_password_storev_sync), FUNCTION(secret_password_lookupv_sync),
-        FUNCTION(secret_password_clearv_sync), FUNCTION(secret_password_searchv_sync),
-        FUNCTION(secret_password_free), FUNCTION(secret_retrievable_get_attributes),
+    static const struct csl_function functions[] = {
+        FUNCTION(secret_password_storev_sync), FUNCTION(secret_password_lookupv_sync), FUNCTION(secret_password_clearv_sync),
+        FUNCTION(secret_password_searchv_sync), FUNCTION(secret_password_free), FUNCTION(secret_retrievable_get_attributes),
         FUNCTION(secret_retrievable_get_label), FUNCTION(secret_retrievable_retrieve_secret_sync),
         FUNCTION(secret_value_get_text), FUNCTION(secret_value_unref), FUNCTION(secret_service_disconnect),
         FUNCTION(g_hash_table_new), FUNCTION(g_hash_table_insert), FUNCTION(g_hash_table_lookup),
-        FUNCTION(g_hash_table_get_keys), FUNCTION(g_hash_table_unref), FUNCTION(g_list_free),
-        FUNCTION(g_object_unref), FUNCTION(g_free), FUNCTION(g_error_free), FUNCTION(g_dbus_error_quark),
-        FUNCTION(g_variant_new), FUNCTION(g_variant_unref), FUNCTION(g_bus_get_sync),
-        FUNCTION(g_dbus_connection_set_exit_on_close), FUNCTION(g_dbus_connection_is_closed),
-        FUNCTION(g_dbus_connection_call_sync), FUNCTION(g_str_hash), FUNCTION(g_str_equal),
+        FUNCTION(g_hash_table_get_keys), FUNCTION(g_hash_table_unref), FUNCTION(g_list_free), FUNCTION(g_object_unref),
+        FUNCTION(g_free), FUNCTION(g_error_free), FUNCTION(g_dbus_error_quark), FUNCTION(g_variant_new),
+        FUNCTION(g_variant_unref), FUNCTION(g_bus_get_sync), FUNCTION(g_dbus_connection_set_exit_on_close),
+        FUNCTION(g_dbus_connection_is_closed), FUNCTION(g_dbus_connection_call_sync), FUNCTION(g_str_hash),
+        FUNCTION(g_str_equal),
     };
-#undef FUNCTION
-    for (size_t index = 0; index < sizeof functions / sizeof functions[0]; index++) {
-        // Also finds functions of GLib and GIO, which libsecret is linked to.
-        void *function = dlsym(handle, functions[index].name);
-        if (!function) {
-            *missing = functions[index].name;
-            free(secret);
-            return NULL;
-        }
-        memcpy(functions[index].place, &function, sizeof function);
-    }
-    return secret;
+    return LOAD(functions);
 }
 
 // MARK: Errors

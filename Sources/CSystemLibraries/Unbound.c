@@ -9,8 +9,9 @@
 
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
+#include "Functions.h"
+#define TABLE csl_unbound
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,28 +50,12 @@ struct csl_unbound {
 };
 
 const struct csl_unbound *csl_unbound_load(void *handle, const char **missing) {
-    struct csl_unbound *unbound = calloc(1, sizeof *unbound);
-    if (!unbound) {
-        *missing = "memory";
-        return NULL;
-    }
-#define LOAD(name)                                                  \
-    if (!(*(void **)&unbound->name = dlsym(handle, #name))) {       \
-        free(unbound);                                              \
-        *missing = #name;                                           \
-        return NULL;                                                \
-    }
-    LOAD(ub_ctx_create)
-    LOAD(ub_ctx_delete)
-    LOAD(ub_ctx_debugout)
-    LOAD(ub_ctx_set_option)
-    LOAD(ub_ctx_resolvconf)
-    LOAD(ub_ctx_add_ta_file)
-    LOAD(ub_resolve)
-    LOAD(ub_resolve_free)
-    LOAD(ub_strerror)
-#undef LOAD
-    return unbound;
+    static const struct csl_function functions[] = {
+        FUNCTION(ub_ctx_create), FUNCTION(ub_ctx_delete), FUNCTION(ub_ctx_debugout), FUNCTION(ub_ctx_set_option),
+        FUNCTION(ub_ctx_resolvconf), FUNCTION(ub_ctx_add_ta_file), FUNCTION(ub_resolve), FUNCTION(ub_resolve_free),
+        FUNCTION(ub_strerror),
+    };
+    return LOAD(functions);
 }
 
 void *csl_unbound_create(const struct csl_unbound *unbound, const char *key_file, struct csl_unbound_failure *failure) {

@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Codecs.h"
+#include "Functions.h"
+#define TABLE zstd
 
-#include <dlfcn.h>
 #include <stdlib.h>
 
 // libzstd.so.1: zstd 1.4 or newer.
@@ -110,25 +111,12 @@ static void decode(
 }
 
 const struct csl_codec *csl_zstd_load(void *handle, const char **missing) {
-    struct zstd *zstd = calloc(1, sizeof *zstd);
-    if (!zstd) {
-        *missing = "memory";
-        return NULL;
-    }
-#define LOAD(name)                                              \
-    if (!(*(void **)&zstd->name = dlsym(handle, #name))) {      \
-        free(zstd);                                             \
-        *missing = #name;                                       \
-        return NULL;                                            \
-    }
-    LOAD(ZSTD_createDStream)
-    LOAD(ZSTD_freeDStream)
-    LOAD(ZSTD_initDStream)
-    LOAD(ZSTD_DCtx_setParameter)
-    LOAD(ZSTD_decompressStream)
-    LOAD(ZSTD_isError)
-    LOAD(ZSTD_getErrorName)
-#undef LOAD
+    static const struct csl_function functions[] = {
+        FUNCTION(ZSTD_createDStream), FUNCTION(ZSTD_freeDStream), FUNCTION(ZSTD_initDStream), FUNCTION(ZSTD_DCtx_setParameter),
+        FUNCTION(ZSTD_decompressStream), FUNCTION(ZSTD_isError), FUNCTION(ZSTD_getErrorName),
+    };
+    struct zstd *zstd = LOAD(functions);
+    if (!zstd) return NULL;
     zstd->codec = (struct csl_codec){create, destroy, decode};
     return &zstd->codec;
 }

@@ -27,9 +27,6 @@ struct csl_opening {
 // Opens a library by name ("libfoo.so.2"), with the search rules of the dynamic linker. Returns 0 on failure.
 int csl_open(const char *name, struct csl_opening *opening);
 
-// A function of an opened library, or NULL.
-void *csl_find(void *handle, const char *name);
-
 // MARK: GSSAPI (RFC 2743, RFC 2744)
 
 // The function table of a GSSAPI library. Written once, never freed.

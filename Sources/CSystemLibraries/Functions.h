@@ -1,0 +1,26 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include <stddef.h>
+
+// A function of a library, and the offset of the pointer to it in the table of functions.
+struct csl_function {
+    const char *name;
+    size_t offset;
+    int is_optional;
+};
+
+// TABLE is the name of the source's table of functions.
+#define FUNCTION(name) {#name, offsetof(struct TABLE, name), 0}
+
+// Returns a new table with the addresses of the functions; it is never freed. Returns NULL if a function is missing that is not
+// optional, and sets `missing` to its name, or to "memory".
+void *csl_load(void *handle, size_t size, const struct csl_function *functions, size_t count, const char **missing);
+
+#define LOAD(functions) csl_load(handle, sizeof(struct TABLE), functions, sizeof functions / sizeof functions[0], missing)
