@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
 #include "Functions.h"
-#define TABLE csl_ares
+#define TABLE clib_ares
 
 #include <poll.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ struct address6_ttl {  // struct ares_addr6ttl
 
 typedef void (*callback)(void *, int, int, unsigned char *, int);
 
-struct csl_ares {
+struct clib_ares {
     int (*ares_library_init)(int);
     int (*ares_init)(void **);
     void (*ares_destroy)(void *);
@@ -50,13 +50,13 @@ struct csl_ares {
     const char *(*ares_strerror)(int);
 };
 
-const struct csl_ares *csl_ares_load(void *handle, const char **missing) {
-    static const struct csl_function functions[] = {
+const struct clib_ares *clib_ares_load(void *handle, const char **missing) {
+    static const struct clib_function functions[] = {
         FUNCTION(ares_library_init), FUNCTION(ares_init), FUNCTION(ares_destroy), FUNCTION(ares_set_servers_ports_csv),
         FUNCTION(ares_search), FUNCTION(ares_query), FUNCTION(ares_getsock), FUNCTION(ares_timeout), FUNCTION(ares_process_fd),
         FUNCTION(ares_parse_a_reply), FUNCTION(ares_parse_aaaa_reply), FUNCTION(ares_strerror),
     };
-    struct csl_ares *ares = LOAD(functions);
+    struct clib_ares *ares = LOAD(functions);
     if (!ares) return NULL;
     ares->ares_library_init(INIT_ALL);
     return ares;
@@ -65,13 +65,13 @@ const struct csl_ares *csl_ares_load(void *handle, const char **missing) {
 static const char nobody[] = "no name server answered";
 
 struct search {
-    const struct csl_ares *ares;
+    const struct clib_ares *ares;
     int type;
     int is_over;
-    struct csl_ares_answer *answer;
+    struct clib_ares_answer *answer;
 };
 
-static void note(struct csl_ares_answer *answer, const uint8_t *address, int length, int ttl) {
+static void note(struct clib_ares_answer *answer, const uint8_t *address, int length, int ttl) {
     if (answer->count == 0 || ttl < answer->ttl) answer->ttl = ttl;
     memcpy(answer->addresses[answer->count++], address, length);
 }
@@ -79,15 +79,15 @@ static void note(struct csl_ares_answer *answer, const uint8_t *address, int len
 static void found(void *context, int status, int timeouts, unsigned char *reply, int length) {
     (void)timeouts;
     struct search *search = context;
-    struct csl_ares_answer *answer = search->answer;
+    struct clib_ares_answer *answer = search->answer;
     search->is_over = 1;
-    int count = CSL_ARES_MAXIMUM_ADDRESSES;
-    if (status == SUCCESS && search->type == CSL_ARES_V6) {
-        struct address6_ttl addresses[CSL_ARES_MAXIMUM_ADDRESSES];
+    int count = CLIB_ARES_MAXIMUM_ADDRESSES;
+    if (status == SUCCESS && search->type == CLIB_ARES_V6) {
+        struct address6_ttl addresses[CLIB_ARES_MAXIMUM_ADDRESSES];
         status = search->ares->ares_parse_aaaa_reply(reply, length, NULL, addresses, &count);
         for (int index = 0; status == SUCCESS && index < count; index++) note(answer, addresses[index].address, 16, addresses[index].ttl);
     } else if (status == SUCCESS) {
-        struct address_ttl addresses[CSL_ARES_MAXIMUM_ADDRESSES];
+        struct address_ttl addresses[CLIB_ARES_MAXIMUM_ADDRESSES];
         status = search->ares->ares_parse_a_reply(reply, length, NULL, addresses, &count);
         for (int index = 0; status == SUCCESS && index < count; index++) note(answer, addresses[index].address, 4, addresses[index].ttl);
     }
@@ -103,7 +103,7 @@ static long long milliseconds(void) {
 }
 
 // Waits for the channel's sockets, for at most `limit` milliseconds.
-static void wait(const struct csl_ares *ares, void *channel, int limit) {
+static void wait(const struct clib_ares *ares, void *channel, int limit) {
     int sockets[SOCKETS];
     int bits = ares->ares_getsock(channel, sockets, SOCKETS);
     struct pollfd polls[SOCKETS];
@@ -125,8 +125,8 @@ static void wait(const struct csl_ares *ares, void *channel, int limit) {
     }
 }
 
-void csl_ares_look_up(
-    const struct csl_ares *ares, const char *servers, const char *name, int type, int limit, struct csl_ares_answer *answer
+void clib_ares_look_up(
+    const struct clib_ares *ares, const char *servers, const char *name, int type, int limit, struct clib_ares_answer *answer
 ) {
     memset(answer, 0, sizeof *answer);
     void *channel = NULL;

@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
 #include "Functions.h"
-#define TABLE csl_avahi
+#define TABLE clib_avahi
 
 #include <errno.h>
 #include <poll.h>
@@ -43,7 +43,7 @@ typedef void (*resolver_callback)(
 );
 typedef int (*poll_function)(struct pollfd *polls, unsigned int count, int timeout, void *context);
 
-struct csl_avahi {
+struct clib_avahi {
     void *(*avahi_simple_poll_new)(void);
     void (*avahi_simple_poll_free)(void *);
     const void *(*avahi_simple_poll_get)(void *);
@@ -64,26 +64,26 @@ struct csl_avahi {
 // over IPv4 as well, but not their IPv4 addresses over IPv6.
 static const struct {
     int query, address;
-} ways[CSL_AVAHI_WAYS] = {{V4, V4}, {V6, V6}, {V4, V6}};
+} ways[CLIB_AVAHI_WAYS] = {{V4, V4}, {V6, V6}, {V4, V6}};
 
-struct csl_avahi_question {
-    struct csl_avahi_client *client;
+struct clib_avahi_question {
+    struct clib_avahi_client *client;
     uint64_t number;
-    void *resolvers[CSL_AVAHI_WAYS];
+    void *resolvers[CLIB_AVAHI_WAYS];
 };
 
-struct csl_avahi_client {
-    const struct csl_avahi *functions;
+struct clib_avahi_client {
+    const struct clib_avahi *functions;
     void *poll;
     void *client;
     int bell;
     // Avahi's error, if the connection was lost; otherwise 0.
     int lost;
-    struct csl_avahi_event *first, **end;
+    struct clib_avahi_event *first, **end;
 };
 
-const struct csl_avahi *csl_avahi_load(void *handle, const char **missing) {
-    static const struct csl_function functions[] = {
+const struct clib_avahi *clib_avahi_load(void *handle, const char **missing) {
+    static const struct clib_function functions[] = {
         FUNCTION(avahi_simple_poll_new), FUNCTION(avahi_simple_poll_free), FUNCTION(avahi_simple_poll_get),
         FUNCTION(avahi_simple_poll_set_func), FUNCTION(avahi_simple_poll_iterate), FUNCTION(avahi_client_new),
         FUNCTION(avahi_client_free), FUNCTION(avahi_client_errno), FUNCTION(avahi_service_resolver_new),
@@ -94,16 +94,16 @@ const struct csl_avahi *csl_avahi_load(void *handle, const char **missing) {
 
 // MARK: The bell
 
-int csl_bell_open(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+int clib_bell_open(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
-void csl_bell_ring(int bell) {
+void clib_bell_ring(int bell) {
     // The write fails only if the event is already signaled.
     uint64_t one = 1;
     if (write(bell, &one, sizeof one) < 0) return;
 }
 
 static int poll_with_bell(struct pollfd *polls, unsigned int count, int timeout, void *context) {
-    struct csl_avahi_client *client = context;
+    struct clib_avahi_client *client = context;
     struct pollfd few[SOCKETS];
     struct pollfd *all = count < SOCKETS ? few : malloc((count + 1) * sizeof *all);
     if (all == NULL) {
@@ -132,28 +132,28 @@ static int poll_with_bell(struct pollfd *polls, unsigned int count, int timeout,
 // MARK: The client
 
 static void state_changed(void *client, int state, void *context) {
-    struct csl_avahi_client *made = context;
+    struct clib_avahi_client *made = context;
     if (state == CLIENT_FAILURE) made->lost = made->functions->avahi_client_errno(client);
 }
 
 static int failure_kind(int code) {
-    if (code == TIMED_OUT) return CSL_AVAHI_IS_SILENT;
-    if (code == NO_DAEMON || code == DBUS_ERROR || code == DISCONNECTED) return CSL_AVAHI_IS_ABSENT;
+    if (code == TIMED_OUT) return CLIB_AVAHI_IS_SILENT;
+    if (code == NO_DAEMON || code == DBUS_ERROR || code == DISCONNECTED) return CLIB_AVAHI_IS_ABSENT;
     int is_invalid = code == INVALID_DOMAIN || code == INVALID_NAME || code == INVALID_TYPE || code == INVALID_SUBTYPE;
-    return is_invalid ? CSL_AVAHI_IS_INVALID : CSL_AVAHI_HAS_FAILED;
+    return is_invalid ? CLIB_AVAHI_IS_INVALID : CLIB_AVAHI_HAS_FAILED;
 }
 
-static void explain(const struct csl_avahi *avahi, int code, struct csl_avahi_failure *failure) {
+static void explain(const struct clib_avahi *avahi, int code, struct clib_avahi_failure *failure) {
     const char *text = avahi->avahi_strerror(code);
     failure->kind = failure_kind(code);
     snprintf(failure->text, sizeof failure->text, "%s", text ? text : "unknown error");
 }
 
-struct csl_avahi_client *csl_avahi_open(const struct csl_avahi *avahi, int bell, struct csl_avahi_failure *failure) {
+struct clib_avahi_client *clib_avahi_open(const struct clib_avahi *avahi, int bell, struct clib_avahi_failure *failure) {
     memset(failure, 0, sizeof *failure);
-    failure->kind = CSL_AVAHI_HAS_FAILED;
+    failure->kind = CLIB_AVAHI_HAS_FAILED;
     snprintf(failure->text, sizeof failure->text, "out of memory");
-    struct csl_avahi_client *client = calloc(1, sizeof *client);
+    struct clib_avahi_client *client = calloc(1, sizeof *client);
     if (client == NULL) return NULL;
     client->functions = avahi;
     client->bell = bell;
@@ -171,14 +171,14 @@ struct csl_avahi_client *csl_avahi_open(const struct csl_avahi *avahi, int bell,
     return NULL;
 }
 
-void csl_avahi_close(struct csl_avahi_client *client) {
+void clib_avahi_close(struct clib_avahi_client *client) {
     client->functions->avahi_client_free(client->client);
     client->functions->avahi_simple_poll_free(client->poll);
-    for (struct csl_avahi_event *event; (event = csl_avahi_next(client));) csl_avahi_forget(event);
+    for (struct clib_avahi_event *event; (event = clib_avahi_next(client));) clib_avahi_forget(event);
     free(client);
 }
 
-int csl_avahi_wait(struct csl_avahi_client *client, int milliseconds, struct csl_avahi_failure *failure) {
+int clib_avahi_wait(struct clib_avahi_client *client, int milliseconds, struct clib_avahi_failure *failure) {
     memset(failure, 0, sizeof *failure);
     int result = client->lost ? 0 : client->functions->avahi_simple_poll_iterate(client->poll, milliseconds);
     if (result == 0 && !client->lost) return 1;
@@ -188,35 +188,35 @@ int csl_avahi_wait(struct csl_avahi_client *client, int milliseconds, struct csl
 
 // MARK: Events
 
-static struct csl_avahi_event *append(struct csl_avahi_client *client, size_t text_length) {
-    struct csl_avahi_event *event = calloc(1, sizeof *event + text_length);
+static struct clib_avahi_event *append(struct clib_avahi_client *client, size_t text_length) {
+    struct clib_avahi_event *event = calloc(1, sizeof *event + text_length);
     if (event == NULL) return NULL;
     *client->end = event;
     client->end = &event->next;
     return event;
 }
 
-struct csl_avahi_event *csl_avahi_next(struct csl_avahi_client *client) {
-    struct csl_avahi_event *event = client->first;
+struct clib_avahi_event *clib_avahi_next(struct clib_avahi_client *client) {
+    struct clib_avahi_event *event = client->first;
     if (event == NULL) return NULL;
     client->first = event->next;
     if (client->first == NULL) client->end = &client->first;
     return event;
 }
 
-const uint8_t *csl_avahi_text(const struct csl_avahi_event *event) { return event->text; }
+const uint8_t *clib_avahi_text(const struct clib_avahi_event *event) { return event->text; }
 
-void csl_avahi_forget(struct csl_avahi_event *event) { free(event); }
+void clib_avahi_forget(struct clib_avahi_event *event) { free(event); }
 
-static int way_of(const struct csl_avahi_question *question, const void *resolver) {
-    for (int way = 0; way < CSL_AVAHI_WAYS; way++) {
+static int way_of(const struct clib_avahi_question *question, const void *resolver) {
+    for (int way = 0; way < CLIB_AVAHI_WAYS; way++) {
         if (question->resolvers[way] == resolver) return way;
     }
     return -1;
 }
 
-static void note_failure(struct csl_avahi_question *question, int way, int code) {
-    struct csl_avahi_event *event = append(question->client, 0);
+static void note_failure(struct clib_avahi_question *question, int way, int code) {
+    struct clib_avahi_event *event = append(question->client, 0);
     if (event == NULL) return;
     event->question = question->number;
     event->way = way;
@@ -228,8 +228,8 @@ static void resolved(
     const struct address *address, uint16_t port, void *text, int flags, void *context
 ) {
     (void)family, (void)name, (void)type, (void)domain, (void)flags;
-    struct csl_avahi_question *question = context;
-    const struct csl_avahi *avahi = question->client->functions;
+    struct clib_avahi_question *question = context;
+    const struct clib_avahi *avahi = question->client->functions;
     int way = way_of(question, resolver);
     if (way < 0) return;
     if (happened != FOUND || host == NULL || address == NULL) {
@@ -237,11 +237,11 @@ static void resolved(
     }
     size_t length = text ? avahi->avahi_string_list_serialize(text, NULL, 0) : 0;
     if (length > LONGEST_TEXT) length = 0;
-    struct csl_avahi_event *event = append(question->client, length);
+    struct clib_avahi_event *event = append(question->client, length);
     if (event == NULL) return;
     event->question = question->number;
     event->way = way;
-    event->failure.kind = CSL_AVAHI_IS_FOUND;
+    event->failure.kind = CLIB_AVAHI_IS_FOUND;
     event->interface = interface > 0 ? (uint32_t)interface : 0;
     event->port = port;
     event->address_length = address->family == V6 ? 16 : 4;
@@ -252,14 +252,14 @@ static void resolved(
 
 // MARK: Questions
 
-struct csl_avahi_question *csl_avahi_ask(
-    struct csl_avahi_client *client, uint64_t number, const char *name, const char *type, const char *domain
+struct clib_avahi_question *clib_avahi_ask(
+    struct clib_avahi_client *client, uint64_t number, const char *name, const char *type, const char *domain
 ) {
-    struct csl_avahi_question *question = calloc(1, sizeof *question);
+    struct clib_avahi_question *question = calloc(1, sizeof *question);
     if (question == NULL) return NULL;
     question->client = client;
     question->number = number;
-    for (int way = 0; way < CSL_AVAHI_WAYS; way++) {
+    for (int way = 0; way < CLIB_AVAHI_WAYS; way++) {
         // The callback is not called before the next wait.
         question->resolvers[way] = client->functions->avahi_service_resolver_new(
             client->client, ANY_INTERFACE, ways[way].query, name, type, domain, ways[way].address, 0, resolved, question
@@ -269,8 +269,8 @@ struct csl_avahi_question *csl_avahi_ask(
     return question;
 }
 
-void csl_avahi_drop(struct csl_avahi_question *question) {
-    for (int way = 0; way < CSL_AVAHI_WAYS; way++) {
+void clib_avahi_drop(struct clib_avahi_question *question) {
+    for (int way = 0; way < CLIB_AVAHI_WAYS; way++) {
         if (question->resolvers[way]) question->client->functions->avahi_service_resolver_free(question->resolvers[way]);
     }
     free(question);

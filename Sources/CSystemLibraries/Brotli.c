@@ -27,7 +27,7 @@ enum { RESULT_ERROR = 0, RESULT_SUCCESS = 1, RESULT_NEEDS_MORE_INPUT = 2 };
 enum { FIRST_ALLOCATION_ERROR = -21, LAST_ALLOCATION_ERROR = -30 };
 
 struct brotli {
-    struct csl_codec codec;
+    struct clib_codec codec;
     void *(*BrotliDecoderCreateInstance)(void *, void *, void *);
     void (*BrotliDecoderDestroyInstance)(void *);
     int (*BrotliDecoderDecompressStream)(void *, size_t *, const uint8_t **, size_t *, uint8_t **, size_t *);
@@ -36,11 +36,11 @@ struct brotli {
 };
 
 // Windows of more than 16 MiB are an extension that is off by default (BROTLI_DECODER_PARAM_LARGE_WINDOW): brotli rejects them.
-static void *create(const struct csl_codec *codec) {
+static void *create(const struct clib_codec *codec) {
     return ((const struct brotli *)codec)->BrotliDecoderCreateInstance(NULL, NULL, NULL);
 }
 
-static void destroy(const struct csl_codec *codec, void *decoder) {
+static void destroy(const struct clib_codec *codec, void *decoder) {
     ((const struct brotli *)codec)->BrotliDecoderDestroyInstance(decoder);
 }
 
@@ -51,8 +51,8 @@ static long long microseconds(void) {
 }
 
 static void decode(
-    const struct csl_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
-    struct csl_decoding *decoding
+    const struct clib_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
+    struct clib_decoding *decoding
 ) {
     const struct brotli *brotli = (const struct brotli *)codec;
     size_t unread, unwritten = capacity;
@@ -65,21 +65,21 @@ static void decode(
         decoding->read += span - unread;
         decoding->written = capacity - unwritten;
     } while (result == RESULT_NEEDS_MORE_INPUT && decoding->read < count && unwritten > 0 && microseconds() < end);
-    if (result == RESULT_SUCCESS) decoding->outcome = CSL_DECODING_IS_OVER;
+    if (result == RESULT_SUCCESS) decoding->outcome = CLIB_DECODING_IS_OVER;
     if (result != RESULT_ERROR) return;
     int error = brotli->BrotliDecoderGetErrorCode(decoder);
     int is_memory = error <= FIRST_ALLOCATION_ERROR && error >= LAST_ALLOCATION_ERROR;
-    decoding->outcome = is_memory ? CSL_DECODING_HAS_NO_MEMORY : CSL_DECODING_IS_DAMAGED;
+    decoding->outcome = is_memory ? CLIB_DECODING_HAS_NO_MEMORY : CLIB_DECODING_IS_DAMAGED;
     decoding->reason = brotli->BrotliDecoderErrorString(error);
 }
 
-const struct csl_codec *csl_brotli_load(void *handle, const char **missing) {
-    static const struct csl_function functions[] = {
+const struct clib_codec *clib_brotli_load(void *handle, const char **missing) {
+    static const struct clib_function functions[] = {
         FUNCTION(BrotliDecoderCreateInstance), FUNCTION(BrotliDecoderDestroyInstance), FUNCTION(BrotliDecoderDecompressStream),
         FUNCTION(BrotliDecoderGetErrorCode), FUNCTION(BrotliDecoderErrorString),
     };
     struct brotli *brotli = LOAD(functions);
     if (!brotli) return NULL;
-    brotli->codec = (struct csl_codec){create, destroy, decode};
+    brotli->codec = (struct clib_codec){create, destroy, decode};
     return &brotli->codec;
 }

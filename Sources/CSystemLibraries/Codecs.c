@@ -11,13 +11,13 @@
 
 #include <string.h>
 
-void *csl_decoder_create(const struct csl_codec *codec) { return codec->create(codec); }
+void *clib_decoder_create(const struct clib_codec *codec) { return codec->create(codec); }
 
-void csl_decoder_free(const struct csl_codec *codec, void *decoder) { codec->free(codec, decoder); }
+void clib_decoder_free(const struct clib_codec *codec, void *decoder) { codec->free(codec, decoder); }
 
-void csl_decoder_decode(
-    const struct csl_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
-    struct csl_decoding *decoding
+void clib_decoder_decode(
+    const struct clib_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
+    struct clib_decoding *decoding
 ) {
     memset(decoding, 0, sizeof *decoding);
     codec->decode(codec, decoder, bytes, count, room, capacity, decoding);

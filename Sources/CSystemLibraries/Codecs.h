@@ -7,18 +7,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef CSL_CODECS_H
-#define CSL_CODECS_H
+#ifndef CLIB_CODECS_H
+#define CLIB_CODECS_H
 
 #include "CSystemLibraries.h"
 
 // The common beginning of each library's function table.
-struct csl_codec {
-    void *(*create)(const struct csl_codec *codec);
-    void (*free)(const struct csl_codec *codec, void *decoder);
+struct clib_codec {
+    void *(*create)(const struct clib_codec *codec);
+    void (*free)(const struct clib_codec *codec, void *decoder);
     void (*decode)(
-        const struct csl_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
-        struct csl_decoding *decoding
+        const struct clib_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
+        struct clib_decoding *decoding
     );
 };
 

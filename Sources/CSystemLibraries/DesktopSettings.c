@@ -10,14 +10,14 @@
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
 #include "Functions.h"
-#define TABLE csl_settings
+#define TABLE clib_settings
 
 #include <stdlib.h>
 #include <string.h>
 
 // GSettings, a part of GLib's GIO; gboolean and gint are int.
 
-struct csl_settings {
+struct clib_settings {
     void *(*g_settings_schema_source_get_default)(void);
     void *(*g_settings_schema_source_lookup)(void *, const char *, int);
     void (*g_settings_schema_unref)(void *);
@@ -32,8 +32,8 @@ struct csl_settings {
     void (*g_object_unref)(void *);
 };
 
-const struct csl_settings *csl_settings_load(void *handle, const char **missing) {
-    static const struct csl_function functions[] = {
+const struct clib_settings *clib_settings_load(void *handle, const char **missing) {
+    static const struct clib_function functions[] = {
         FUNCTION(g_settings_schema_source_get_default), FUNCTION(g_settings_schema_source_lookup),
         FUNCTION(g_settings_schema_unref), FUNCTION(g_settings_schema_has_key), FUNCTION(g_settings_new),
         FUNCTION(g_settings_get_string), FUNCTION(g_settings_get_int), FUNCTION(g_settings_get_boolean),
@@ -43,7 +43,7 @@ const struct csl_settings *csl_settings_load(void *handle, const char **missing)
 }
 
 // Looks up the schema and the key first, because GLib aborts the process if one of them is missing.
-static void *open_schema(const struct csl_settings *settings, const char *schema, const char *key) {
+static void *open_schema(const struct clib_settings *settings, const char *schema, const char *key) {
     void *source = settings->g_settings_schema_source_get_default();
     void *found = source ? settings->g_settings_schema_source_lookup(source, schema, 1) : NULL;
     if (!found) return NULL;
@@ -52,7 +52,7 @@ static void *open_schema(const struct csl_settings *settings, const char *schema
     return has_key ? settings->g_settings_new(schema) : NULL;
 }
 
-char *csl_settings_text(const struct csl_settings *settings, const char *schema, const char *key) {
+char *clib_settings_text(const struct clib_settings *settings, const char *schema, const char *key) {
     void *group = open_schema(settings, schema, key);
     if (!group) return NULL;
     char *value = settings->g_settings_get_string(group, key);
@@ -62,7 +62,7 @@ char *csl_settings_text(const struct csl_settings *settings, const char *schema,
     return copy;
 }
 
-int csl_settings_number(const struct csl_settings *settings, const char *schema, const char *key, int is_boolean) {
+int clib_settings_number(const struct clib_settings *settings, const char *schema, const char *key, int is_boolean) {
     void *group = open_schema(settings, schema, key);
     if (!group) return 0;
     int value = is_boolean ? settings->g_settings_get_boolean(group, key) : settings->g_settings_get_int(group, key);
@@ -70,7 +70,7 @@ int csl_settings_number(const struct csl_settings *settings, const char *schema,
     return value;
 }
 
-char *csl_settings_list(const struct csl_settings *settings, const char *schema, const char *key) {
+char *clib_settings_list(const struct clib_settings *settings, const char *schema, const char *key) {
     void *group = open_schema(settings, schema, key);
     if (!group) return NULL;
     char **values = settings->g_settings_get_strv(group, key);

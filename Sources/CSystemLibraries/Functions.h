@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 // A function of a library, and the offset of the pointer to it in the table of functions.
-struct csl_function {
+struct clib_function {
     const char *name;
     size_t offset;
     int is_optional;
@@ -21,6 +21,6 @@ struct csl_function {
 
 // Returns a new table with the addresses of the functions; it is never freed. Returns NULL if a function is missing that is not
 // optional, and sets `missing` to its name, or to "memory".
-void *csl_load(void *handle, size_t size, const struct csl_function *functions, size_t count, const char **missing);
+void *clib_load(void *handle, size_t size, const struct clib_function *functions, size_t count, const char **missing);
 
-#define LOAD(functions) csl_load(handle, sizeof(struct TABLE), functions, sizeof functions / sizeof functions[0], missing)
+#define LOAD(functions) clib_load(handle, sizeof(struct TABLE), functions, sizeof functions / sizeof functions[0], missing)

@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
 #include "Functions.h"
-#define TABLE csl_gss
+#define TABLE clib_gss
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static gss_oid kerberos = {9, "\x2a\x86\x48\x86\xf7\x12\x01\x02\x02"};
 static gss_oid host_based_service = {10, "\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04"};
 static gss_oid user_name = {10, "\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x01"};
 
-struct csl_gss {
+struct clib_gss {
     uint32_t (*import_name)(uint32_t *, const gss_buffer *, const gss_oid *, gss_name *);
     uint32_t (*release_name)(uint32_t *, gss_name *);
     uint32_t (*acquire_cred)(
@@ -82,8 +82,8 @@ struct csl_gss {
     uint32_t (*display_status)(uint32_t *, uint32_t, int, const gss_oid *, uint32_t *, gss_buffer *);
 };
 
-const struct csl_gss *csl_gss_load(void *handle, const char **missing) {
-    static const struct csl_function functions[] = {
+const struct clib_gss *clib_gss_load(void *handle, const char **missing) {
+    static const struct clib_function functions[] = {
         {"gss_import_name", offsetof(struct TABLE, import_name), 0},
         {"gss_release_name", offsetof(struct TABLE, release_name), 0},
         {"gss_acquire_cred", offsetof(struct TABLE, acquire_cred), 0},
@@ -100,7 +100,7 @@ const struct csl_gss *csl_gss_load(void *handle, const char **missing) {
 
 // MARK: Errors
 
-static void append(struct csl_gss_leg *leg, const char *bytes, size_t length) {
+static void append(struct clib_gss_leg *leg, const char *bytes, size_t length) {
     size_t used = strlen(leg->text), room = sizeof leg->text - 1 - used;
     if (length > room) length = room;
     memcpy(leg->text + used, bytes, length);
@@ -108,7 +108,7 @@ static void append(struct csl_gss_leg *leg, const char *bytes, size_t length) {
 }
 
 static void append_status(
-    const struct csl_gss *gss, struct csl_gss_leg *leg, uint32_t status, int kind, const gss_oid *mechanism
+    const struct clib_gss *gss, struct clib_gss_leg *leg, uint32_t status, int kind, const gss_oid *mechanism
 ) {
     uint32_t more = 0;
     for (int line = 0; line < 8; line++) {
@@ -125,7 +125,7 @@ static void append_status(
     }
 }
 
-static int failed(const struct csl_gss *gss, struct csl_gss_leg *leg, uint32_t major, uint32_t minor) {
+static int failed(const struct clib_gss *gss, struct clib_gss_leg *leg, uint32_t major, uint32_t minor) {
     leg->major_status = major;
     leg->minor_status = minor;
     append_status(gss, leg, major, GSS_CODE, NULL);
@@ -135,8 +135,8 @@ static int failed(const struct csl_gss *gss, struct csl_gss_leg *leg, uint32_t m
 
 // MARK: Contexts
 
-struct csl_gss_context {
-    const struct csl_gss *gss;
+struct clib_gss_context {
+    const struct clib_gss *gss;
     char *service;
     // Freed after the first step; the password is zeroed.
     char *user;
@@ -150,7 +150,7 @@ struct csl_gss_context {
     gss_buffer output;
 };
 
-static void forget_password(struct csl_gss_context *context) {
+static void forget_password(struct clib_gss_context *context) {
     if (context->password) {
         explicit_bzero(context->password, strlen(context->password));
         free(context->password);
@@ -159,11 +159,11 @@ static void forget_password(struct csl_gss_context *context) {
     context->user = context->password = NULL;
 }
 
-struct csl_gss_context *csl_gss_context_create(
-    const struct csl_gss *gss, const char *service, const char *user, const char *password, const uint8_t *binding,
+struct clib_gss_context *clib_gss_context_create(
+    const struct clib_gss *gss, const char *service, const char *user, const char *password, const uint8_t *binding,
     size_t binding_length
 ) {
-    struct csl_gss_context *context = calloc(1, sizeof *context);
+    struct clib_gss_context *context = calloc(1, sizeof *context);
     if (!context) return NULL;
     context->gss = gss;
     context->service = strdup(service);
@@ -181,13 +181,13 @@ struct csl_gss_context *csl_gss_context_create(
         if (complete) memcpy(context->bindings.application_data.value, binding, binding_length);
     }
     if (complete) return context;
-    csl_gss_context_free(context);
+    clib_gss_context_free(context);
     return NULL;
 }
 
-void csl_gss_context_free(struct csl_gss_context *context) {
+void clib_gss_context_free(struct clib_gss_context *context) {
     if (!context) return;
-    const struct csl_gss *gss = context->gss;
+    const struct clib_gss *gss = context->gss;
     uint32_t minor = 0;
     if (context->output.value) gss->release_buffer(&minor, &context->output);
     if (context->context) gss->delete_sec_context(&minor, &context->context, NULL);
@@ -199,8 +199,8 @@ void csl_gss_context_free(struct csl_gss_context *context) {
     free(context);
 }
 
-static int acquire(struct csl_gss_context *context, struct csl_gss_leg *leg) {
-    const struct csl_gss *gss = context->gss;
+static int acquire(struct clib_gss_context *context, struct clib_gss_leg *leg) {
+    const struct clib_gss *gss = context->gss;
     gss_oid_set mechanisms = {1, &spnego};
     uint32_t minor = 0, major;
     if (context->user) {
@@ -224,7 +224,7 @@ static int acquire(struct csl_gss_context *context, struct csl_gss_leg *leg) {
     return 1;
 }
 
-static int prepare(struct csl_gss_context *context, struct csl_gss_leg *leg) {
+static int prepare(struct clib_gss_context *context, struct clib_gss_leg *leg) {
     if (context->is_prepared) return 1;
     uint32_t minor = 0;
     gss_buffer text = {strlen(context->service), context->service};
@@ -236,8 +236,8 @@ static int prepare(struct csl_gss_context *context, struct csl_gss_leg *leg) {
     return acquired;
 }
 
-int csl_gss_context_step(struct csl_gss_context *context, const uint8_t *token, size_t length, struct csl_gss_leg *leg) {
-    const struct csl_gss *gss = context->gss;
+int clib_gss_context_step(struct clib_gss_context *context, const uint8_t *token, size_t length, struct clib_gss_leg *leg) {
+    const struct clib_gss *gss = context->gss;
     memset(leg, 0, sizeof *leg);
     uint32_t minor = 0, flags = 0;
     if (context->output.value) gss->release_buffer(&minor, &context->output);

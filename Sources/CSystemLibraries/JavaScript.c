@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
 #include "Functions.h"
-#define TABLE csl_js
+#define TABLE clib_js
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 // JavaScriptCore's C interface, the same as Apple's, from WebKitGTK. All its objects are opaque pointers.
 
-struct csl_js {
+struct clib_js {
     void *(*JSContextGroupCreate)(void);
     void (*JSContextGroupRelease)(void *);
     void (*JSContextGroupSetExecutionTimeLimit)(void *, double, bool (*)(void *, void *), void *);
@@ -49,22 +49,22 @@ struct csl_js {
     int (*jsc_options_set_boolean)(const char *, int);
 };
 
-struct csl_js_context {
-    const struct csl_js *js;
+struct clib_js_context {
+    const struct clib_js *js;
     void *group;
     void *context;
     // The function in which all work runs: see `enter`.
     void *entry;
     double limit;
-    csl_js_helper helper;
+    clib_js_helper helper;
     void *data;
 };
 
 // The context whose script runs on this thread.
-static __thread struct csl_js_context *current;
+static __thread struct clib_js_context *current;
 
-const struct csl_js *csl_js_load(void *handle, const char **missing) {
-    static const struct csl_function functions[] = {
+const struct clib_js *clib_js_load(void *handle, const char **missing) {
+    static const struct clib_function functions[] = {
         FUNCTION(JSContextGroupCreate), FUNCTION(JSContextGroupRelease), FUNCTION(JSContextGroupSetExecutionTimeLimit),
         FUNCTION(JSGlobalContextCreateInGroup), FUNCTION(JSGlobalContextRelease), FUNCTION(JSContextGetGlobalObject),
         FUNCTION(JSEvaluateScript), FUNCTION(JSStringCreateWithUTF8CString), FUNCTION(JSStringRelease),
@@ -74,7 +74,7 @@ const struct csl_js *csl_js_load(void *handle, const char **missing) {
         FUNCTION(JSObjectSetProperty), FUNCTION(JSObjectIsFunction), FUNCTION(JSObjectCallAsFunction), FUNCTION(JSValueProtect),
         FUNCTION(JSValueUnprotect), FUNCTION(jsc_options_set_boolean),
     };
-    struct csl_js *js = LOAD(functions);
+    struct clib_js *js = LOAD(functions);
     if (!js) return NULL;
     // These options select an interpreter that polls for its time limit. Compiled code would have to be interrupted by signals
     // (SIGSEGV), whose handlers belong to the program.
@@ -84,19 +84,19 @@ const struct csl_js *csl_js_load(void *handle, const char **missing) {
 }
 
 // Converts a value to text, to be freed by the caller; NULL if the conversion fails.
-static char *text_of(struct csl_js_context *context, void *context_reference, void *value) {
-    const struct csl_js *js = context->js;
+static char *text_of(struct clib_js_context *context, void *context_reference, void *value) {
+    const struct clib_js *js = context->js;
     void *exception = NULL;
     void *string = js->JSValueToStringCopy(context_reference, value, &exception);
     if (!string) return NULL;
     size_t size = js->JSStringGetMaximumUTF8CStringSize(string);
-    char *text = size <= CSL_JS_MAXIMUM_TEXT ? malloc(size) : NULL;
+    char *text = size <= CLIB_JS_MAXIMUM_TEXT ? malloc(size) : NULL;
     if (text) js->JSStringGetUTF8CString(string, text, size);
     js->JSStringRelease(string);
     return text;
 }
 
-static void *make_text(struct csl_js_context *context, void *context_reference, const char *text) {
+static void *make_text(struct clib_js_context *context, void *context_reference, const char *text) {
     void *string = context->js->JSStringCreateWithUTF8CString(text);
     void *value = context->js->JSValueMakeString(context_reference, string);
     context->js->JSStringRelease(string);
@@ -108,7 +108,7 @@ static void *ask(
     void *context_reference, void *function, void *self, size_t count, void *const arguments[], void **exception
 ) {
     (void)function, (void)self, (void)exception;
-    struct csl_js_context *context = current;
+    struct clib_js_context *context = current;
     void *null = context->js->JSValueMakeNull(context_reference);
     if (count < 2) return null;
     char *what = text_of(context, context_reference, arguments[0]);
@@ -123,12 +123,12 @@ static void *ask(
 
 // The work of one call of `enter`.
 struct work {
-    struct csl_js_context *context;
+    struct clib_js_context *context;
     void (*perform)(struct work *);
     const char *script;
     const char *const *names;
     const char *first, *second;
-    struct csl_js_result *result;
+    struct clib_js_result *result;
     bool is_good;
 };
 
@@ -142,7 +142,7 @@ static void *perform_pending(
     (void)function, (void)self, (void)count, (void)arguments, (void)exception;
     struct work *work = pending;
     if (!work) return current->js->JSValueMakeNull(context_reference);
-    const struct csl_js_context *context = work->context;
+    const struct clib_js_context *context = work->context;
     context->js->JSContextGroupSetExecutionTimeLimit(context->group, context->limit, NULL, NULL);
     work->perform(work);
     // A script's deferred work (promises, async functions) runs when this entry returns. Each piece of this work would have a time
@@ -155,10 +155,10 @@ static void *perform_pending(
 // Does the work inside a call of our own function, because JavaScriptCore runs a script's deferred work when the outermost call
 // returns.
 static int enter(struct work *work) {
-    struct csl_js_context *outer = current;
+    struct clib_js_context *outer = current;
     struct work *outer_work = pending;
-    struct csl_js_context *context = work->context;
-    const struct csl_js *js = context->js;
+    struct clib_js_context *context = work->context;
+    const struct clib_js *js = context->js;
     memset(work->result, 0, sizeof *work->result);
     current = context;
     pending = work;
@@ -172,8 +172,8 @@ static int enter(struct work *work) {
     return work->is_good;
 }
 
-struct csl_js_context *csl_js_create(const struct csl_js *js, double limit, csl_js_helper helper, void *data) {
-    struct csl_js_context *context = calloc(1, sizeof *context);
+struct clib_js_context *clib_js_create(const struct clib_js *js, double limit, clib_js_helper helper, void *data) {
+    struct clib_js_context *context = calloc(1, sizeof *context);
     if (!context) return NULL;
     context->js = js;
     context->limit = limit;
@@ -191,7 +191,7 @@ struct csl_js_context *csl_js_create(const struct csl_js *js, double limit, csl_
     return context;
 }
 
-void csl_js_free(struct csl_js_context *context) {
+void clib_js_free(struct clib_js_context *context) {
     if (!context) return;
     context->js->JSValueUnprotect(context->context, context->entry);
     context->js->JSGlobalContextRelease(context->context);
@@ -199,14 +199,14 @@ void csl_js_free(struct csl_js_context *context) {
     free(context);
 }
 
-static void fail(struct csl_js_context *context, void *exception, struct csl_js_result *result) {
+static void fail(struct clib_js_context *context, void *exception, struct clib_js_result *result) {
     char *text = exception ? text_of(context, context->context, exception) : NULL;
     snprintf(result->failure, sizeof result->failure, "%s", text ? text : "it threw an exception");
     free(text);
 }
 
 static void perform_run(struct work *work) {
-    struct csl_js_context *context = work->context;
+    struct clib_js_context *context = work->context;
     void *string = context->js->JSStringCreateWithUTF8CString(work->script);
     void *exception = NULL;
     void *value = context->js->JSEvaluateScript(context->context, string, NULL, NULL, 1, &exception);
@@ -215,12 +215,12 @@ static void perform_run(struct work *work) {
     work->is_good = !exception && value;
 }
 
-int csl_js_run(struct csl_js_context *context, const char *script, struct csl_js_result *result) {
+int clib_js_run(struct clib_js_context *context, const char *script, struct clib_js_result *result) {
     return enter(&(struct work){.context = context, .perform = perform_run, .script = script, .result = result});
 }
 
-static void *find_function(struct csl_js_context *context, const char *const *names) {
-    const struct csl_js *js = context->js;
+static void *find_function(struct clib_js_context *context, const char *const *names) {
+    const struct clib_js *js = context->js;
     void *global = js->JSContextGetGlobalObject(context->context);
     for (; *names; names++) {
         void *name = js->JSStringCreateWithUTF8CString(*names);
@@ -234,9 +234,9 @@ static void *find_function(struct csl_js_context *context, const char *const *na
 }
 
 static void perform_call(struct work *work) {
-    struct csl_js_context *context = work->context;
-    const struct csl_js *js = context->js;
-    struct csl_js_result *result = work->result;
+    struct clib_js_context *context = work->context;
+    const struct clib_js *js = context->js;
+    struct clib_js_result *result = work->result;
     void *function = find_function(context, work->names);
     if (!function) {
         snprintf(result->failure, sizeof result->failure, "it has no function FindProxyForURL");
@@ -260,8 +260,8 @@ static void perform_call(struct work *work) {
     }
 }
 
-int csl_js_call(
-    struct csl_js_context *context, const char *const *names, const char *first, const char *second, struct csl_js_result *result
+int clib_js_call(
+    struct clib_js_context *context, const char *const *names, const char *first, const char *second, struct clib_js_result *result
 ) {
     return enter(&(struct work){
         .context = context, .perform = perform_call, .names = names, .first = first, .second = second, .result = result

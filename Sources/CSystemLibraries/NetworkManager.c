@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
 #include "Functions.h"
-#define TABLE csl_bus
+#define TABLE clib_bus
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 typedef int (*handler)(void *message, void *context, void *error);
 
-struct csl_bus {
+struct clib_bus {
     int (*sd_bus_open_system)(void **);
     int (*sd_bus_new)(void **);
     int (*sd_bus_set_address)(void *, const char *);
@@ -38,14 +38,14 @@ struct csl_bus {
     void *(*sd_bus_flush_close_unref)(void *);
 };
 
-struct csl_network_watch {
-    const struct csl_bus *functions;
+struct clib_network_watch {
+    const struct clib_bus *functions;
     void *bus;
     int has_changed;
 };
 
-const struct csl_bus *csl_bus_load(void *handle, const char **missing) {
-    static const struct csl_function functions[] = {
+const struct clib_bus *clib_bus_load(void *handle, const char **missing) {
+    static const struct clib_function functions[] = {
         FUNCTION(sd_bus_open_system), FUNCTION(sd_bus_new), FUNCTION(sd_bus_set_address), FUNCTION(sd_bus_set_bus_client),
         FUNCTION(sd_bus_start), FUNCTION(sd_bus_set_method_call_timeout), FUNCTION(sd_bus_get_property_trivial),
         FUNCTION(sd_bus_add_match), FUNCTION(sd_bus_call_method), FUNCTION(sd_bus_message_read), FUNCTION(sd_bus_message_unref),
@@ -60,11 +60,11 @@ static const char *const path = "/org/freedesktop/NetworkManager";
 static int note_change(void *message, void *context, void *error) {
     (void)message;
     (void)error;
-    ((struct csl_network_watch *)context)->has_changed = 1;
+    ((struct clib_network_watch *)context)->has_changed = 1;
     return 0;
 }
 
-static int open_bus(const struct csl_bus *functions, const char *address, void **bus) {
+static int open_bus(const struct clib_bus *functions, const char *address, void **bus) {
     if (address == NULL) return functions->sd_bus_open_system(bus);
     int result = functions->sd_bus_new(bus);
     if (result < 0) return result;
@@ -75,8 +75,8 @@ static int open_bus(const struct csl_bus *functions, const char *address, void *
     return result;
 }
 
-struct csl_network_watch *csl_network_watch_open(const struct csl_bus *functions, const char *address, uint64_t microseconds) {
-    struct csl_network_watch *watch = calloc(1, sizeof *watch);
+struct clib_network_watch *clib_network_watch_open(const struct clib_bus *functions, const char *address, uint64_t microseconds) {
+    struct clib_network_watch *watch = calloc(1, sizeof *watch);
     if (watch == NULL) return NULL;
     watch->functions = functions;
     if (open_bus(functions, address, &watch->bus) < 0) {
@@ -92,15 +92,15 @@ struct csl_network_watch *csl_network_watch_open(const struct csl_bus *functions
         "arg0='org.freedesktop.NetworkManager'";
     if (functions->sd_bus_add_match(watch->bus, NULL, changes, note_change, watch) < 0
         || functions->sd_bus_add_match(watch->bus, NULL, owners, note_change, watch) < 0) {
-        csl_network_watch_close(watch);
+        clib_network_watch_close(watch);
         return NULL;
     }
     return watch;
 }
 
-int csl_network_watch_fd(struct csl_network_watch *watch) { return watch->functions->sd_bus_get_fd(watch->bus); }
+int clib_network_watch_fd(struct clib_network_watch *watch) { return watch->functions->sd_bus_get_fd(watch->bus); }
 
-int csl_network_watch_process(struct csl_network_watch *watch) {
+int clib_network_watch_process(struct clib_network_watch *watch) {
     // The number of messages per call is limited. The descriptor stays readable for the rest.
     for (int count = 0; count < 256; count++) {
         int result = watch->functions->sd_bus_process(watch->bus, NULL);
@@ -112,8 +112,8 @@ int csl_network_watch_process(struct csl_network_watch *watch) {
     return changed;
 }
 
-static int is_owned(struct csl_network_watch *watch) {
-    const struct csl_bus *functions = watch->functions;
+static int is_owned(struct clib_network_watch *watch) {
+    const struct clib_bus *functions = watch->functions;
     void *reply = NULL;
     int owned = 0;
     // The owner of the name is checked first, because a call to the service would start the service.
@@ -125,7 +125,7 @@ static int is_owned(struct csl_network_watch *watch) {
     return result < 0 ? result : owned;
 }
 
-int csl_network_watch_read(struct csl_network_watch *watch, struct csl_network_facts *facts) {
+int clib_network_watch_read(struct clib_network_watch *watch, struct clib_network_facts *facts) {
     memset(facts, 0, sizeof *facts);
     int owned = is_owned(watch);
     if (owned <= 0) return owned;
@@ -137,7 +137,7 @@ int csl_network_watch_read(struct csl_network_watch *watch, struct csl_network_f
     );
 }
 
-void csl_network_watch_close(struct csl_network_watch *watch) {
+void clib_network_watch_close(struct clib_network_watch *watch) {
     watch->functions->sd_bus_flush_close_unref(watch->bus);
     free(watch);
 }

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int csl_open(const char *name, struct csl_opening *opening) {
+int clib_open(const char *name, struct clib_opening *opening) {
     memset(opening, 0, sizeof *opening);
     opening->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!opening->handle) {
@@ -31,7 +31,7 @@ int csl_open(const char *name, struct csl_opening *opening) {
     return 1;
 }
 
-void *csl_load(void *handle, size_t size, const struct csl_function *functions, size_t count, const char **missing) {
+void *clib_load(void *handle, size_t size, const struct clib_function *functions, size_t count, const char **missing) {
     char *table = calloc(1, size);
     *missing = "memory";
     if (!table) return NULL;

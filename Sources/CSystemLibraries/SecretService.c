@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
 #include "Functions.h"
-#define TABLE csl_secret
+#define TABLE clib_secret
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ struct schema {  // SecretSchema
     struct {
         const char *name;
         int type;
-    } attributes[CSL_SECRET_MAXIMUM_ATTRIBUTES + 1];
+    } attributes[CLIB_SECRET_MAXIMUM_ATTRIBUTES + 1];
     int reserved;
     void *more_reserved[7];
 };
@@ -47,7 +47,7 @@ enum {
     START_TIMEOUT = 5000
 };
 
-struct csl_secret {
+struct clib_secret {
     int (*secret_password_storev_sync)(
         const struct schema *, void *, const char *, const char *, const char *, void *, struct error **
     );
@@ -85,8 +85,8 @@ struct csl_secret {
     void *g_str_equal;
 };
 
-const struct csl_secret *csl_secret_load(void *handle, const char **missing) {
-    static const struct csl_function functions[] = {
+const struct clib_secret *clib_secret_load(void *handle, const char **missing) {
+    static const struct clib_function functions[] = {
         FUNCTION(secret_password_storev_sync), FUNCTION(secret_password_lookupv_sync), FUNCTION(secret_password_clearv_sync),
         FUNCTION(secret_password_searchv_sync), FUNCTION(secret_password_free), FUNCTION(secret_retrievable_get_attributes),
         FUNCTION(secret_retrievable_get_label), FUNCTION(secret_retrievable_retrieve_secret_sync),
@@ -103,7 +103,7 @@ const struct csl_secret *csl_secret_load(void *handle, const char **missing) {
 
 // MARK: Errors
 
-static int is_absence(const struct csl_secret *secret, const struct error *error) {
+static int is_absence(const struct clib_secret *secret, const struct error *error) {
     if (error->domain != secret->g_dbus_error_quark()) return 0;
     switch (error->code) {
     case 2: case 3: case 4:             // SERVICE_UNKNOWN, NAME_HAS_NO_OWNER, NO_REPLY
@@ -116,7 +116,7 @@ static int is_absence(const struct csl_secret *secret, const struct error *error
 }
 
 static int failed(
-    const struct csl_secret *secret, struct error *error, int is_absent, struct csl_secret_failure *failure
+    const struct clib_secret *secret, struct error *error, int is_absent, struct clib_secret_failure *failure
 ) {
     failure->is_absent = is_absent || (error && is_absence(secret, error));
     snprintf(failure->text, sizeof failure->text, "%s", error && error->message ? error->message : "no reason was given");
@@ -127,7 +127,7 @@ static int failed(
 // MARK: The bus
 
 // Returns the session bus, which the caller releases with g_object_unref; NULL if there is no bus.
-static void *bus(const struct csl_secret *secret, struct csl_secret_failure *failure) {
+static void *bus(const struct clib_secret *secret, struct clib_secret_failure *failure) {
     memset(failure, 0, sizeof *failure);
     struct error *error = NULL;
     void *connection = secret->g_bus_get_sync(SESSION_BUS, NULL, &error);
@@ -146,7 +146,7 @@ static void *bus(const struct csl_secret *secret, struct csl_secret_failure *fai
     return NULL;
 }
 
-int csl_secret_is_reachable(const struct csl_secret *secret, struct csl_secret_failure *failure) {
+int clib_secret_is_reachable(const struct clib_secret *secret, struct clib_secret_failure *failure) {
     void *connection = bus(secret, failure);
     if (!connection) return 0;
     struct error *error = NULL;
@@ -169,11 +169,11 @@ struct query {
 };
 
 static int begin(
-    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
-    struct query *query, struct csl_secret_failure *failure
+    const struct clib_secret *secret, const char *schema, const struct clib_secret_attribute *attributes, int count,
+    struct query *query, struct clib_secret_failure *failure
 ) {
     memset(query, 0, sizeof *query);
-    if (count < 0 || count > CSL_SECRET_MAXIMUM_ATTRIBUTES) {
+    if (count < 0 || count > CLIB_SECRET_MAXIMUM_ATTRIBUTES) {
         memset(failure, 0, sizeof *failure);
         snprintf(failure->text, sizeof failure->text, "%d attributes are too many", count);
         return 0;
@@ -189,14 +189,14 @@ static int begin(
     return 1;
 }
 
-static void end(const struct csl_secret *secret, struct query *query) {
+static void end(const struct clib_secret *secret, struct query *query) {
     secret->g_hash_table_unref(query->attributes);
     secret->g_object_unref(query->connection);
 }
 
-int csl_secret_store(
-    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
-    const char *label, const char *value, struct csl_secret_failure *failure
+int clib_secret_store(
+    const struct clib_secret *secret, const char *schema, const struct clib_secret_attribute *attributes, int count,
+    const char *label, const char *value, struct clib_secret_failure *failure
 ) {
     struct query query;
     if (!begin(secret, schema, attributes, count, &query, failure)) return 0;
@@ -207,9 +207,9 @@ int csl_secret_store(
     return stored ? 1 : failed(secret, error, 0, failure);
 }
 
-int csl_secret_look_up(
-    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
-    char **value, struct csl_secret_failure *failure
+int clib_secret_look_up(
+    const struct clib_secret *secret, const char *schema, const struct clib_secret_attribute *attributes, int count,
+    char **value, struct clib_secret_failure *failure
 ) {
     *value = NULL;
     struct query query;
@@ -221,13 +221,13 @@ int csl_secret_look_up(
 }
 
 // Frees a value, after zeroing it.
-void csl_secret_forget(const struct csl_secret *secret, char *value) {
+void clib_secret_forget(const struct clib_secret *secret, char *value) {
     secret->secret_password_free(value);
 }
 
-int csl_secret_remove(
-    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
-    int *removed, struct csl_secret_failure *failure
+int clib_secret_remove(
+    const struct clib_secret *secret, const char *schema, const struct clib_secret_attribute *attributes, int count,
+    int *removed, struct clib_secret_failure *failure
 ) {
     *removed = 0;
     struct query query;
@@ -238,14 +238,14 @@ int csl_secret_remove(
     return error ? failed(secret, error, 0, failure) : 1;
 }
 
-static void visit(const struct csl_secret *secret, void *item, csl_secret_visitor visitor, void *context) {
-    struct csl_secret_attribute attributes[CSL_SECRET_MAXIMUM_ATTRIBUTES + 1];
+static void visit(const struct clib_secret *secret, void *item, clib_secret_visitor visitor, void *context) {
+    struct clib_secret_attribute attributes[CLIB_SECRET_MAXIMUM_ATTRIBUTES + 1];
     int count = 0;
     void *table = secret->secret_retrievable_get_attributes(item);
     struct list *keys = secret->g_hash_table_get_keys(table);
-    for (struct list *key = keys; key && count <= CSL_SECRET_MAXIMUM_ATTRIBUTES; key = key->next) {
+    for (struct list *key = keys; key && count <= CLIB_SECRET_MAXIMUM_ATTRIBUTES; key = key->next) {
         const char *value = secret->g_hash_table_lookup(table, key->data);
-        attributes[count++] = (struct csl_secret_attribute){key->data, value ? value : ""};
+        attributes[count++] = (struct clib_secret_attribute){key->data, value ? value : ""};
     }
     char *label = secret->secret_retrievable_get_label(item);
     struct error *error = NULL;
@@ -258,9 +258,9 @@ static void visit(const struct csl_secret *secret, void *item, csl_secret_visito
     secret->g_hash_table_unref(table);
 }
 
-int csl_secret_list(
-    const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
-    csl_secret_visitor item, void *context, struct csl_secret_failure *failure
+int clib_secret_list(
+    const struct clib_secret *secret, const char *schema, const struct clib_secret_attribute *attributes, int count,
+    clib_secret_visitor item, void *context, struct clib_secret_failure *failure
 ) {
     struct query query;
     if (!begin(secret, schema, attributes, count, &query, failure)) return 0;

@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "CSystemLibraries.h"
 #include "Functions.h"
-#define TABLE csl_unbound
+#define TABLE clib_unbound
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ struct result {  // struct ub_result
     int ttl;
 };
 
-struct csl_unbound {
+struct clib_unbound {
     void *(*ub_ctx_create)(void);
     void (*ub_ctx_delete)(void *);
     int (*ub_ctx_debugout)(void *, void *);
@@ -49,8 +49,8 @@ struct csl_unbound {
     const char *(*ub_strerror)(int);
 };
 
-const struct csl_unbound *csl_unbound_load(void *handle, const char **missing) {
-    static const struct csl_function functions[] = {
+const struct clib_unbound *clib_unbound_load(void *handle, const char **missing) {
+    static const struct clib_function functions[] = {
         FUNCTION(ub_ctx_create), FUNCTION(ub_ctx_delete), FUNCTION(ub_ctx_debugout), FUNCTION(ub_ctx_set_option),
         FUNCTION(ub_ctx_resolvconf), FUNCTION(ub_ctx_add_ta_file), FUNCTION(ub_resolve), FUNCTION(ub_resolve_free),
         FUNCTION(ub_strerror),
@@ -58,7 +58,7 @@ const struct csl_unbound *csl_unbound_load(void *handle, const char **missing) {
     return LOAD(functions);
 }
 
-void *csl_unbound_create(const struct csl_unbound *unbound, const char *key_file, struct csl_unbound_failure *failure) {
+void *clib_unbound_create(const struct clib_unbound *unbound, const char *key_file, struct clib_unbound_failure *failure) {
     failure->text[0] = 0;
     void *context = unbound->ub_ctx_create();
     if (!context) {
@@ -76,10 +76,10 @@ void *csl_unbound_create(const struct csl_unbound *unbound, const char *key_file
     return NULL;
 }
 
-void csl_unbound_free(const struct csl_unbound *unbound, void *context) { unbound->ub_ctx_delete(context); }
+void clib_unbound_free(const struct clib_unbound *unbound, void *context) { unbound->ub_ctx_delete(context); }
 
-int csl_unbound_look_up(
-    const struct csl_unbound *unbound, void *context, const char *name, int is_v6, struct csl_unbound_answer *answer
+int clib_unbound_look_up(
+    const struct clib_unbound *unbound, void *context, const char *name, int is_v6, struct clib_unbound_answer *answer
 ) {
     memset(answer, 0, sizeof *answer);
     struct result *result = NULL;
@@ -96,7 +96,7 @@ int csl_unbound_look_up(
     if (result->why_bogus) snprintf(answer->text, sizeof answer->text, "%s", result->why_bogus);
     int length = is_v6 ? 16 : 4;
     for (int index = 0; result->data && result->data[index]; index++) {
-        if (result->lengths[index] != length || answer->count == CSL_UNBOUND_MAXIMUM_ADDRESSES) continue;
+        if (result->lengths[index] != length || answer->count == CLIB_UNBOUND_MAXIMUM_ADDRESSES) continue;
         memcpy(answer->addresses[answer->count++], result->data[index], length);
     }
     unbound->ub_resolve_free(result);

@@ -37,7 +37,7 @@ struct room {  // ZSTD_outBuffer
 };
 
 struct zstd {
-    struct csl_codec codec;
+    struct clib_codec codec;
     void *(*ZSTD_createDStream)(void);
     size_t (*ZSTD_freeDStream)(void *);
     size_t (*ZSTD_initDStream)(void *);
@@ -56,13 +56,13 @@ struct decoder {
     int has_more;
 };
 
-static void destroy(const struct csl_codec *codec, void *pointer) {
+static void destroy(const struct clib_codec *codec, void *pointer) {
     struct decoder *decoder = pointer;
     ((const struct zstd *)codec)->ZSTD_freeDStream(decoder->stream);
     free(decoder);
 }
 
-static void *create(const struct csl_codec *codec) {
+static void *create(const struct clib_codec *codec) {
     const struct zstd *zstd = (const struct zstd *)codec;
     struct decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder) return NULL;
@@ -84,8 +84,8 @@ static size_t span_of(const struct decoder *decoder, size_t count) {
 }
 
 static void decode(
-    const struct csl_codec *codec, void *pointer, const uint8_t *bytes, size_t count, uint8_t *place, size_t capacity,
-    struct csl_decoding *decoding
+    const struct clib_codec *codec, void *pointer, const uint8_t *bytes, size_t count, uint8_t *place, size_t capacity,
+    struct clib_decoding *decoding
 ) {
     const struct zstd *zstd = (const struct zstd *)codec;
     struct decoder *decoder = pointer;
@@ -94,7 +94,7 @@ static void decode(
         struct span span = {bytes + decoding->read, span_of(decoder, count - decoding->read), 0};
         size_t result = zstd->ZSTD_decompressStream(decoder->stream, &room, &span);
         if (zstd->ZSTD_isError(result)) {
-            decoding->outcome = result == (size_t)-MEMORY_ERROR ? CSL_DECODING_HAS_NO_MEMORY : CSL_DECODING_IS_DAMAGED;
+            decoding->outcome = result == (size_t)-MEMORY_ERROR ? CLIB_DECODING_HAS_NO_MEMORY : CLIB_DECODING_IS_DAMAGED;
             decoding->reason = zstd->ZSTD_getErrorName(result);
             break;
         }
@@ -103,20 +103,20 @@ static void decode(
         decoder->wanted = result;
         decoder->has_more = room.position == room.size;
         if (result == 0) {
-            decoding->outcome = CSL_DECODING_IS_OVER;
+            decoding->outcome = CLIB_DECODING_IS_OVER;
             decoder->wanted = decoder->wanted_first;
             break;
         }
     } while (decoding->read < count && decoding->written < capacity);
 }
 
-const struct csl_codec *csl_zstd_load(void *handle, const char **missing) {
-    static const struct csl_function functions[] = {
+const struct clib_codec *clib_zstd_load(void *handle, const char **missing) {
+    static const struct clib_function functions[] = {
         FUNCTION(ZSTD_createDStream), FUNCTION(ZSTD_freeDStream), FUNCTION(ZSTD_initDStream), FUNCTION(ZSTD_DCtx_setParameter),
         FUNCTION(ZSTD_decompressStream), FUNCTION(ZSTD_isError), FUNCTION(ZSTD_getErrorName),
     };
     struct zstd *zstd = LOAD(functions);
     if (!zstd) return NULL;
-    zstd->codec = (struct csl_codec){create, destroy, decode};
+    zstd->codec = (struct clib_codec){create, destroy, decode};
     return &zstd->codec;
 }

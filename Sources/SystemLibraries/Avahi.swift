@@ -64,11 +64,11 @@ package final class Avahi {
     package final class Bell: Sendable {
         fileprivate let descriptor: CInt
 
-        package init() { descriptor = csl_bell_open() }
+        package init() { descriptor = clib_bell_open() }
 
         deinit { if descriptor >= 0 { close(descriptor) } }
 
-        package func ring() { csl_bell_ring(descriptor) }
+        package func ring() { clib_bell_ring(descriptor) }
     }
 
     /// Sendable because the function table behind the pointer is never changed or freed.
@@ -79,7 +79,7 @@ package final class Avahi {
     static let library: Library? = {
         guard let opened = SystemLibrary.open(["libavahi-client.so.3"]) else { return nil }
         var missing: UnsafePointer<CChar>?
-        guard let functions = csl_avahi_load(opened.handle, &missing) else {
+        guard let functions = clib_avahi_load(opened.handle, &missing) else {
             opened.reject(missing: missing.map { String(cString: $0) } ?? "")
             return nil
         }
@@ -88,7 +88,7 @@ package final class Avahi {
 
     /// The number of ways to ask a question: over IPv4 for IPv4 addresses, over IPv6 for IPv6 addresses, and over IPv4 for IPv6
     /// addresses.
-    package static let wayCount = Int(CSL_AVAHI_WAYS)
+    package static let wayCount = Int(CLIB_AVAHI_WAYS)
 
     private let client: OpaquePointer
     private let bell: Bell
@@ -100,8 +100,8 @@ package final class Avahi {
     }
 
     deinit {
-        for question in questions.values { csl_avahi_drop(question) }
-        csl_avahi_close(client)
+        for question in questions.values { clib_avahi_drop(question) }
+        clib_avahi_close(client)
     }
 
     /// Connects to the daemon.
@@ -112,8 +112,8 @@ package final class Avahi {
     package static func open(_ bell: Bell) throws(Failure) -> Avahi {
         guard let library else { throw .absent("Avahi's client library is not installed (libavahi-client3 in Debian)") }
         guard bell.descriptor >= 0 else { throw .failed("no file descriptor is available") }
-        var failure = csl_avahi_failure()
-        guard let client = csl_avahi_open(library.functions, bell.descriptor, &failure) else { throw Self.failure(failure) }
+        var failure = clib_avahi_failure()
+        guard let client = clib_avahi_open(library.functions, bell.descriptor, &failure) else { throw Self.failure(failure) }
         return Avahi(client, bell)
     }
 
@@ -127,7 +127,7 @@ package final class Avahi {
     ///   - type: The service type with its protocol ("_ipp._tcp").
     ///   - domain: The domain; empty for the default domain.
     package func ask(_ number: Int, name: String, type: String, domain: String) {
-        let question = csl_avahi_ask(client, UInt64(number), name, type, domain.isEmpty ? nil : domain)
+        let question = clib_avahi_ask(client, UInt64(number), name, type, domain.isEmpty ? nil : domain)
         questions[number] = question
     }
 
@@ -135,7 +135,7 @@ package final class Avahi {
     ///
     /// Events of the question may still arrive if they were already queued.
     package func drop(_ number: Int) {
-        if let question = questions.removeValue(forKey: number) { csl_avahi_drop(question) }
+        if let question = questions.removeValue(forKey: number) { clib_avahi_drop(question) }
     }
 
     /// Waits until something arrives, the bell rings, or the time has passed.
@@ -144,30 +144,30 @@ package final class Avahi {
     ///
     /// - Throws: An error if the connection to the daemon is lost. The connection can then no longer be used.
     package func wait(milliseconds: Int?) throws(Failure) {
-        var failure = csl_avahi_failure()
-        guard csl_avahi_wait(client, CInt(clamping: milliseconds ?? -1), &failure) != 0 else { throw Self.failure(failure) }
+        var failure = clib_avahi_failure()
+        guard clib_avahi_wait(client, CInt(clamping: milliseconds ?? -1), &failure) != 0 else { throw Self.failure(failure) }
     }
 
     /// Returns the events since the last call, in order.
     package func events() -> [Event] {
         var events: [Event] = []
-        while let event = csl_avahi_next(client) {
+        while let event = clib_avahi_next(client) {
             events.append(
                 Event(question: Int(event.pointee.question), way: Int(event.pointee.way), outcome: Self.outcome(event)))
-            csl_avahi_forget(event)
+            clib_avahi_forget(event)
         }
         return events
     }
 
-    private static func outcome(_ event: UnsafeMutablePointer<csl_avahi_event>) -> Outcome {
+    private static func outcome(_ event: UnsafeMutablePointer<clib_avahi_event>) -> Outcome {
         switch Int(event.pointee.failure.kind) {
-        case CSL_AVAHI_IS_FOUND: break
-        case CSL_AVAHI_IS_SILENT: return .silent
+        case CLIB_AVAHI_IS_FOUND: break
+        case CLIB_AVAHI_IS_SILENT: return .silent
         default: return .failed(failure(event.pointee.failure))
         }
         let host = withUnsafeBytes(of: &event.pointee.host) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         let address = withUnsafeBytes(of: &event.pointee.address) { Array($0.prefix(event.pointee.address_length)) }
-        let text = csl_avahi_text(event).map { Array(UnsafeBufferPointer(start: $0, count: event.pointee.text_length)) }
+        let text = clib_avahi_text(event).map { Array(UnsafeBufferPointer(start: $0, count: event.pointee.text_length)) }
         do {
             return .found(
                 try Service(
@@ -177,13 +177,13 @@ package final class Avahi {
         }
     }
 
-    private static func failure(_ failure: csl_avahi_failure) -> Failure {
+    private static func failure(_ failure: clib_avahi_failure) -> Failure {
         var failure = failure
         let text = withUnsafeBytes(of: &failure.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         return switch Int(failure.kind) {
-        case CSL_AVAHI_IS_ABSENT:
+        case CLIB_AVAHI_IS_ABSENT:
             .absent("Avahi's daemon does not answer on the system bus; install and start avahi-daemon (\(text))")
-        case CSL_AVAHI_IS_INVALID: .invalid(text)
+        case CLIB_AVAHI_IS_INVALID: .invalid(text)
         default: .failed(text)
         }
     }

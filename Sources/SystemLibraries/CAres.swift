@@ -38,7 +38,7 @@ package enum CAres {
     static let library: Library? = {
         guard let opened = SystemLibrary.open(["libcares.so.2"]) else { return nil }
         var missing: UnsafePointer<CChar>?
-        guard let functions = csl_ares_load(opened.handle, &missing) else {
+        guard let functions = clib_ares_load(opened.handle, &missing) else {
             opened.reject(missing: missing.map { String(cString: $0) } ?? "")
             return nil
         }
@@ -55,8 +55,8 @@ package enum CAres {
         _ host: String, isV6: Bool, servers: String, milliseconds: CInt = maximumMilliseconds
     ) -> Answer {
         guard let library else { return .failed("c-ares is not installed") }
-        var answer = csl_ares_answer()
-        csl_ares_look_up(library.functions, servers, host, CInt(isV6 ? CSL_ARES_V6 : CSL_ARES_V4), milliseconds, &answer)
+        var answer = clib_ares_answer()
+        clib_ares_look_up(library.functions, servers, host, CInt(isV6 ? CLIB_ARES_V6 : CLIB_ARES_V4), milliseconds, &answer)
         guard answer.is_known != 0 else {
             return .failed(withUnsafeBytes(of: &answer.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
         }

@@ -18,9 +18,9 @@ package struct Codec: @unchecked Sendable {
     /// The decoder for brotli; nil if the library is not installed.
     ///
     /// The library is opened on first use, which blocks while the dynamic linker loads it.
-    package static let brotli = open("libbrotlidec.so.1", csl_brotli_load)
+    package static let brotli = open("libbrotlidec.so.1", clib_brotli_load)
     /// The decoder for zstd; nil if the library is not installed, or is older than 1.4.
-    package static let zstandard = open("libzstd.so.1", csl_zstd_load)
+    package static let zstandard = open("libzstd.so.1", clib_zstd_load)
 
     private let functions: OpaquePointer
 
@@ -60,28 +60,28 @@ package struct Codec: @unchecked Sendable {
 
         /// Creates a decoder; returns nil if memory is exhausted.
         package init?(_ codec: Codec) {
-            guard let decoder = csl_decoder_create(codec.functions) else { return nil }
+            guard let decoder = clib_decoder_create(codec.functions) else { return nil }
             functions = codec.functions
             self.decoder = decoder
         }
 
-        deinit { csl_decoder_free(functions, decoder) }
+        deinit { clib_decoder_free(functions, decoder) }
 
         /// Decodes until the buffer is full or all input is read.
         ///
         /// If the buffer is full, there may be more output even without more input. Must not be called after damaged input was
         /// reported.
         package func decode(_ bytes: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) -> Step {
-            var decoding = csl_decoding()
-            csl_decoder_decode(
+            var decoding = clib_decoding()
+            clib_decoder_decode(
                 functions, decoder, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count,
                 room.baseAddress?.assumingMemoryBound(to: UInt8.self), room.count, &decoding
             )
             let outcome: Step.Outcome =
                 switch Int(decoding.outcome) {
-                case CSL_DECODING_GOES_ON: .continues
-                case CSL_DECODING_IS_OVER: .isOver
-                case CSL_DECODING_HAS_NO_MEMORY: .hasNoMemory
+                case CLIB_DECODING_GOES_ON: .continues
+                case CLIB_DECODING_IS_OVER: .isOver
+                case CLIB_DECODING_HAS_NO_MEMORY: .hasNoMemory
                 default: .isDamaged(decoding.reason.map { String(cString: $0) } ?? "")
                 }
             return Step(read: decoding.read, written: decoding.written, outcome: outcome)

@@ -29,7 +29,7 @@ package enum DesktopSettings {
     static let library: Library? = {
         guard let opened = SystemLibrary.open(["libgio-2.0.so.0"]) else { return nil }
         var missing: UnsafePointer<CChar>?
-        guard let functions = csl_settings_load(opened.handle, &missing) else {
+        guard let functions = clib_settings_load(opened.handle, &missing) else {
             opened.reject(missing: missing.map { String(cString: $0) } ?? "")
             return nil
         }
@@ -38,21 +38,21 @@ package enum DesktopSettings {
 
     /// Returns a string setting, or the name of an enumeration's value.
     package static func text(_ schema: String, _ key: String) -> String? {
-        guard let library, let text = csl_settings_text(library.functions, schema, key) else { return nil }
+        guard let library, let text = clib_settings_text(library.functions, schema, key) else { return nil }
         defer { free(text) }
         return String(cString: text)
     }
 
     package static func integer(_ schema: String, _ key: String) -> Int {
-        library.map { Int(csl_settings_number($0.functions, schema, key, 0)) } ?? 0
+        library.map { Int(clib_settings_number($0.functions, schema, key, 0)) } ?? 0
     }
 
     package static func boolean(_ schema: String, _ key: String) -> Bool {
-        library.map { csl_settings_number($0.functions, schema, key, 1) != 0 } ?? false
+        library.map { clib_settings_number($0.functions, schema, key, 1) != 0 } ?? false
     }
 
     package static func list(_ schema: String, _ key: String) -> [String] {
-        guard let library, let text = csl_settings_list(library.functions, schema, key) else { return [] }
+        guard let library, let text = clib_settings_list(library.functions, schema, key) else { return [] }
         defer { free(text) }
         return String(cString: text).split(separator: "\n").map(String.init)
     }

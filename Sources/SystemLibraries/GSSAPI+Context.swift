@@ -36,7 +36,7 @@ extension GSSAPI {
             var context: OpaquePointer?
             if let library {
                 let (user, password) = (Self.text(credential?.user), Self.text(credential?.password))
-                context = csl_gss_context_create(
+                context = clib_gss_context_create(
                     library.functions, service, user, password, channelBinding, channelBinding?.count ?? 0)
             }
             state = Mutex(State(context: context, isWithoutPassword: credential?.password.isEmpty == true))
@@ -48,7 +48,7 @@ extension GSSAPI {
         }
 
         deinit {
-            state.withLock { csl_gss_context_free($0.context) }
+            state.withLock { clib_gss_context_free($0.context) }
         }
 
         /// Performs one step of the handshake.
@@ -69,8 +69,8 @@ extension GSSAPI {
                     state.isOver = true
                     return .failure(Failure(.credentialIsRefused, "the password is empty"))
                 }
-                var leg = csl_gss_leg()
-                guard csl_gss_context_step(context, token, token?.count ?? 0, &leg) != 0 else {
+                var leg = clib_gss_leg()
+                guard clib_gss_context_step(context, token, token?.count ?? 0, &leg) != 0 else {
                     state.isOver = true
                     return .failure(Failure(leg, isFirst: token == nil))
                 }

@@ -47,7 +47,7 @@ extension GSSAPI {
         }
 
         /// Only the first step needs a KDC and a credential; failures of later steps are the server's fault.
-        init(_ leg: csl_gss_leg, isFirst: Bool) {
+        init(_ leg: clib_gss_leg, isFirst: Bool) {
             let text = withUnsafeBytes(of: leg.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             self.init(
                 isFirst ? Reason(majorStatus: leg.major_status, minorStatus: leg.minor_status, text: text) : .serverIsRefused,

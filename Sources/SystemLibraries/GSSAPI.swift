@@ -23,7 +23,7 @@ package enum GSSAPI {
     static let library: Library? = {
         guard let opened = SystemLibrary.open(["libgssapi_krb5.so.2", "libgssapi.so.3"]) else { return nil }
         var missing: UnsafePointer<CChar>?
-        guard let functions = csl_gss_load(opened.handle, &missing) else {
+        guard let functions = clib_gss_load(opened.handle, &missing) else {
             opened.reject(missing: missing.map { String(cString: $0) } ?? "")
             return nil
         }

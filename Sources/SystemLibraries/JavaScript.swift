@@ -32,7 +32,7 @@ package final class JavaScript: Sendable {
         let names = ["libjavascriptcoregtk-4.1.so.0", "libjavascriptcoregtk-6.0.so.1", "libjavascriptcoregtk-4.0.so.18"]
         guard let opened = SystemLibrary.open(names) else { return nil }
         var missing: UnsafePointer<CChar>?
-        guard let functions = csl_js_load(opened.handle, &missing) else {
+        guard let functions = clib_js_load(opened.handle, &missing) else {
             opened.reject(missing: missing.map { String(cString: $0) } ?? "")
             return nil
         }
@@ -74,7 +74,7 @@ package final class JavaScript: Sendable {
         guard let library = Self.library else {
             throw Failure(text: "JavaScriptCore is not installed (libjavascriptcoregtk-4.1)")
         }
-        let context = csl_js_create(
+        let context = clib_js_create(
             library.functions, Self.limit,
             { data, what, name in
                 guard let data, let what, let name else { return nil }
@@ -86,33 +86,33 @@ package final class JavaScript: Sendable {
         state = Mutex(State(context: context))
         for script in scripts {
             let failure = state.withLock { state -> Failure? in
-                var result = csl_js_result()
-                guard let context = state.context, csl_js_run(context, script, &result) == 0 else { return nil }
+                var result = clib_js_result()
+                guard let context = state.context, clib_js_run(context, script, &result) == 0 else { return nil }
                 return Failure(text: Self.text(&result))
             }
             if let failure { throw failure }
         }
     }
 
-    deinit { state.withLock { csl_js_free($0.context) } }
+    deinit { state.withLock { clib_js_free($0.context) } }
 
     /// Calls the first of these functions that the script defines.
     ///
     /// - Returns: The function's result; nil for null.
     package func call(_ names: [String], _ first: String, _ second: String) -> Result<String?, Failure> {
         state.withLock { state -> Result<String?, Failure> in
-            var result = csl_js_result()
+            var result = clib_js_result()
             guard let context = state.context else { return .failure(Failure(text: "out of memory")) }
             let copies = names.map { strdup($0) }
             defer { for copy in copies { free(copy) } }
-            let isGood = csl_js_call(context, copies.map { UnsafePointer($0) } + [nil], first, second, &result)
+            let isGood = clib_js_call(context, copies.map { UnsafePointer($0) } + [nil], first, second, &result)
             guard isGood != 0 else { return .failure(Failure(text: Self.text(&result))) }
             defer { free(result.text) }
             return .success(result.text.map { String(cString: $0) })
         }
     }
 
-    private static func text(_ result: inout csl_js_result) -> String {
+    private static func text(_ result: inout clib_js_result) -> String {
         withUnsafeBytes(of: &result.failure) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
 }

@@ -29,7 +29,7 @@ package final class NetworkManager {
     static let library: Library? = {
         guard let opened = SystemLibrary.open(["libsystemd.so.0"]) else { return nil }
         var missing: UnsafePointer<CChar>?
-        guard let functions = csl_bus_load(opened.handle, &missing) else {
+        guard let functions = clib_bus_load(opened.handle, &missing) else {
             opened.reject(missing: missing.map { String(cString: $0) } ?? "")
             return nil
         }
@@ -48,7 +48,7 @@ package final class NetworkManager {
     private init(_ watch: OpaquePointer) { self.watch = watch }
 
     deinit {
-        if let watch { csl_network_watch_close(watch) }
+        if let watch { clib_network_watch_close(watch) }
     }
 
     /// Opens the bus; nil if the bus or the library for it is missing.
@@ -56,21 +56,21 @@ package final class NetworkManager {
     /// - Parameter address: The address of a bus to use instead of the system bus.
     /// - Returns: The connection.
     package static func open(at address: String? = nil) -> NetworkManager? {
-        guard let library, let watch = csl_network_watch_open(library.functions, address, patience) else { return nil }
+        guard let library, let watch = clib_network_watch_open(library.functions, address, patience) else { return nil }
         return NetworkManager(watch)
     }
 
     /// The descriptor of the bus, which is readable when ``hasChanged()`` has something to process; nil when the bus is gone.
     package var descriptor: CInt? {
         guard let watch else { return nil }
-        let descriptor = csl_network_watch_fd(watch)
+        let descriptor = clib_network_watch_fd(watch)
         return descriptor >= 0 ? descriptor : nil
     }
 
     /// Returns whether NetworkManager signaled a change, started or stopped, or the bus is gone.
     package func hasChanged() -> Bool {
         guard let watch else { return false }
-        let result = csl_network_watch_process(watch)
+        let result = clib_network_watch_process(watch)
         if result < 0 { close() }
         isUnresponsive = false
         return result != 0
@@ -79,8 +79,8 @@ package final class NetworkManager {
     /// Reads the facts; nil if NetworkManager is not running, or does not answer in time.
     package func read() -> Facts? {
         guard let watch, !isUnresponsive else { return nil }
-        var facts = csl_network_facts()
-        guard csl_network_watch_read(watch, &facts) >= 0 else {
+        var facts = clib_network_facts()
+        guard clib_network_watch_read(watch, &facts) >= 0 else {
             isUnresponsive = true
             return nil
         }
@@ -89,7 +89,7 @@ package final class NetworkManager {
     }
 
     private func close() {
-        if let watch { csl_network_watch_close(watch) }
+        if let watch { clib_network_watch_close(watch) }
         watch = nil
     }
 }

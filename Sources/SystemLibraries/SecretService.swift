@@ -31,7 +31,7 @@ package enum SecretService {
     static let library: Library? = {
         guard let opened = SystemLibrary.open(["libsecret-1.so.0"]) else { return nil }
         var missing: UnsafePointer<CChar>?
-        guard let functions = csl_secret_load(opened.handle, &missing) else {
+        guard let functions = clib_secret_load(opened.handle, &missing) else {
             opened.reject(missing: missing.map { String(cString: $0) } ?? "")
             return nil
         }
@@ -67,8 +67,8 @@ package enum SecretService {
     package static var isAvailable: Bool {
         guard let library else { return false }
         return turn.withLock { _ in
-            var failure = csl_secret_failure()
-            return csl_secret_is_reachable(library.functions, &failure) != 0
+            var failure = clib_secret_failure()
+            return clib_secret_is_reachable(library.functions, &failure) != 0
         }
     }
 
@@ -82,7 +82,7 @@ package enum SecretService {
         // C strings end at the first NUL.
         guard !secret.utf8.contains(0) else { throw Failure(isAbsence: false, text: "a secret with a NUL cannot be stored") }
         try call(attributes) { functions, pairs, failure in
-            csl_secret_store(functions, schema, pairs.baseAddress, Int32(pairs.count), label, secret, failure)
+            clib_secret_store(functions, schema, pairs.baseAddress, Int32(pairs.count), label, secret, failure)
         }
     }
 
@@ -91,10 +91,10 @@ package enum SecretService {
         var result: String?
         try call(attributes) { functions, pairs, failure in
             var value: UnsafeMutablePointer<CChar>?
-            let isDone = csl_secret_look_up(functions, schema, pairs.baseAddress, Int32(pairs.count), &value, failure)
+            let isDone = clib_secret_look_up(functions, schema, pairs.baseAddress, Int32(pairs.count), &value, failure)
             if let value {
                 result = String(cString: value)
-                csl_secret_forget(functions, value)
+                clib_secret_forget(functions, value)
             }
             return isDone
         }
@@ -106,7 +106,7 @@ package enum SecretService {
     package static func remove(_ attributes: [String: String], schema: String) throws(Failure) -> Bool {
         var removed: Int32 = 0
         try call(attributes) { functions, pairs, failure in
-            csl_secret_remove(functions, schema, pairs.baseAddress, Int32(pairs.count), &removed, failure)
+            clib_secret_remove(functions, schema, pairs.baseAddress, Int32(pairs.count), &removed, failure)
         }
         return removed != 0
     }
@@ -116,14 +116,14 @@ package enum SecretService {
         var items: [Item] = []
         try call(attributes) { functions, pairs, failure in
             withUnsafeMutablePointer(to: &items) { pointer in
-                csl_secret_list(functions, schema, pairs.baseAddress, Int32(pairs.count), visitor, pointer, failure)
+                clib_secret_list(functions, schema, pairs.baseAddress, Int32(pairs.count), visitor, pointer, failure)
             }
         }
         return items
     }
 
     /// Appends an item to the array that the context points to.
-    private static let visitor: csl_secret_visitor = { context, label, attributes, count, value in
+    private static let visitor: clib_secret_visitor = { context, label, attributes, count, value in
         guard let items = context?.assumingMemoryBound(to: [Item].self), let label, let value else { return }
         var all: [String: String] = [:]
         for attribute in UnsafeBufferPointer(start: attributes, count: Int(count)) {
@@ -139,11 +139,11 @@ package enum SecretService {
 
     private static func call(
         _ attributes: [String: String],
-        _ body: (OpaquePointer, UnsafeBufferPointer<csl_secret_attribute>, UnsafeMutablePointer<csl_secret_failure>) -> Int32
+        _ body: (OpaquePointer, UnsafeBufferPointer<clib_secret_attribute>, UnsafeMutablePointer<clib_secret_failure>) -> Int32
     ) throws(Failure) {
         guard let library else { throw Failure(isAbsence: true, text: "libsecret is not installed") }
         let pairs = attributes.filter { $0.key != schemaAttribute }.map { name, value in
-            csl_secret_attribute(name: UnsafePointer(strdup(name)), value: UnsafePointer(strdup(value)))
+            clib_secret_attribute(name: UnsafePointer(strdup(name)), value: UnsafePointer(strdup(value)))
         }
         defer {
             for pair in pairs {
@@ -151,7 +151,7 @@ package enum SecretService {
                 free(UnsafeMutablePointer(mutating: pair.value))
             }
         }
-        var failure = csl_secret_failure()
+        var failure = clib_secret_failure()
         let isDone = turn.withLock { _ in
             pairs.withUnsafeBufferPointer { body(library.functions, $0, &failure) }
         }

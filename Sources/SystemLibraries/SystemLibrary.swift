@@ -57,8 +57,8 @@ package final class SystemLibrary: Sendable {
     package static func open(_ names: [String]) -> SystemLibrary? {
         var reasons: [String] = []
         for name in names {
-            var opening = csl_opening()
-            let isOpen = csl_open(name, &opening) != 0
+            var opening = clib_opening()
+            let isOpen = clib_open(name, &opening) != 0
             let text = withUnsafeBytes(of: &opening.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             if isOpen, let handle = opening.handle {
                 note(Finding(name: name, path: text, failure: nil))

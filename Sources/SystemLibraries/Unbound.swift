@@ -52,13 +52,13 @@ package enum Unbound {
             self.pointer = pointer
         }
 
-        deinit { csl_unbound_free(library.functions, pointer) }
+        deinit { clib_unbound_free(library.functions, pointer) }
     }
 
     static let library: Library? = {
         guard let opened = SystemLibrary.open(["libunbound.so.8"]) else { return nil }
         var missing: UnsafePointer<CChar>?
-        guard let functions = csl_unbound_load(opened.handle, &missing) else {
+        guard let functions = clib_unbound_load(opened.handle, &missing) else {
             opened.reject(missing: missing.map { String(cString: $0) } ?? "")
             return nil
         }
@@ -80,8 +80,8 @@ package enum Unbound {
         case .success(let made): context = made
         case .failure(let error): return .failed(error.text)
         }
-        var answer = csl_unbound_answer()
-        let isAnswered = csl_unbound_look_up(library.functions, context.pointer, host, isV6 ? 1 : 0, &answer) != 0
+        var answer = clib_unbound_answer()
+        let isAnswered = clib_unbound_look_up(library.functions, context.pointer, host, isV6 ? 1 : 0, &answer) != 0
         let text = withUnsafeBytes(of: &answer.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         guard isAnswered else { return .failed(text) }
         if answer.is_bogus != 0 { return .bogus(text) }
@@ -114,8 +114,8 @@ package enum Unbound {
             guard let keyFile = keyFiles.first(where: { access($0, R_OK) == 0 }) else {
                 return .failure(Failure(text: "the DNSSEC root key is not installed (\(keyFiles[0]))"))
             }
-            var failure = csl_unbound_failure()
-            guard let pointer = csl_unbound_create(library.functions, keyFile, &failure) else {
+            var failure = clib_unbound_failure()
+            guard let pointer = clib_unbound_create(library.functions, keyFile, &failure) else {
                 let text = withUnsafeBytes(of: &failure.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
                 return .failure(Failure(text: "libunbound cannot be set up: \(text)"))
             }
