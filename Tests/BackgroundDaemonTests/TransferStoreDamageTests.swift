@@ -195,6 +195,21 @@ struct TransferStoreDamageTests {
         #expect(contents.sessions.map(\.id) == [1, 2])
     }
 
+    /// The process may have been killed before or after the new database got its name.
+    @Test func `a new database that has no name yet is used if there is no other one`() async throws {
+        try await fill()
+        let files = FileManager.default
+        try files.moveItem(at: folder.file("transfers.sqlite"), to: folder.file("transfers.sqlite.next"))
+        let store = try open()
+        #expect(try store.load().sessions == [session(1), session(2)])
+        store.close()
+        try folder.write(Array("incomplete".utf8), to: "transfers.sqlite.next")
+        let again = try open()
+        #expect(again.trouble == nil)
+        #expect(try again.load().sessions == [session(1), session(2)])
+        #expect(try !folder.names.contains("transfers.sqlite.next"))
+    }
+
     @Test(arguments: ["", "-wal", " -wal -shm"])
     func `a database that is removed while it is open is written again`(ends: String) async throws {
         let names = ends.isEmpty ? [""] : ends.split(separator: " ", omittingEmptySubsequences: false).map(String.init)

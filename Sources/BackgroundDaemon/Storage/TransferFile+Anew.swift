@@ -77,7 +77,7 @@ extension TransferFile {
         _ contents: TransferStore.Contents, in folder: borrowing StoreDirectory, _ directory: String, _ seal: StorageSeal,
         _ part: PartReader
     ) throws {
-        for end in ["-shm", "-wal", ""] { unlinkat(folder.number, nextName + end, 0) }
+        removeNext(in: folder)
         let pool = try open(in: folder, directory, as: nextName)
         let next = TransferFile(pool: pool, seal: seal, directory: directory, inodes: []) { _ in }
         defer { next.close() }
@@ -97,6 +97,10 @@ extension TransferFile {
 
     /// How many transfers are written at a time; a single one may take several megabytes.
     private static let batch = 64
+
+    static func removeNext(in folder: borrowing StoreDirectory) {
+        for end in ["-shm", "-wal", ""] { unlinkat(folder.number, nextName + end, 0) }
+    }
 
     private static func nameNext(in folder: borrowing StoreDirectory) throws {
         // Another database's log.

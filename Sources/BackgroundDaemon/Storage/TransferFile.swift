@@ -59,8 +59,10 @@ struct TransferFile: Sendable {
             guard let seal = StorageSeal(key: try StorageKey.find(in: folder)) else {
                 throw StorageFailure.failed("The key of background transfers has the wrong length.")
             }
-            // The process may have ended between the two renames.
-            if faccessat(folder.number, name, F_OK, 0) != 0, faccessat(folder.number, nextName, F_OK, 0) == 0 {
+            // An earlier process may have ended between the two renames, or before them.
+            if faccessat(folder.number, name, F_OK, 0) == 0 {
+                removeNext(in: folder)
+            } else {
                 renameat(folder.number, nextName, folder.number, name)
             }
             do throws(StorageFailure) {
