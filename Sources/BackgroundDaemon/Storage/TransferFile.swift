@@ -89,11 +89,11 @@ struct TransferFile: Sendable {
         "\(reason) It was renamed to \(directory)/\(damagedName), and a new list was started, in which its unfinished tasks have failed."
     }
 
-    /// Whether the database and its log are still at their place; otherwise changes would be lost with the process.
+    /// Whether the database, its log and its key are still at their place; otherwise changes would be lost with the process.
     var isInPlace: Bool { Self.inodes(in: directory) == inodes }
 
     private static func inodes(in directory: String) -> [UInt64] {
-        [name, name + "-wal"].map { name in
+        [name, name + "-wal", StorageKey.name].map { name in
             var facts = cls_file_facts()
             return cls_path_facts(directory + "/" + name, &facts) == 0 ? facts.inode : 0
         }
