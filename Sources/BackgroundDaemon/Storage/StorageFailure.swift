@@ -85,3 +85,30 @@ package enum StorageFailure: Error, Hashable, Sendable {
         }
     }
 }
+
+/// What damaged data do to those who read them.
+enum Damage {
+    /// Whether an error shows that what was read is damaged; any other error may pass, and must not cost data.
+    static func isShown(by error: any Error) -> Bool {
+        switch error {
+        case StorageFailure.damaged: true
+        case let error as DatabaseError:
+            [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR, .SQLITE_TOOBIG].contains(error.resultCode)
+        default: false
+        }
+    }
+
+    /// Returns nil if the data are damaged.
+    ///
+    /// Damage must be found twice: SQLite also calls a database malformed of which the disk did not return a page (EIO).
+    static func nilIfFound<Value>(_ read: () throws -> Value?) throws -> Value? {
+        for _ in 1...2 {
+            do {
+                return try read()
+            } catch {
+                guard isShown(by: error) else { throw error }
+            }
+        }
+        return nil
+    }
+}

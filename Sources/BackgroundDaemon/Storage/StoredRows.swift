@@ -31,7 +31,7 @@ struct StoredRows: Sendable {
         var reading = Reading()
         try read(.sessions, in: Self.allIDs, database) { take(session: $1, $0, &reading) }
         try read(.transfers, in: Self.allIDs, database) { take(transfer: $1, $0, &reading) }
-        nameByOrders(&reading, database)
+        try nameByOrders(&reading, database)
         let contents = reading.contents
         if contents.sessions.isEmpty, !contents.damagedSessions.isEmpty { try requireOwnKey(contents.transfers, database) }
         return contents
@@ -42,7 +42,9 @@ struct StoredRows: Sendable {
     private func requireOwnKey(_ transfers: [TransferStore.TransferRow], _ database: Database) throws {
         let sample = transfers.prefix(16)
         guard !sample.isEmpty else { return }
-        for transfer in sample where (try? part(.order, of: transfer.id, database)) != nil { return }
+        for transfer in sample {
+            if try Damage.nilIfFound({ try part(.order, of: transfer.id, database) }) != nil { return }
+        }
         throw StorageFailure.refused(
             "The list of background transfers was encrypted with another key than the one in \(keyPath): restore that key, or "
                 + "remove \(TransferFile.name) beside it, which removes all transfers.")
@@ -137,7 +139,7 @@ struct StoredRows: Sendable {
     /// Finds the tasks of the transfers without a name in their orders.
     ///
     /// A transfer whose row has another task, or none, gets an empty state.
-    private func nameByOrders(_ reading: inout Reading, _ database: Database) {
+    private func nameByOrders(_ reading: inout Reading, _ database: Database) throws {
         guard !reading.unnamed.isEmpty else { return }
         // Of the transfers with the same task, any may be the damaged one.
         let doubtful = Set(
@@ -150,7 +152,8 @@ struct StoredRows: Sendable {
         var known = reading.contents.transfers.enumerated().filter { !doubtful.contains($0.offset) }.map(\.element)
         var names = Set(known.map { Reading.TaskName(session: $0.session, task: $0.task) })
         for one in reading.unnamed + others {
-            if let order = try? part(.order, of: one.id, database), let task = try? MessageCoding.decodeOrder(order).task.id,
+            if let order = try Damage.nilIfFound({ try part(.order, of: one.id, database) }),
+                let task = try? MessageCoding.decodeOrder(order).task.id,
                 0...Self.lastTask ~= Int64(task), names.insert(Reading.TaskName(session: one.session, task: task)).inserted
             {
                 let state = task == one.task ? one.state : []
@@ -210,27 +213,31 @@ extension StoredRows {
     /// end it.
     ///
     /// - Returns: All sessions and transfers that can be named. A transfer whose own row is lost has an empty state.
-    func remains(_ database: Database) -> TransferStore.Contents {
+    /// - Throws: An error that is no damage, for example of the disk.
+    func remains(_ database: Database) throws -> TransferStore.Contents {
         var reading = Reading()
-        readAround(.sessions, database) { take(session: $1, $0, &reading) }
-        readAround(.transfers, database) { take(transfer: $1, $0, &reading) }
+        try readAround(.sessions, database) { take(session: $1, $0, &reading) }
+        try readAround(.transfers, database) { take(transfer: $1, $0, &reading) }
         let known = Set(reading.contents.transfers.map(\.id) + reading.unnamed.map(\.id) + reading.contents.damagedTransfers)
         for session in reading.contents.sessions + reading.contents.namedSessions {
-            for id in indexed(session.id, database) where !known.contains(id) {
+            for id in try indexed(session.id, database) where !known.contains(id) {
                 reading.unnamed.append(Reading.Unnamed(id: id, session: session.id))
             }
         }
-        nameByOrders(&reading, database)
+        try nameByOrders(&reading, database)
         reading.contents.sessions.sort { $0.id < $1.id }
         reading.contents.transfers.sort { $0.id < $1.id }
         return reading.contents
     }
 
     /// Reads a table around its damaged pages: a part that cannot be read in either direction is divided, and each half is read.
-    private func readAround(_ table: Table, _ database: Database, _ take: (Int64, Row) -> Void) {
+    private func readAround(_ table: Table, _ database: Database, _ take: (Int64, Row) -> Void) throws {
         var parts = [Self.allIDs]
         var failures = (all: 0, betweenRows: 0)
-        func fail() { failures = (failures.all + 1, failures.betweenRows + 1) }
+        func fail(_ error: any Error) throws {
+            guard Damage.isShown(by: error) else { throw error }
+            failures = (failures.all + 1, failures.betweenRows + 1)
+        }
         while let part = parts.popLast(), failures.all < Self.failureLimit.all,
             failures.betweenRows < Self.failureLimit.betweenRows
         {
@@ -242,7 +249,7 @@ extension StoredRows {
                     low = id + 1
                 }
                 continue
-            } catch { fail() }
+            } catch { try fail(error) }
             guard low < high else { continue }
             do {
                 try read(table, in: low...high, isReversed: true, database) { id, row in
@@ -251,7 +258,7 @@ extension StoredRows {
                     high = id - 1
                 }
                 continue
-            } catch { fail() }
+            } catch { try fail(error) }
             guard low < high else { continue }
             let middle = low + (high - low) / 2
             // The lower half is read first: the upper one may be without rows, and endless.
@@ -260,15 +267,17 @@ extension StoredRows {
     }
 
     /// The IDs of a session's transfers, according to the index.
-    private func indexed(_ session: Int64, _ database: Database) -> [Int64] {
+    private func indexed(_ session: Int64, _ database: Database) throws -> [Int64] {
         var ids: Set<Int64> = []
         for order in ["", " DESC"] {
-            let found = try? Int64.fetchCursor(
-                database,
-                sql: "SELECT id FROM transfers INDEXED BY transfers_session WHERE session = ? ORDER BY id\(order)",
-                arguments: [session])
+            let found = try Damage.nilIfFound {
+                try Int64.fetchCursor(
+                    database,
+                    sql: "SELECT id FROM transfers INDEXED BY transfers_session WHERE session = ? ORDER BY id\(order)",
+                    arguments: [session])
+            }
             var last: Int64?
-            while let id = (try? found?.next()) ?? nil, last.map({ order.isEmpty ? id > $0 : id < $0 }) ?? true {
+            while let id = try Damage.nilIfFound({ try found?.next() }), last.map({ order.isEmpty ? id > $0 : id < $0 }) ?? true {
                 ids.insert(id)
                 last = id
             }

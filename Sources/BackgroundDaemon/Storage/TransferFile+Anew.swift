@@ -24,7 +24,7 @@ import Musl
 /// The new database is complete before it gets its name, so that a process that ends meanwhile loses neither.
 extension TransferFile {
     /// Returns a part of a transfer, or nil if there is none or it cannot be read.
-    typealias PartReader = (TransferStore.Part, Int64) -> [UInt8]?
+    typealias PartReader = (TransferStore.Part, Int64) throws -> [UInt8]?
 
     /// Sets the damaged database aside; the new one contains all sessions and transfers that can still be named, of which those
     /// without an end are lost.
@@ -32,15 +32,17 @@ extension TransferFile {
         afterDamageIn folder: borrowing StoreDirectory, _ directory: String, _ seal: StorageSeal
     ) throws {
         let rows = StoredRows(seal: seal, keyPath: directory + "/" + StorageKey.name)
-        if let old = try? openForReading(at: directory + "/" + name) {
+        let path = directory + "/" + name
+        if try exists(name, in: folder), let old = try Damage.nilIfFound({ try openForReading(at: path) }) {
             defer { try? old.close() }
-            var contents = old.inDatabase { rows.remains($0) }
+            var contents = try old.inDatabase { try rows.remains($0) }
             for index in contents.transfers.indices {
                 contents.transfers[index].state = TransferRecord.lost(contents.transfers[index].state)
             }
             // The results of ended transfers are encrypted, and so are whole if they can be read.
             try build(contents, in: folder, directory, seal) { part, id in
-                part != .outcome ? nil : old.inDatabase { (try? rows.part(part, of: id, $0)) ?? nil }
+                guard part == .outcome else { return nil }
+                return try old.inDatabase { database in try Damage.nilIfFound { try rows.part(part, of: id, database) } }
             }
         } else {
             try build(TransferStore.Contents(), in: folder, directory, seal) { _, _ in nil }
@@ -49,14 +51,15 @@ extension TransferFile {
         try nameNext(in: folder)
     }
 
-    /// Begins a new database, closes this one, and sets aside what has the database's name.
+    /// Begins a new database, and sets aside what has the database's name; this one stays open, to be closed or to be read again.
     ///
     /// - Parameters:
     ///   - contents: Returns the sessions and transfers of the new database.
     ///   - part: Returns a part of a transfer.
-    /// - Throws: An error if the new database cannot be completed; this one may be closed by then.
+    /// - Throws: An error if the new database cannot be completed or named.
     func beginAnew(
-        with contents: (Database) throws -> TransferStore.Contents, _ part: (TransferStore.Part, Int64, Database) -> [UInt8]?
+        with contents: (Database) throws -> TransferStore.Contents,
+        _ part: (TransferStore.Part, Int64, Database) throws -> [UInt8]?
     ) throws {
         let folder = try StoreDirectory(directory, creating: true)
         // The key may have been removed together with the database.
@@ -65,12 +68,30 @@ extension TransferFile {
         }
         // Readers may have to open the file, which may be gone.
         try pool.writeWithoutTransaction { database in
-            try Self.build(contents(database), in: folder, directory, seal) { part($0, $1, database) }
+            try Self.build(contents(database), in: folder, directory, seal) { try part($0, $1, database) }
         }
-        // SQLite removes the log by its name, which must not be the new database's yet.
-        try? pool.close()
-        if faccessat(folder.number, Self.name, F_OK, 0) == 0 { try Self.setAside(in: folder) }
+        if try Self.exists(Self.name, in: folder) { try Self.setAside(in: folder) }
         try Self.nameNext(in: folder)
+    }
+
+    /// Names the new database of a process that ended before it did so.
+    static func adoptNext(in folder: borrowing StoreDirectory, _ directory: String) throws {
+        guard try exists(nextName, in: folder) else { return }
+        do {
+            let pool = try open(in: folder, directory, as: nextName)
+            defer { try? pool.close() }
+            try emptyLog(of: pool)
+        } catch {
+            guard Damage.isShown(by: error) else { throw error }
+            return removeNext(in: folder)
+        }
+        try nameNext(in: folder)
+    }
+
+    static func exists(_ name: String, in folder: borrowing StoreDirectory) throws -> Bool {
+        guard faccessat(folder.number, name, F_OK, 0) != 0 else { return true }
+        guard errno == ENOENT else { throw StoreFailure.system(errno, while: "looking for \(name)") }
+        return false
     }
 
     private static func build(
@@ -78,33 +99,62 @@ extension TransferFile {
         _ part: PartReader
     ) throws {
         removeNext(in: folder)
-        let pool = try open(in: folder, directory, as: nextName)
-        let next = TransferFile(pool: pool, seal: seal, directory: directory, inodes: []) { _ in }
-        defer { next.close() }
-        func add(_ changes: [TransferStore.Change]) throws { try next.commitAlone(changes) }
-        try add((contents.sessions + contents.namedSessions).map { .saveSession($0) })
-        let sessions = Set((contents.sessions + contents.namedSessions).map(\.id))
-        let transfers = contents.transfers.filter { sessions.contains($0.session) }
-        for start in stride(from: 0, to: transfers.count, by: batch) {
-            try add(
-                transfers[start..<min(start + batch, transfers.count)].flatMap { row -> [TransferStore.Change] in
-                    let others = TransferStore.Part.allCases.filter { $0 != .order }
-                    return [.addTransfer(row, order: part(.order, row.id) ?? [])]
-                        + others.compactMap { other in part(other, row.id).map { .setPart(row.id, other, $0) } }
-                })
+        do {
+            try fill(contents, in: folder, directory, seal, part)
+        } catch {
+            // It would keep the space that a disk lacks.
+            removeNext(in: folder)
+            throw error
         }
     }
 
-    /// How many transfers are written at a time; a single one may take several megabytes.
-    private static let batch = 64
+    private static func fill(
+        _ contents: TransferStore.Contents, in folder: borrowing StoreDirectory, _ directory: String, _ seal: StorageSeal,
+        _ part: PartReader
+    ) throws {
+        let pool = try open(in: folder, directory, as: nextName)
+        defer { try? pool.close() }
+        let next = TransferFile(pool: pool, seal: seal, directory: directory, inodes: []) { _ in }
+        let rows = contents.sessions + contents.namedSessions
+        try next.commitAlone(rows.map { .saveSession($0) })
+        let sessions = Set(rows.map(\.id))
+        var changes: [TransferStore.Change] = []
+        var weight = 0
+        for row in contents.transfers where sessions.contains(row.session) {
+            var own = [TransferStore.Change.addTransfer(row, order: try part(.order, row.id) ?? [])]
+            for other in TransferStore.Part.allCases where other != .order {
+                if let bytes = try part(other, row.id) { own.append(.setPart(row.id, other, bytes)) }
+            }
+            changes += own
+            weight += own.reduce(0) { $0 + $1.weight }
+            guard weight >= batch else { continue }
+            try next.commitAlone(changes)
+            (changes, weight) = ([], 0)
+        }
+        try next.commitAlone(changes)
+        try emptyLog(of: pool)
+    }
+
+    /// About how many bytes are written at a time; a single transfer may have more.
+    private static let batch = 8 << 20
+
+    /// Moves the log into the database file: only that file gets another name.
+    private static func emptyLog(of pool: DatabasePool) throws {
+        let log = try pool.writeWithoutTransaction { database in try database.checkpoint(.truncate) }
+        guard log.walFrameCount <= 0 else {
+            throw StorageFailure.failed("The log of a new list of background transfers could not be emptied.")
+        }
+    }
 
     static func removeNext(in folder: borrowing StoreDirectory) {
-        for end in ["-shm", "-wal", ""] { unlinkat(folder.number, nextName + end, 0) }
+        for end in ends { unlinkat(folder.number, nextName + end, 0) }
     }
 
     private static func nameNext(in folder: borrowing StoreDirectory) throws {
-        // Another database's log.
-        for end in ["-shm", "-wal"] { unlinkat(folder.number, name + end, 0) }
+        // Another database's log, which SQLite would copy into this one.
+        for end in ends.dropFirst() where unlinkat(folder.number, name + end, 0) != 0 && errno != ENOENT {
+            throw StoreFailure.system(errno, while: "removing the log of another database")
+        }
         guard renameat(folder.number, nextName, folder.number, name) == 0 else {
             throw StoreFailure.system(errno, while: "naming a new database")
         }

@@ -30,14 +30,16 @@ struct TransferFile: Sendable {
     static let suspectName = name + ".suspect"
     /// A complete database that is about to get the name of another one.
     static let nextName = name + ".next"
+    /// What the names of a database's files end with.
+    static let ends = ["", "-wal", "-shm"]
     /// Up to this size, a database that was not closed is checked completely before it is used.
     private static let fullCheckLimit = 32 << 20
 
     let pool: DatabasePool
     let seal: StorageSeal
     let directory: String
-    /// Distinguishes the opened files from others that have the same names.
-    let inodes: [UInt64]
+    /// Distinguishes the opened files from others that have the same names; nil if it is not known.
+    let inodes: [UInt64?]
     /// Called with the reason when SQLite finds the database malformed.
     let onDamage: @Sendable (String) -> Void
 
@@ -60,11 +62,7 @@ struct TransferFile: Sendable {
                 throw StorageFailure.failed("The key of background transfers has the wrong length.")
             }
             // An earlier process may have ended between the two renames, or before them.
-            if faccessat(folder.number, name, F_OK, 0) == 0 {
-                removeNext(in: folder)
-            } else {
-                renameat(folder.number, nextName, folder.number, name)
-            }
+            if try exists(name, in: folder) { removeNext(in: folder) } else { try adoptNext(in: folder, directory) }
             do throws(StorageFailure) {
                 if let damage { throw .damaged(damage) }
                 return (try opened(in: folder, directory, seal, onDamage), nil)
@@ -90,12 +88,19 @@ struct TransferFile: Sendable {
     }
 
     /// Whether the database, its log and its key are still at their place; otherwise changes would be lost with the process.
-    var isInPlace: Bool { Self.inodes(in: directory) == inodes }
+    ///
+    /// Also true if that cannot be found out.
+    var isInPlace: Bool { zip(Self.inodes(in: directory), inodes).allSatisfy { $0 == nil || $1 == nil || $0 == $1 } }
 
-    private static func inodes(in directory: String) -> [UInt64] {
+    /// Returns 0 for a file that does not exist, and nil if the system does not say.
+    private static func inodes(in directory: String) -> [UInt64?] {
         [name, name + "-wal", StorageKey.name].map { name in
             var facts = cls_file_facts()
-            return cls_path_facts(directory + "/" + name, &facts) == 0 ? facts.inode : 0
+            return switch cls_path_facts(directory + "/" + name, &facts) {
+            case 0: facts.inode
+            case -ENOENT, -ENOTDIR: 0
+            default: nil
+            }
         }
     }
 
@@ -259,10 +264,19 @@ extension TransferFile {
     }
 
     private static func check(_ database: Database, _ pragma: String) throws {
-        let found = try Row.fetchOne(database, sql: "PRAGMA \(pragma)(1)").map { row -> DatabaseValue in row[0] }
-        guard case .string("ok")? = found?.storage else {
-            throw StorageFailure.damaged("The list of background transfers is damaged.")
+        // Damage must be found twice: a failure of the disk may have passed, and SQLite reports some of them as damage.
+        for _ in 1...2 {
+            let found = try Row.fetchOne(database, sql: "PRAGMA \(pragma)(1)").map { row -> DatabaseValue in row[0] }
+            guard case .string(let text)? = found?.storage else { continue }
+            if text == "ok" { return }
+            // The check does not fail if the disk does not return a page.
+            guard let mark = text.firstRange(of: "unable to get the page. error code="),
+                let code = CInt(text[mark.upperBound...].prefix { $0.isNumber }).map(ResultCode.init(rawValue:)),
+                code.primaryResultCode == .SQLITE_IOERR, code != .SQLITE_IOERR_CORRUPTFS
+            else { continue }
+            throw DatabaseError(resultCode: code, message: text)
         }
+        throw StorageFailure.damaged("The list of background transfers is damaged.")
     }
 
     /// Creates the file accessible only to this user, before SQLite creates it with the mode of the process's umask; SQLite's other
@@ -287,9 +301,9 @@ extension TransferFile {
 
     /// Renames the damaged database, replacing any database that was set aside earlier.
     static func setAside(in folder: borrowing StoreDirectory) throws {
-        for end in ["-shm", "-wal", ""] {
-            unlinkat(folder.number, damagedName + end, 0)
-            // The database is renamed last: until then, the damage is found again.
+        for end in ends { unlinkat(folder.number, damagedName + end, 0) }
+        // The database is renamed first: it is never without its log, and from then on the new one is used.
+        for end in ends {
             if renameat(folder.number, name + end, folder.number, damagedName + end) != 0, errno != ENOENT {
                 throw StoreFailure.system(errno, while: "setting a damaged database aside")
             }

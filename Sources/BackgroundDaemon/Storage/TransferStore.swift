@@ -134,14 +134,18 @@ package final class TransferStore: Sendable {
     /// The open database; while it is replaced, readers wait.
     private final class Files: Sendable {
         private let current: Mutex<TransferFile>
+        /// Known even while the database is replaced.
+        private let currentSeal: Mutex<StorageSeal>
         let watch: Watch
 
         init(_ file: TransferFile, _ watch: Watch) {
             current = Mutex(file)
+            currentSeal = Mutex(file.seal)
             self.watch = watch
         }
 
         var file: TransferFile { current.withLock { $0 } }
+        var seal: StorageSeal { currentSeal.withLock { $0 } }
 
         /// Commits the calls, unless the database is malformed: a change of its intact pages would be lost with the others.
         func commit(_ calls: [CommitQueue.Call]) -> [Result<Void, StorageFailure>] {
@@ -155,20 +159,26 @@ package final class TransferStore: Sendable {
         }
 
         /// Writes the database again if it was removed or renamed: nothing else has its content.
+        ///
+        /// If this fails, the next call tries again, unless the database is malformed.
         private func mend() throws(StorageFailure) {
             guard !file.isInPlace else { return }
             do {
                 try current.withLock { file in
                     let old = file
-                    try old.beginAnew(with: old.rows.contents) { (try? old.rows.part($0, of: $1, $2)) ?? nil }
+                    try old.beginAnew(with: old.rows.contents) { part, id, database in
+                        try Damage.nilIfFound { try old.rows.part(part, of: id, database) }
+                    }
+                    // Until this one is open, the old one is needed for another attempt.
                     file = try TransferFile.open(old.directory, onDamage: old.onDamage).0
+                    try? old.pool.close()
                 }
             } catch {
                 let failure = StorageFailure(error)
-                // A disk that is full now may have space later.
-                if case .diskFull = failure {} else { watch.found(failure.reason) }
+                if case .damaged(let reason) = failure { watch.found(reason) }
                 throw failure
             }
+            currentSeal.withLock { $0 = file.seal }
             watch.noteWritten()
         }
     }
@@ -218,7 +228,8 @@ package final class TransferStore: Sendable {
         do {
             try file.beginAnew(with: { _ in contents }) { part, id, database in
                 guard part == .outcome else { return nil }
-                return outcomes[id] ?? (try? file.rows.part(part, of: id, database)) ?? nil
+                if let known = outcomes[id] { return known }
+                return try Damage.nilIfFound { try file.rows.part(part, of: id, database) }
             }
         } catch {
             throw StorageFailure(error)
@@ -229,7 +240,7 @@ package final class TransferStore: Sendable {
 
     /// Seals a credential for resume data, under a key derived from the store's key.
     var resumeSeal: @Sendable (String) -> String {
-        let seal = files.file.seal
+        let seal = files.seal
         return { seal.resumeSeal(of: $0) }
     }
 
@@ -282,7 +293,7 @@ package final class TransferStore: Sendable {
 
 extension TransferStore.Change {
     /// The approximate number of bytes in memory.
-    fileprivate var weight: Int {
+    var weight: Int {
         switch self {
         case .saveSession(let row): 128 + row.settings.count + row.state.count
         case .addTransfer(let row, let order): 128 + row.state.count + order.count
