@@ -182,7 +182,7 @@ package enum Daemon {
         journal.log(.notice, "urlsessiond ends: \(reason)")
         watch.end()
         shutDown(desk)
-        return try desk.executor.loop.submit { desk.assumeIsolated { $0.reasonToBeginAnew } }.wait()
+        return try desk.executor.loop.submit { desk.assumeIsolated { $0.mustEnd ? nil : $0.reasonToBeginAnew } }.wait()
     }
 
     private static func watchConditions(_ desk: TransferDesk) {
@@ -219,6 +219,7 @@ package enum Daemon {
             var signals = signals
             var number: CInt = 0
             while sigwait(&signals, &number) != 0 {}
+            desk.enter { $0.mustEnd = true }
             reason.fulfill("signal \(number)")
         }
         return reason.wait()

@@ -184,8 +184,10 @@ final class DaemonStart {
         return true
     }
 
+    /// Creates a folder, and those that contain it.
+    ///
     /// - Returns: 0, or the system's error.
-    private static func makeFolders(_ path: String) -> CInt {
+    static func makeFolders(_ path: String) -> CInt {
         var made = ""
         var error: CInt = 0
         for part in path.split(separator: "/") {

@@ -94,6 +94,27 @@ struct DamagedListTests {
         }
     }
 
+    @Test func `a daemon that is told to end while it begins anew ends`() async throws {
+        try await withScriptedServer(reply: { Self.reply($0) }) { (server) async throws in
+            try await withBackgroundPlace { (place) async throws in
+                let said = Watched("")
+                let daemon = try place.run([place.bin.path + "/urlsessiond"]) { text in said.change { $0 += text } }
+                try await said.value { $0.contains(" listens, ") ? () : nil }
+                let running = place.daemons
+                let program = try await orderAll(place, server)
+                let list = list(place).path
+                for name in ["", "-wal"] { try overwrite(URL(fileURLWithPath: list + name), from: 0) }
+                program.tell("download", "main", server.url("/new").absoluteString, "c")
+                try await FileChanges.waitBelow(place.home) {
+                    [".suspect", ".damaged"].contains { FileManager.default.fileExists(atPath: list + $0) }
+                }
+                for process in running { kill(process, SIGTERM) }
+                #expect(try await daemon.end() == 0)
+                try await program.leave()
+            }
+        }
+    }
+
     @Test func `the tasks of a list that is malformed at the start fail`() async throws {
         try await withScriptedServer(reply: { Self.reply($0) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in

@@ -78,11 +78,17 @@ struct RemovedFilesTests {
                 try await program.line("ordered main.1")
                 try await server.reached("g")
                 let list = Self.state(place).appendingPathComponent("transfers.sqlite")
-                try FileManager.default.removeItem(at: name.isEmpty ? Self.state(place) : list)
-                // Nothing else happens before the daemon has noticed.
-                try await FileChanges.waitBelow(place.home) { Self.exists(list) }
+                let note = Self.state(place).appendingPathComponent("urlsessiond.place")
+                for _ in 1...2 {
+                    try FileManager.default.removeItem(at: name.isEmpty ? Self.state(place) : list)
+                    // Nothing else happens before the daemon has noticed.
+                    try await FileChanges.waitBelow(place.home) { Self.exists(list) && Self.exists(note) }
+                }
                 program.tell("download", "main", server.url("/b").absoluteString, "b")
                 try await program.line("ordered main.2")
+                try await server.reached("g", times: 2)
+                // The daemon has not begun anew, which would repeat the running transfer.
+                #expect(server.requests.map(\.path) == ["/a", "/b"])
                 try await program.leave()
                 place.killAll()
                 server.open("g")

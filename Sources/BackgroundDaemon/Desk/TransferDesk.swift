@@ -59,6 +59,8 @@ package actor TransferDesk {
     private(set) var isClosing = false
     /// Why a new daemon has to take this one's place; nil if none has to.
     private(set) var reasonToBeginAnew: String?
+    /// Whether a signal has told the daemon to end: it then does not begin anew.
+    var mustEnd = false
     /// Whether the list of transfers cannot be used any more.
     private(set) var isListDamaged = false
     private(set) var storageTrouble: String?

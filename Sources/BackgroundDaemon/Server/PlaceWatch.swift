@@ -113,8 +113,11 @@ final class PlaceWatch: Sendable {
                 }
             }
             guard let due = time, due <= Monitor.clock else { continue }
+            let isMended = mend()
+            // What an attempt to mend has made and removed must not cause the next one at once.
+            if !isMended, names >= 0 { cls_watch_clear(names) }
             // A folder that was removed and made again is another one.
-            time = mend() && watch(names) ? nil : Monitor.clock + Self.pause
+            time = isMended && watch(names) ? nil : Monitor.clock + Self.pause
         }
     }
 
@@ -129,13 +132,15 @@ final class PlaceWatch: Sendable {
     /// - Returns: Whether everything is in its place.
     private func mend() -> Bool {
         guard !state.withLock({ $0.isOver }) else { return true }
-        // The store writes the list of transfers again before its next change, if that is necessary.
-        desk.store.apply([]) { [desk] result in
-            if case .failure = result { desk.enter { $0.noteStorage(result) } }
-        }
         do throws(StorageFailure) {
+            // Another daemon that has the locks uses the same files.
+            guard try mendLocks() else {
+                desk.enter { $0.beginAnew(because: "Another urlsessiond may have been started.") }
+                return true
+            }
+            let isListInPlace = mendList()
             try mendPlace()
-            return true
+            return isListInPlace
         } catch {
             let isNew = state.withLock { state in
                 defer { state.trouble = error.reason }
@@ -146,12 +151,36 @@ final class PlaceWatch: Sendable {
         }
     }
 
+    /// - Returns: Whether this daemon holds its locks.
+    private func mendLocks() throws(StorageFailure) -> Bool {
+        guard !locks.areInPlace else { return true }
+        if let trouble = place.prepare() { throw .failed(trouble) }
+        let folder = desk.options.stateDirectory
+        let error = DaemonStart.makeFolders(folder)
+        guard error == 0 else { throw StorageFailure(error, "The folder \(folder) cannot be created") }
+        guard try locks.renew() else { return false }
+        desk.journal.log(.error, "the lock of urlsessiond was removed, and was made again")
+        return true
+    }
+
+    /// Waits until the store has written the list of transfers again, if that is necessary.
+    private func mendList() -> Bool {
+        let end = BlockingPromise()
+        desk.store.apply([]) { [desk] result in
+            desk.enter { $0.noteStorage(result) }
+            if case .failure(let failure) = result { end.fulfill(failure.reason) } else { end.fulfill("") }
+        }
+        return end.wait().isEmpty
+    }
+
     private func mendPlace() throws(StorageFailure) {
-        if !locks.areInPlace {
-            if let trouble = place.prepare() { throw .failed(trouble) }
-            // Another daemon that has the lock would use the same files.
-            guard locks.renew() else { return desk.enter { $0.beginAnew(because: "Another urlsessiond may have been started.") } }
-            desk.journal.log(.error, "the lock of urlsessiond was removed, and was made again")
+        let folder = desk.options.stateDirectory
+        try state.withLock { state throws(StorageFailure) in
+            // The next daemon removes the note, and writes its own.
+            guard !state.isOver, DaemonPlace.notedSocket(in: folder) != place.socket else { return }
+            let note = DaemonPlace.note(in: folder)
+            let error = SmallFile.replace(note, with: Array(place.socket.utf8))
+            guard error == 0 else { throw StorageFailure(error, "The file \(note) cannot be created") }
         }
         // Another socket at the path is a service manager's, which will start a daemon that takes over.
         guard facts == nil, !state.withLock({ $0.isOver }) else { return }
@@ -191,11 +220,15 @@ final class DaemonLocks: Sendable {
     /// Makes the locks again whose files were removed.
     ///
     /// - Returns: Whether this daemon holds all locks; false if another one does.
-    func renew() -> Bool {
-        locks.withLock { locks in
+    /// - Throws: An error if a lock cannot be made now.
+    func renew() throws(StorageFailure) -> Bool {
+        try locks.withLock { locks throws(StorageFailure) in
             for index in locks.indices where !locks[index].isInPlace {
                 let descriptor = cls_lock_file(locks[index].path, 0)
-                guard descriptor >= 0 else { return false }
+                guard descriptor != -EWOULDBLOCK else { return false }
+                guard descriptor >= 0 else {
+                    throw StorageFailure(-descriptor, "The file \(locks[index].path) cannot be created")
+                }
                 cls_lock_sign(descriptor, "", CInt(MessageCoding.version))
                 _ = cls_close(locks[index].descriptor)
                 locks[index].descriptor = descriptor

@@ -40,10 +40,9 @@ struct SocketServer: Sendable {
     func listen(at place: DaemonPlace) throws -> any Channel {
         let temporary = "\(place.socket).\(getpid())"
         unlink(temporary)
-        let old = umask(0o177)
-        defer { umask(old) }
         let channel = try bootstrap.bind(unixDomainSocketPath: temporary).wait()
-        guard rename(temporary, place.socket) == 0 else {
+        // Not by a umask, which would also apply to the files and folders of other threads.
+        guard chmod(temporary, 0o600) == 0, rename(temporary, place.socket) == 0 else {
             let error = errno
             try? channel.close().wait()
             unlink(temporary)
