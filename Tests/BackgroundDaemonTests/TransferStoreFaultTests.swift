@@ -28,9 +28,9 @@ struct TransferStoreFaultTests {
 
     private static let filling: [Change] =
         [.saveSession(session(1))] + (1...count).map { .addTransfer(transfer($0), order: [UInt8($0)]) }
-        + [.setPart(1, .resume, [1, 2]), .setPart(1, .outcome, outcome)]
+        + [.setPart(1, .resume, [1, 2])] + (1...10).map { .setPart($0, .outcome, outcome) }
 
-    /// A closed store, whose file ends with a large outcome.
+    /// A closed store, whose file ends with large outcomes; it takes more than one transaction to write it again.
     private func fill() async throws {
         let store = try open()
         try await store.applied(Self.filling).get()
@@ -41,7 +41,7 @@ struct TransferStoreFaultTests {
         #expect(try store.load().transfers == (1...Self.count).map { transfer($0) })
         for id in 1...Self.count { #expect(try store.part(.order, of: id) == [UInt8(id)]) }
         #expect(try store.part(.resume, of: 1) == [1, 2])
-        #expect(try store.part(.outcome, of: 1) == Self.outcome)
+        for id in 1...10 as ClosedRange<Int64> { #expect(try store.part(.outcome, of: id) == Self.outcome) }
     }
 
     /// The kinds of events of a store.

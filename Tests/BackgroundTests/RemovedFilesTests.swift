@@ -100,4 +100,38 @@ struct RemovedFilesTests {
             }
         }
     }
+
+    @Test func `a removed list that does not fit on the disk is written again, without an order, when it fits`() async throws {
+        let faults = try DaemonFaults()
+        let state = "/tmp/bg-state-\(UUID().uuidString.prefix(8).lowercased())"
+        defer { try? FileManager.default.removeItem(atPath: state) }
+        var variables = faults.environment(disk: state)
+        variables["XDG_STATE_HOME"] = state
+        try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
+            try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
+                let said = Watched("")
+                let daemon = try place.run([place.home.path + "/start"]) { text in said.change { $0 += text } }
+                try await said.value { $0.contains(" listens, ") ? () : nil }
+                let program = try place.start("one")
+                program.tell("session", "main")
+                program.tell("download", "main", server.url("/a").absoluteString, "a")
+                try await program.line("ordered main.1")
+                try await server.reached("g")
+                try faults.fillDisk()
+                let list = URL(fileURLWithPath: state + "/urlloading/background/transfers.sqlite")
+                try FileManager.default.removeItem(at: list)
+                try await said.value { $0.contains("The disk ") ? () : nil }
+                try faults.emptyDisk()
+                try await FileChanges.waitBelow(URL(fileURLWithPath: state)) { Self.exists(list) }
+                try await program.leave()
+                place.killAll()
+                _ = try await daemon.end()
+                server.open("g")
+                let again = try place.start("again")
+                again.tell("session", "main")
+                try await again.line("completed main.1 ok")
+                try await again.leave()
+            }
+        }
+    }
 }

@@ -56,11 +56,13 @@ extension TransferFile {
     /// - Parameters:
     ///   - contents: Returns the sessions and transfers of the new database.
     ///   - part: Returns a part of a transfer.
+    /// - Returns: The inode of the new database; nil if it is not known.
     /// - Throws: An error if the new database cannot be completed or named.
+    @discardableResult
     func beginAnew(
         with contents: (Database) throws -> TransferStore.Contents,
         _ part: (TransferStore.Part, Int64, Database) throws -> [UInt8]?
-    ) throws {
+    ) throws -> UInt64? {
         let folder = try StoreDirectory(directory, creating: true)
         // The key may have been removed together with the database.
         guard let seal = StorageSeal(key: try StorageKey.find(in: folder)) else {
@@ -70,8 +72,10 @@ extension TransferFile {
         try pool.writeWithoutTransaction { database in
             try Self.build(contents(database), in: folder, directory, seal) { try part($0, $1, database) }
         }
+        let inode = Self.inode(of: Self.nextName, in: directory)
         if try Self.exists(Self.name, in: folder) { try Self.setAside(in: folder) }
         try Self.nameNext(in: folder)
+        return inode
     }
 
     /// Names the new database of a process that ended before it did so.

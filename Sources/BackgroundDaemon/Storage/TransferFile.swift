@@ -90,17 +90,22 @@ struct TransferFile: Sendable {
     /// Whether the database, its log and its key are still at their place; otherwise changes would be lost with the process.
     ///
     /// Also true if that cannot be found out.
-    var isInPlace: Bool { zip(Self.inodes(in: directory), inodes).allSatisfy { $0 == nil || $1 == nil || $0 == $1 } }
+    var isInPlace: Bool {
+        // A file may have been removed before its inode was known.
+        zip(Self.inodes(in: directory), inodes).allSatisfy { $0 == nil || $0 != 0 && ($1 == nil || $0 == $1) }
+    }
+
+    private static func inodes(in directory: String) -> [UInt64?] {
+        [name, name + "-wal", StorageKey.name].map { inode(of: $0, in: directory) }
+    }
 
     /// Returns 0 for a file that does not exist, and nil if the system does not say.
-    private static func inodes(in directory: String) -> [UInt64?] {
-        [name, name + "-wal", StorageKey.name].map { name in
-            var facts = cls_file_facts()
-            return switch cls_path_facts(directory + "/" + name, &facts) {
-            case 0: facts.inode
-            case -ENOENT, -ENOTDIR: 0
-            default: nil
-            }
+    static func inode(of name: String, in directory: String) -> UInt64? {
+        var facts = cls_file_facts()
+        return switch cls_path_facts(directory + "/" + name, &facts) {
+        case 0: facts.inode
+        case -ENOENT, -ENOTDIR: 0
+        default: nil
         }
     }
 

@@ -166,11 +166,16 @@ package final class TransferStore: Sendable {
             do {
                 try current.withLock { file in
                     let old = file
-                    try old.beginAnew(with: old.rows.contents) { part, id, database in
+                    let inode = try old.beginAnew(with: old.rows.contents) { part, id, database in
                         try Damage.nilIfFound { try old.rows.part(part, of: id, database) }
                     }
-                    // Until this one is open, the old one is needed for another attempt.
-                    file = try TransferFile.open(old.directory, onDamage: old.onDamage).0
+                    // Until the new one is open, this one is needed for another attempt.
+                    let next = try TransferFile.open(old.directory, onDamage: old.onDamage).0
+                    guard next.inodes.first == .some(inode) else {
+                        try? next.pool.close()
+                        throw StorageFailure.failed("The list of background transfers was removed while it was written again.")
+                    }
+                    file = next
                     try? old.pool.close()
                 }
             } catch {
