@@ -123,8 +123,15 @@ package enum Daemon {
         let store = try TransferStore.open(directory: folder, trouble: trouble)
         do throws(StorageFailure) {
             return (store, try store.load())
-        } catch .damaged(let reason) {
+        } catch .damaged {
             store.close()
+        }
+        // Damage must be found twice: the disk may not have returned a page.
+        let again = try TransferStore.open(directory: folder, trouble: store.trouble ?? trouble)
+        do throws(StorageFailure) {
+            return (again, try again.load())
+        } catch .damaged(let reason) {
+            again.close()
             let other = try TransferStore.open(directory: folder, knownDamage: reason)
             return (other, try other.load())
         }

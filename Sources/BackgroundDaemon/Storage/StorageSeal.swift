@@ -13,7 +13,7 @@ import FoundationEssentials
 /// Encrypts the parts of a program's requests that the store keeps: ChaCha20-Poly1305, with a random nonce for every write.
 ///
 /// Each text is bound to one row and one column: the text cannot be decrypted in another place.
-struct StorageSeal: Sendable {
+struct StorageSeal: Sendable, Equatable {
     static let keySize = 32
     /// The largest text in bytes, far below the limit of SQLite.
     static let limit = 512 << 20

@@ -62,7 +62,7 @@ extension TransferFile {
     func beginAnew(
         with contents: (Database) throws -> TransferStore.Contents,
         _ part: (TransferStore.Part, Int64, Database) throws -> [UInt8]?
-    ) throws -> UInt64? {
+    ) throws -> (inode: UInt64?, seal: StorageSeal) {
         let folder = try StoreDirectory(directory, creating: true)
         // The key may have been removed together with the database.
         guard let seal = StorageSeal(key: try StorageKey.find(in: folder)) else {
@@ -75,7 +75,7 @@ extension TransferFile {
         let inode = Self.inode(of: Self.nextName, in: directory)
         if try Self.exists(Self.name, in: folder) { try Self.setAside(in: folder) }
         try Self.nameNext(in: folder)
-        return inode
+        return (inode, seal)
     }
 
     /// Names the new database of a process that ended before it did so.

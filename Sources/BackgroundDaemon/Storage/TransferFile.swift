@@ -87,16 +87,17 @@ struct TransferFile: Sendable {
         "\(reason) It was renamed to \(directory)/\(damagedName), and a new list was started, in which its unfinished tasks have failed."
     }
 
-    /// Whether the database, its log and its key are still at their place; otherwise changes would be lost with the process.
+    /// Whether the database and its log are still at their place, and there is a key; otherwise changes would be lost with the process.
     ///
     /// Also true if that cannot be found out.
     var isInPlace: Bool {
         // A file may have been removed before its inode was known.
         zip(Self.inodes(in: directory), inodes).allSatisfy { $0 == nil || $0 != 0 && ($1 == nil || $0 == $1) }
+            && Self.inode(of: StorageKey.name, in: directory) != 0
     }
 
     private static func inodes(in directory: String) -> [UInt64?] {
-        [name, name + "-wal", StorageKey.name].map { inode(of: $0, in: directory) }
+        [name, name + "-wal"].map { inode(of: $0, in: directory) }
     }
 
     /// Returns 0 for a file that does not exist, and nil if the system does not say.

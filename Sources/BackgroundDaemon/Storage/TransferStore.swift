@@ -166,12 +166,16 @@ package final class TransferStore: Sendable {
             do {
                 try current.withLock { file in
                     let old = file
-                    let inode = try old.beginAnew(with: old.rows.contents) { part, id, database in
+                    let (inode, seal) = try old.beginAnew(with: { database in
+                        // Damage must be found twice.
+                        if let contents = try Damage.nilIfFound({ try old.rows.contents(database) }) { return contents }
+                        return try old.rows.contents(database)
+                    }) { part, id, database in
                         try Damage.nilIfFound { try old.rows.part(part, of: id, database) }
                     }
                     // Until the new one is open, this one is needed for another attempt.
                     let next = try TransferFile.open(old.directory, onDamage: old.onDamage).0
-                    guard next.inodes.first == .some(inode) else {
+                    guard next.inodes.first == .some(inode), next.seal == seal else {
                         try? next.pool.close()
                         throw StorageFailure.failed("The list of background transfers was removed while it was written again.")
                     }
