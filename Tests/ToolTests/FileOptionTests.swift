@@ -39,8 +39,8 @@ struct FileOptionTests {
         }
     }
 
-    // The three forms of a date (RFC 9110, section 5.6.7).
-    @Test(arguments: [changed, "Tuesday, 02-Apr-24 10:00:00 GMT", "Tue Apr  2 10:00:00 2024"])
+    // The three forms of a date (RFC 9110, section 5.6.7), and what some servers send.
+    @Test(arguments: [changed, "Tuesday, 02-Apr-24 10:00:00 GMT", "Tue Apr  2 10:00:00 2024", "Tue, 02 Apr 2024 10:00:00 UTC"])
     func `a file gets the server's time, in a folder that is created`(changed: String) async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in .ok("body", [("Last-Modified", changed)]) }) { (server) async throws in
