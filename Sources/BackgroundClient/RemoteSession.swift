@@ -247,8 +247,9 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// Reports that the program has been told of the task's end and has taken its file.
     ///
     /// Returns when the daemon has stored the report durably, or when the daemon counts as unreachable. After a durable report, a
-    /// program that ends immediately is not told of the task's end again. If the program is about to be told of other ends, the
-    /// daemon stores the reports together: only the last call waits, and every call whose report is one too many.
+    /// program that ends immediately is not told of the task's end again. If the program cancelled the task and is about to
+    /// be told of other ends, the daemon stores the reports together: only the last call waits, and every call whose report is one too
+    /// many.
     package func acknowledge(_ task: TaskID) {
         handle(.told(task)) { clients[task] = nil }
         monitor.locked {

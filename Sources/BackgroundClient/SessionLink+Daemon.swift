@@ -112,6 +112,7 @@ extension SessionLink {
                 [.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0))], of: task)
         case .forgotten(let task):
             told.remove(task)
+            toldResults.remove(task)
             forgettingTimedOut = false
             return losses.removeValue(forKey: task) == nil ? [] : [.writeLosses(losses)]
         case .event, .question:
@@ -157,8 +158,11 @@ extension SessionLink {
 
     private mutating func tell(_ events: [TaskEvent], of task: TaskID) -> [Action] {
         guard let entry = entries[task], !entry.isEnded else { return [] }
-        if case .finished? = events.last {
+        if case .finished(let outcome)? = events.last {
             entries[task]?.isEnded = true
+            if case .failure(let error) = outcome.result, error.kind == .cancelled {
+                entries[task]?.isCancellation = error.resumeData == nil && error.uploadResumeData == nil
+            }
             pendingEnds += 1
         }
         return events.map { .tell(task, $0) }

@@ -94,7 +94,7 @@ package struct SessionLink {
         /// Every order up to this number is durable or was refused.
         case accepted(Int)
         /// The daemon has forgotten all tasks whose ends the program was told of; or, if the program is about to be told of other
-        /// ends, all but ``SessionLink/unconfirmedLimit`` of them.
+        /// ends, all but ``SessionLink/unconfirmedLimit`` that the program cancelled.
         case forgotten
         case question
     }
@@ -111,6 +111,8 @@ package struct SessionLink {
         var created = 0.0
         /// Whether the client was told of the end, but the program has not acknowledged the end yet.
         var isEnded = false
+        /// Whether the task ended because the program cancelled it, without data to resume it.
+        var isCancellation = false
     }
 
     let attachment: ClientMessage.Attachment
@@ -126,11 +128,13 @@ package struct SessionLink {
     var generation = 0
     var isOpen = false
     var entries: [TaskID: Entry] = [:]
-    /// How many ends may be unconfirmed while the program is told of the next: the daemon confirms many with one change.
+    /// How many cancellations may be unconfirmed while the program is told of the next end: the daemon confirms many with one change.
     package static let unconfirmedLimit = 256
 
     /// Ended tasks that the program was told of; the daemon may not have forgotten these tasks yet.
     var told: Set<TaskID> = []
+    /// Those of them that are no cancellations: if the program and the daemon died now, the program would be told of a result again.
+    var toldResults: Set<TaskID> = []
     /// The number of ends that were passed on, but that the program has not acknowledged yet.
     var pendingEnds = 0
     /// Orders that are not durable yet, by their sequence number.
@@ -170,7 +174,8 @@ package struct SessionLink {
         case (.attached, .joining): true
         case (.accepted(let mark), .joining), (.accepted(let mark), .attached): waiting.keys.contains { $0 <= mark }
         case (.forgotten, .joining), (.forgotten, .attached):
-            !forgettingTimedOut && told.count > (pendingEnds > 0 ? Self.unconfirmedLimit : 0)
+            !forgettingTimedOut
+                && (!toldResults.isEmpty || told.count > (pendingEnds > 0 ? Self.unconfirmedLimit : 0))
         default: false
         }
     }
@@ -229,6 +234,7 @@ package struct SessionLink {
             // A task that the daemon never stored durably needs no acknowledgment.
             guard entry.order == nil else { return [] }
             told.insert(task)
+            if !entry.isCancellation { toldResults.insert(task) }
             return send(.told(task))
         case .concluded(let task):
             unreportedEnds.remove(task)

@@ -101,8 +101,7 @@ private struct SessionHistory {
         // If no daemon is known to have the task, its end is not confirmed.
         if accepted.contains(task) { told.insert(task) }
         handle(.told(task))
-        let isLast = received.isEmpty && !told.isEmpty
-        check(link.waits(for: .forgotten) == (isLast && link.loss == nil), "after task \(task), the wait is wrong")
+        check(link.waits(for: .forgotten) == (!told.isEmpty && link.loss == nil), "after task \(task), the wait is wrong")
         handle(.concluded(task))
     }
 

@@ -31,6 +31,10 @@ import Testing
             .finished(TaskOutcome(result: .success(.none), response: nil, timelines: [], redirectCount: 0)), task)
     }
 
+    private static func cancelled(_ task: TaskID) -> DaemonMessage {
+        .event(.finished(TaskOutcome(result: .failure(.cancelled), response: nil, timelines: [], redirectCount: 0)), task)
+    }
+
     private static let question = TaskQuestion.delayedRequest(LoadRequest(url: nil))
     private static let lost = LoadError(.backgroundSessionDisconnected, "gone")
 
@@ -200,10 +204,21 @@ import Testing
         #expect(link.waits(for: .forgotten))
     }
 
-    @Test func `the ends of many tasks are confirmed together, and only after the last one all are awaited`() {
+    @Test func `a result is confirmed before the program is told of another end`() {
+        var link = Self.link(known: (1...3).map { Self.known($0) })
+        for message in [Self.cancelled(1), Self.finished(2), Self.cancelled(3)] { _ = link.handle(.received(message)) }
+        _ = link.handle(.told(1))
+        #expect(!link.waits(for: .forgotten))
+        _ = link.handle(.told(2))
+        #expect(link.waits(for: .forgotten))
+        _ = link.handle(.received(.forgotten(2)))
+        #expect(!link.waits(for: .forgotten))
+    }
+
+    @Test func `the cancellations of many tasks are confirmed together, and only after the last one all are awaited`() {
         let count = SessionLink.unconfirmedLimit + 3
         var link = Self.link(known: (1...count).map { Self.known($0) })
-        for task in 1...count { _ = link.handle(.received(Self.finished(task))) }
+        for task in 1...count { _ = link.handle(.received(Self.cancelled(task))) }
         for task in 1..<count {
             _ = link.handle(.told(task))
             #expect(link.waits(for: .forgotten) == (task > SessionLink.unconfirmedLimit))
