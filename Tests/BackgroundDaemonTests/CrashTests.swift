@@ -13,8 +13,9 @@ import Testing
 
 /// Runs `Scripts/crash-test` for a short time; the script describes what it verifies.
 @Suite struct CrashTests {
-    @Test("nothing is lost, mixed up, told twice or left behind if the daemon and programs are killed at random")
-    func kills() async throws {
+    @Test func `nothing is lost, mixed up, told twice or left behind if the daemon and programs are killed at random`()
+        async throws
+    {
         let folder = try TemporaryDirectory()
         let build = try SeparateProcess.executable().deletingLastPathComponent().path
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
