@@ -228,7 +228,9 @@ package final class ManagerConnection: Sendable {
 
     /// Returns whether to keep waiting for a silent daemon: not if its welcome or a response is overdue, or if it cannot be started.
     private func endures(_ connection: DaemonConnection, silentFor seconds: Int) -> Bool {
-        let failure = state.withLock(\.isWelcome) ? nil : connection.serviceFailure()
+        // Less and less often: each question takes a process.
+        let isAsked = seconds & (seconds - 1) == 0 && !state.withLock(\.isWelcome)
+        let failure = isAsked ? connection.serviceFailure() : nil
         return state.withLock { state in
             if let failure, failure.isFinal {
                 state.refusal = failure.message

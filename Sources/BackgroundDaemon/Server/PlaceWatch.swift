@@ -167,8 +167,10 @@ final class PlaceWatch: Sendable {
     private func mendList() -> Bool {
         let end = BlockingPromise()
         desk.store.apply([]) { [desk] result in
+            // Without a change, a success says nothing about the changes that failed.
+            guard case .failure(let failure) = result else { return end.fulfill("") }
             desk.enter { $0.noteStorage(result) }
-            if case .failure(let failure) = result { end.fulfill(failure.reason) } else { end.fulfill("") }
+            end.fulfill(failure.reason)
         }
         return end.wait().isEmpty
     }
