@@ -16,7 +16,8 @@ import TransportMachines
 /// The rules concern only what was received and done, not the machine's internal state.
 struct WebSocketHistory {
     enum Kind: Int, CaseIterable {
-        case appCloses, appPings, ping, pong, close, pongWritten, failed, abandoned, transportEnded, closeTimeout
+        case appCloses, appPings, pingIsDue, ping, pong, close, pongWritten, allWritten, failed, abandoned, transportEnded,
+            closeTimeout
     }
 
     struct Entry: CustomStringConvertible {
@@ -35,13 +36,20 @@ struct WebSocketHistory {
         var hasFailed = false
         var hasTimer = false
         var hadTimer = false
-        /// Whether the transport was told to close.
-        var isToEnd = false
+        /// Whether the transport was dropped, or left to the server.
         var isGone = false
-        var pings = 0
+        /// For each ping, whether the app sent it.
+        var pings: [Bool] = []
         var answered = 0
         /// The number of the newest ping that a pong acknowledged.
         var acknowledged = 0
+        /// Whether a pong may have been delayed since the last ping was due.
+        var isDelayed = false
+        /// Whether the last event shows that the peer is gone.
+        var isSilent = false
+
+        /// The pings without a pong.
+        var openPings: ArraySlice<Bool> { pings.dropFirst(acknowledged) }
         /// Whether pongs are being written; `unanswered` has the payloads of the pings without a pong.
         var isWriting = false
         var unanswered: [[UInt8]] = []
@@ -92,7 +100,7 @@ struct WebSocketHistory {
 
     /// Picks a random kind of event; kinds that end a connection are rare, so that other events precede them.
     private mutating func pick() -> Kind {
-        let often: [Kind] = [.appPings, .ping, .pong, .pongWritten]
+        let often: [Kind] = [.appPings, .pingIsDue, .ping, .pong, .pongWritten]
         guard random.next(below: 6) == 0 else { return often[random.next(below: often.count)] }
         let all = Kind.allCases
         return all[random.next(below: all.count)]
@@ -104,14 +112,16 @@ struct WebSocketHistory {
         switch kind {
         case .appCloses: return .appCloses(close)
         case .appPings: return .appPings
+        case .pingIsDue: return .pingIsDue(appReceives: random.next(below: 4) > 0, isSuspended: random.next(below: 4) == 0)
         case .ping: return .received(.ping([UInt8(random.next(below: 256))]))
         case .pong:
-            let number = UInt8(truncatingIfNeeded: shell.answered + random.next(below: 4))
+            let number = UInt8(truncatingIfNeeded: shell.acknowledged + random.next(below: 4))
             return .received(.pong(random.next(below: 5) == 0 ? [number] : [0, 0, 0, 0, 0, 0, 0, number]))
         case .close:
             let isSendable = close.code.map { WebSocketClose.isAllowed($0) } ?? false
             return .received(.close(isSendable ? close : WebSocketClose()))
         case .pongWritten: return .pongWritten
+        case .allWritten: return .allWritten
         case .failed: return .failed(WebSocketFailure(code: close.code ?? 1007, message: "why"))
         case .abandoned: return .abandoned
         case .transportEnded: return .transportEnded
@@ -125,6 +135,10 @@ struct WebSocketHistory {
         if kind == .closeTimeout, !shell.hasTimer, machine.state == .answered || machine.state == .failed { return }
         let event = event(kind)
         count += 1
+        if random.next(below: 8) == 0 {
+            shell.isDelayed = true
+            if random.next(below: 2) == 0 { machine.noteTraffic() } else { machine.noteHoldingBack() }
+        }
         seen[Self.place(machine.state, kind)] = true
         receive(event, before: machine.state)
         let hadEnded = shell.end != nil
@@ -132,7 +146,7 @@ struct WebSocketHistory {
         let actions = machine.handle(event)
         log.append(Entry(before: before, event: event, after: machine.state, actions: actions))
         for action in actions { perform(action, event, hadEnded: hadEnded) }
-        checkInvariants(at: machine, actions)
+        checkInvariants(at: machine, after: event)
     }
 
     private mutating func require(_ isTrue: Bool, _ rule: @autoclosure () -> String) {
@@ -141,17 +155,23 @@ struct WebSocketHistory {
 
     private mutating func receive(_ event: WebSocketMachine.Event, before state: WebSocketMachine.State) {
         let isReceiving = shell.end == nil
+        shell.isSilent = false
         switch event {
+        case .pingIsDue(let appReceives, let isSuspended) where isReceiving && shell.sentClose == nil:
+            let isRead = appReceives && !isSuspended
+            shell.isSilent = isRead && !shell.isDelayed && shell.openPings.contains(false)
+            shell.isDelayed = !isRead
         case .received(.ping(let payload)) where isReceiving:
             shell.unanswered.append(payload)
             if shell.isWriting, shell.unanswered.count > WebSocketMachine.maximumWaitingPongs { shell.unanswered.removeFirst() }
         case .received(.pong(let payload)) where isReceiving && payload.count == 8:
-            if let number = payload.last, number <= shell.pings { shell.acknowledged = max(shell.acknowledged, Int(number)) }
+            if let number = payload.last, number <= shell.pings.count {
+                shell.acknowledged = max(shell.acknowledged, Int(number))
+            }
         case .received(.close(let close)) where isReceiving: shell.receivedClose = close
         case .failed where isReceiving: shell.hasFailed = true
         case .pongWritten: shell.isWriting = false
         case .closeTimeout: shell.hasTimer = false
-        case .transportEnded: shell.isGone = true
         default: break
         }
     }
@@ -170,12 +190,15 @@ struct WebSocketHistory {
             shell.isWriting = true
             if !shell.unanswered.isEmpty { shell.unanswered.removeFirst() }
         case .sendPing(let payload):
-            shell.pings += 1
-            require(payload.count == 8 && payload.last == UInt8(truncatingIfNeeded: shell.pings), "a ping has a wrong number")
+            require(
+                event == .appPings || !shell.openPings.contains(false), "a ping of our own is sent before the last has its pong")
+            if case .pingIsDue(_, let isSuspended) = event { require(!isSuspended, "a suspended task sends a ping") }
+            shell.pings.append(event == .appPings)
+            require(payload.count == 8 && payload.last == UInt8(clamping: shell.pings.count), "a ping has a wrong number")
             require(shell.sentClose == nil && !hadEnded, "a ping is sent after our close frame")
         case .answerPings(let count):
-            shell.answered += Int(count)
-            require(count > 0 && shell.answered <= shell.pings, "pings are answered that were not sent")
+            shell.answered += count
+            require(count > 0 && shell.answered <= shell.pings.count, "pings are answered that were not sent")
             require(!hadEnded, "a ping is answered after the end")
         case .startCloseTimer:
             require(!shell.hadTimer && shell.sentClose != nil, "the timer starts twice, or without a close frame")
@@ -183,28 +206,40 @@ struct WebSocketHistory {
         case .stopCloseTimer:
             require(shell.hasTimer, "a timer is stopped that does not run")
             shell.hasTimer = false
-        case .closeTransport:
-            require(!shell.isToEnd && !shell.isGone && shell.sentClose != nil, "transport closed twice, or without a close frame")
-            shell.isToEnd = true
+        case .leaveTransport:
+            require(!shell.isGone && shell.sentClose != nil && shell.receivedClose != nil, "the transport is left too early")
+            shell.isGone = true
         case .dropTransport:
             require(!shell.isGone, "a closed transport is dropped")
-            (shell.isToEnd, shell.isGone) = (true, true)
-        case .ended(let code, let reason, let isClean):
+            require(event != .allWritten || shell.hasFailed, "the transport of a closed connection is dropped")
+            shell.isGone = true
+        case .closed(let code, let reason):
             require(shell.end == nil, "the app is notified twice")
             shell.end = action
-            require(isClean == (shell.sentClose != nil && shell.receivedClose != nil), "clean is that both sent a close frame")
-            require(code == (shell.receivedClose.map { $0.code ?? 1005 } ?? 1006), "the code is \(code)")
+            require(shell.sentClose != nil, "the app is notified before both sides sent a close frame")
+            require(shell.receivedClose.map { $0.code ?? 1005 } == code, "the code is \(code)")
             require(reason == (shell.receivedClose?.code == nil ? nil : shell.receivedClose?.reason), "the reason is wrong")
+        case .broken(let fault):
+            require(shell.end == nil, "the app is notified twice")
+            shell.end = action
+            require(shell.sentClose == nil || shell.receivedClose == nil, "a connection breaks although both sides closed it")
+            switch fault {
+            case .failure: require(shell.hasFailed, "a connection fails without a failure")
+            case .silence: require(shell.isSilent, "a peer is given up whose pong may be delayed")
+            case .loss: require(event == .abandoned || event == .transportEnded || event == .closeTimeout, "\(event) is a loss")
+            }
         }
     }
 
-    private mutating func checkInvariants(at machine: WebSocketMachine, _ actions: [WebSocketMachine.Action]) {
+    private mutating func checkInvariants(at machine: WebSocketMachine, after event: WebSocketMachine.Event) {
         require(machine.maySendMessages == (shell.sentClose == nil && shell.end == nil), "whether messages are sent")
         require(machine.isReceiving == (shell.end == nil), "whether messages are received")
         require((machine.state == .closed) == shell.isGone, "whether the transport is there")
-        require(shell.answered == shell.acknowledged, "how many pings are answered")
+        require(shell.answered == shell.pings.prefix(shell.acknowledged).count { $0 }, "how many pings are answered")
+        require(!shell.isSilent || shell.isGone, "a silent peer is kept")
         require(!(machine.isReceiving && !shell.unanswered.isEmpty && !shell.isWriting), "a ping waits for its pong")
         require(machine.state == .open || shell.hasTimer || shell.isGone, "a peer has no time limit to close")
-        require(!shell.hasFailed || shell.isToEnd || shell.isGone, "a failed connection stays open")
+        require(machine.endsWhenWritten == (shell.end != nil && !shell.isGone), "whether the connection ends once all is written")
+        require(!(event == .allWritten && machine.endsWhenWritten), "a connection stays open although all is written")
     }
 }

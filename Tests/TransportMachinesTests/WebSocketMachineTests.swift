@@ -31,39 +31,42 @@ import TransportMachines
 
     private static let closeFrame = WebSocketClose(code: 1001, reason: "bye")
     private static let failure = WebSocketFailure.protocolError("it is wrong")
-    private static let broken = Action.ended(code: 1006, reason: nil, isClean: false)
+    private static let pingIsDue = Event.pingIsDue(appReceives: true, isSuspended: false)
 
     /// All transitions; any other event has no effect.
     static let table: [Row] = [
         Row(.open, .appCloses(closeFrame), .closing, .sendClose(closeFrame), .startCloseTimer),
         Row(.open, .appPings, .open, .sendPing([0, 0, 0, 0, 0, 0, 0, 1])),
+        Row(.open, pingIsDue, .open, .sendPing([0, 0, 0, 0, 0, 0, 0, 1])),
         Row(.open, .received(.ping([1, 2])), .open, .sendPong([1, 2])),
         Row(
             .open, .received(.close(closeFrame)), .answered, .sendClose(WebSocketClose(code: 1001)), .startCloseTimer,
-            .ended(code: 1001, reason: "bye", isClean: true)),
+            .closed(code: 1001, reason: "bye")),
         Row(
-            .open, .failed(failure), .failed, .sendClose(WebSocketClose(code: 1002, reason: "it is wrong")), .closeTransport,
-            .startCloseTimer, broken),
-        Row(.open, .abandoned, .closed, .dropTransport, broken),
-        Row(.open, .transportEnded, .closed, broken),
+            .open, .failed(failure), .failed, .sendClose(WebSocketClose(code: 1002, reason: "it is wrong")), .startCloseTimer,
+            .broken(.failure(failure))),
+        Row(.open, .abandoned, .closed, .dropTransport, .broken(.loss)),
+        Row(.open, .transportEnded, .closed, .dropTransport, .broken(.loss)),
         Row(.closing, .received(.ping([1, 2])), .closing, .sendPong([1, 2])),
-        Row(.closing, .received(.close(closeFrame)), .answered, .ended(code: 1001, reason: "bye", isClean: true)),
-        Row(.closing, .failed(failure), .failed, .closeTransport, broken),
-        Row(.closing, .abandoned, .closed, .stopCloseTimer, .dropTransport, broken),
-        Row(.closing, .transportEnded, .closed, .stopCloseTimer, broken),
-        Row(.closing, .closeTimeout, .closed, .dropTransport, broken),
+        Row(.closing, .received(.close(closeFrame)), .answered, .closed(code: 1001, reason: "bye")),
+        Row(.closing, .failed(failure), .failed, .broken(.failure(failure))),
+        Row(.closing, .abandoned, .closed, .stopCloseTimer, .dropTransport, .broken(.loss)),
+        Row(.closing, .transportEnded, .closed, .stopCloseTimer, .dropTransport, .broken(.loss)),
+        Row(.closing, .closeTimeout, .closed, .dropTransport, .broken(.loss)),
+        Row(.answered, .allWritten, .closed, .stopCloseTimer, .leaveTransport),
         Row(.answered, .abandoned, .closed, .stopCloseTimer, .dropTransport),
-        Row(.answered, .transportEnded, .closed, .stopCloseTimer),
+        Row(.answered, .transportEnded, .closed, .stopCloseTimer, .leaveTransport),
         Row(.answered, .closeTimeout, .closed, .dropTransport),
+        Row(.failed, .allWritten, .closed, .stopCloseTimer, .dropTransport),
         Row(.failed, .abandoned, .closed, .stopCloseTimer, .dropTransport),
-        Row(.failed, .transportEnded, .closed, .stopCloseTimer),
+        Row(.failed, .transportEnded, .closed, .stopCloseTimer, .dropTransport),
         Row(.failed, .closeTimeout, .closed, .dropTransport),
     ]
 
     /// One event of each kind.
     static let events: [Event] = [
-        .appCloses(closeFrame), .appPings, .received(.ping([1, 2])), .received(.pong([0, 0, 0, 0, 0, 0, 0, 1])),
-        .received(.close(closeFrame)), .pongWritten, .failed(failure), .abandoned, .transportEnded, .closeTimeout,
+        .appCloses(closeFrame), .appPings, pingIsDue, .received(.ping([1, 2])), .received(.pong([0, 0, 0, 0, 0, 0, 0, 1])),
+        .received(.close(closeFrame)), .pongWritten, .allWritten, .failed(failure), .abandoned, .transportEnded, .closeTimeout,
     ]
 
     /// Creates a machine in this state.
@@ -91,6 +94,7 @@ import TransportMachines
             #expect(machine.state == row?.next ?? state, "\(state), \(event)")
             #expect(machine.maySendMessages == (machine.state == .open))
             #expect(machine.isReceiving == [.open, .closing].contains(machine.state))
+            #expect(machine.endsWhenWritten == [.answered, .failed].contains(machine.state))
         }
     }
 
@@ -118,11 +122,10 @@ import TransportMachines
         var machine = WebSocketMachine()
         #expect(
             machine.handle(.received(.close(WebSocketClose()))) == [
-                .sendClose(WebSocketClose()), .startCloseTimer, .ended(code: 1005, reason: nil, isClean: true),
+                .sendClose(WebSocketClose()), .startCloseTimer, .closed(code: 1005, reason: nil),
             ])
         var closing = Self.machine(in: .closing)
-        #expect(
-            closing.handle(.received(.close(WebSocketClose()))) == [.ended(code: 1005, reason: nil, isClean: true)])
+        #expect(closing.handle(.received(.close(WebSocketClose()))) == [.closed(code: 1005, reason: nil)])
     }
 
     @Test func `the peer's code is reported, regardless of ours`() {
@@ -130,7 +133,7 @@ import TransportMachines
         _ = machine.handle(.appCloses(WebSocketClose(code: 4001, reason: "ours")))
         #expect(
             machine.handle(.received(.close(WebSocketClose(code: 4002, reason: "")))) == [
-                .ended(code: 4002, reason: "", isClean: true)
+                .closed(code: 4002, reason: "")
             ])
     }
 
@@ -157,6 +160,46 @@ import TransportMachines
         #expect(machine.handle(.appPings) == [])
         #expect(machine.handle(Self.pong(5)) == [.answerPings(1)])
         #expect(machine.handle(Self.pong(5)) == [])
+    }
+
+    /// What can delay a pong to our own ping, and is therefore no evidence against the peer.
+    enum Delay: CaseIterable {
+        case traffic, holdingBack, appDoesNotReceive, suspension
+    }
+
+    @Test func `a peer that does not answer our ping until the next is due is gone`() {
+        var machine = WebSocketMachine()
+        #expect(machine.handle(Self.pingIsDue) == [.sendPing([0, 0, 0, 0, 0, 0, 0, 1])])
+        #expect(machine.handle(Self.pong(1)) == [], "the app waits for no pong")
+        #expect(machine.handle(.appPings) == [.sendPing([0, 0, 0, 0, 0, 0, 0, 2])])
+        #expect(machine.handle(Self.pingIsDue) == [.sendPing([0, 0, 0, 0, 0, 0, 0, 3])])
+        #expect(machine.handle(.appPings) == [.sendPing([0, 0, 0, 0, 0, 0, 0, 4])])
+        var other = machine
+        #expect(other.handle(Self.pong(4)) == [.answerPings(2)])
+        #expect(other.handle(Self.pingIsDue) == [.sendPing([0, 0, 0, 0, 0, 0, 0, 5])])
+        #expect(machine.handle(Self.pong(2)) == [.answerPings(1)])
+        #expect(machine.handle(Self.pingIsDue) == [.dropTransport, .broken(.silence)])
+        #expect(machine.state == .closed)
+    }
+
+    @Test(arguments: Delay.allCases) func `a peer whose pong may be delayed gets another interval`(delay: Delay) {
+        var machine = WebSocketMachine()
+        #expect(machine.handle(Self.pingIsDue).count == 1)
+        switch delay {
+        case .traffic: machine.noteTraffic()
+        case .holdingBack: machine.noteHoldingBack()
+        case .appDoesNotReceive: #expect(machine.handle(.pingIsDue(appReceives: false, isSuspended: false)) == [])
+        case .suspension: #expect(machine.handle(.pingIsDue(appReceives: true, isSuspended: true)) == [])
+        }
+        #expect(machine.handle(Self.pingIsDue) == [])
+        #expect(machine.handle(Self.pingIsDue) == [.dropTransport, .broken(.silence)])
+    }
+
+    @Test func `while the task is suspended no ping is sent, but while the app only does not receive one is`() {
+        var machine = WebSocketMachine()
+        #expect(machine.handle(.pingIsDue(appReceives: true, isSuspended: true)) == [])
+        #expect(machine.handle(.pingIsDue(appReceives: false, isSuspended: true)) == [])
+        #expect(machine.handle(.pingIsDue(appReceives: false, isSuspended: false)).count == 1)
     }
 
     @Test func `the newest 32 pings are answered if pings arrive faster than pongs are written`() {

@@ -48,16 +48,18 @@ struct IncomingMessages {
         inflater = deflate.map { MessageInflater($0) }
     }
 
-    /// Reads `bytes` and reports their events, as long as `isWanted` and `tell` return true.
+    /// Reads `bytes` and reports their events, as long as `isWanted` and `tell` return true; returns whether `limit` frame events
+    /// were processed.
     mutating func take(
-        _ bytes: inout ByteBuffer, isWanted: () -> Bool, tell: (Event) -> Bool
-    ) throws(WebSocketFailure) {
+        _ bytes: inout ByteBuffer, limit: Int, isWanted: () -> Bool, tell: (Event) -> Bool
+    ) throws(WebSocketFailure) -> Bool {
         let piece = bytes
-        var offset = 0
+        var (offset, left) = (0, limit)
         defer { bytes.moveReaderIndex(forwardBy: offset) }
         let failure = piece.withUnsafeReadableBytes { raw -> WebSocketFailure? in
             do throws(WebSocketFailure) {
-                while isWanted(), let event = try reader.next(raw, &offset) {
+                while left > 0, isWanted(), let event = try reader.next(raw, &offset) {
+                    left -= 1
                     if let event = try take(event, of: piece), !tell(event) { break }
                 }
                 return nil
@@ -67,6 +69,7 @@ struct IncomingMessages {
         }
         if let failure { throw failure }
         try validateText()
+        return left == 0
     }
 
     /// Validates the text of an incomplete message, so that invalid text fails before later events are processed.

@@ -14,14 +14,26 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Encodes the messages that an app sends on a WebSocket as masked frames.
+/// Encodes the messages that an app sends on a WebSocket as masked frames, and collects the frames until they are written.
 ///
 /// An uncompressed message is one frame, which is copied once, while it is masked. A compressed message has one frame per
 /// compressed piece.
 struct OutgoingMessages {
     /// The number of bytes that are compressed at a time.
     private static let compressedAtOnce = 65_536
+    /// The maximum capacity in bytes that an empty ``output`` keeps.
+    private static let keptCapacity = 4_096
 
+    /// What is complete once a piece of output is written.
+    struct Completion {
+        /// The number of the app's messages.
+        var messages = 0
+        var hasPong = false
+        var bytes: Int64 = 0
+    }
+
+    private var output = ByteBuffer()
+    private var completion = Completion()
     private var keys = MaskKeys()
     private let deflater: MessageDeflater?
     private var current: Current?
@@ -65,11 +77,27 @@ struct OutgoingMessages {
         }
     }
 
-    /// Whether a message is only partly written.
+    /// Whether a message is only partly encoded.
     var isInMessage: Bool { current != nil }
+    /// The number of bytes to be written.
+    var count: Int { output.readableBytes }
 
-    /// Begins a message, which is written by ``write(upTo:to:)``.
-    mutating func begin(_ message: WebSocketMessage, into output: inout ByteBuffer) {
+    /// Returns what is to be written.
+    mutating func take() -> (ByteBuffer, Completion) {
+        completion.bytes = Int64(count)
+        defer { (output, completion) = (ByteBuffer(), Completion()) }
+        return (output, completion)
+    }
+
+    /// Uses the memory of written bytes again.
+    mutating func reuse(_ bytes: inout ByteBuffer) {
+        guard count == 0, bytes.storageCapacity <= Self.keptCapacity else { return }
+        bytes.clear()
+        output = bytes
+    }
+
+    /// Begins a message, which is encoded by ``encode(upTo:)``.
+    mutating func begin(_ message: WebSocketMessage) {
         let (kind, content): (WebSocketMessageKind, Content) =
             switch message {
             case .text(let text): (.text, .text(text))
@@ -78,27 +106,25 @@ struct OutgoingMessages {
         var begun = Current(kind: kind, content: content, isCompressed: deflater?.begin() ?? false)
         if !begun.isCompressed {
             begun.key = keys.next()
-            head(kind.opcode, isFinal: true, isCompressed: false, length: content.count, begun.key, into: &output)
+            head(kind.opcode, isFinal: true, isCompressed: false, length: content.count, begun.key)
         }
         current = begun
     }
 
-    /// Writes more of the message.
-    ///
-    /// Returns whether the message is complete.
-    mutating func write(upTo limit: Int, to output: inout ByteBuffer) -> Bool {
-        guard var message = current else { return true }
-        if message.isCompressed { compress(&message, into: &output) } else { copy(&message, upTo: limit, to: &output) }
+    /// Encodes more of the message.
+    mutating func encode(upTo limit: Int) {
+        guard var message = current else { return }
+        if message.isCompressed { compress(&message) } else { copy(&message, upTo: limit) }
         let isWhole = message.position == message.content.count
         current = isWhole ? nil : message
         if isWhole || message.isCompressed, waiting.readableBytes > 0 {
             output.writeBuffer(&waiting)
             waiting = ByteBuffer()
         }
-        return isWhole
+        if isWhole { completion.messages += 1 }
     }
 
-    private func copy(_ message: inout Current, upTo limit: Int, to output: inout ByteBuffer) {
+    private mutating func copy(_ message: inout Current, upTo limit: Int) {
         let (position, key) = (message.position, message.key)
         let count = min(limit, message.content.count - position)
         message.content.withBytes(position..<position + count) { bytes in
@@ -110,7 +136,7 @@ struct OutgoingMessages {
         message.position += count
     }
 
-    private mutating func compress(_ message: inout Current, into output: inout ByteBuffer) {
+    private mutating func compress(_ message: inout Current) {
         guard let deflater else { return }
         let start = message.position
         let end = min(start + Self.compressedAtOnce, message.content.count)
@@ -121,8 +147,7 @@ struct OutgoingMessages {
         let isFirst = start == 0
         head(
             isFirst ? message.kind.opcode : .continuation, isFinal: isLast, isCompressed: isFirst,
-            length: compressed.readableBytes,
-            key, into: &output)
+            length: compressed.readableBytes, key)
         _ = output.writeWithUnsafeMutableBytes(minimumWritableBytes: compressed.readableBytes) { target in
             compressed.withUnsafeReadableBytes { WebSocketFrameWriter.copy($0, to: target, key: key) }
             return compressed.readableBytes
@@ -131,15 +156,14 @@ struct OutgoingMessages {
         if isLast { deflater.releaseMemory() }
     }
 
-    /// Writes a control frame: immediately, or after the frame that is being written.
-    mutating func control(_ opcode: WebSocketOpcode, _ payload: [UInt8], into output: inout ByteBuffer) {
+    /// Encodes a control frame: immediately, or after the frame that is being encoded.
+    mutating func control(_ opcode: WebSocketOpcode, _ payload: [UInt8]) {
+        if opcode == .pong { completion.hasPong = true }
         let frame = WebSocketFrameWriter.controlFrame(opcode, payload, key: keys.next())
         if let current, !current.isCompressed { waiting.writeBytes(frame) } else { output.writeBytes(frame) }
     }
 
-    private func head(
-        _ opcode: WebSocketOpcode, isFinal: Bool, isCompressed: Bool, length: Int, _ key: UInt32, into output: inout ByteBuffer
-    ) {
+    private mutating func head(_ opcode: WebSocketOpcode, isFinal: Bool, isCompressed: Bool, length: Int, _ key: UInt32) {
         _ = output.writeWithUnsafeMutableBytes(minimumWritableBytes: WebSocketFrameWriter.maximumHeadLength) {
             WebSocketFrameWriter.writeHead(
                 opcode, isFinal: isFinal, isCompressed: isCompressed, length: length, key: key, into: $0)

@@ -30,8 +30,6 @@ final class WebSocketConnection {
     ///
     /// One read can contain very many events, because an empty frame takes two bytes.
     private static let eventsPerTurn = 4_096
-    /// The maximum capacity in bytes that an empty ``output`` keeps.
-    private static let keptCapacity = 4096
 
     /// The load.
     ///
@@ -46,42 +44,14 @@ final class WebSocketConnection {
     @exclusivity(unchecked) private var outgoing: OutgoingMessages
     /// The app's commands that are not written yet.
     @exclusivity(unchecked) private var commands = CircularBuffer<WebSocketCommand>()
-    /// Bytes to be written at the end of this turn of the loop.
-    @exclusivity(unchecked) private var output = ByteBuffer()
-    private var eventsLeft = 0
     private var isFlushScheduled = false
     private var writesInFlight = 0
-    /// The events that are complete once ``output`` is written.
-    private var outputCompletion = Completion()
     /// Bytes that were read, but are processed only after the app has received earlier messages.
     private var unread = ByteBuffer()
-    /// The owners of pings whose pong has not arrived yet, in order.
-    private var pings = CircularBuffer<PingOwner>()
     private var closeTimer: Scheduled<Void>?
     private var pingTimer: RepeatedTask?
-    /// Whether reading from the peer was paused after the last ping was due, because the app was not receiving.
-    private var wasHeldBack = false
-    /// Whether data have arrived or a part of a message has been sent since the last ping was due.
-    private var wasActive = false
-    /// Whether both sides have sent a close frame.
-    private var isClean = false
-    private var isDropped = false
-    /// Whether the connection ends once everything is written.
-    private var endsWhenWritten = false
-    private var isOver = false
+    /// The error with which the load ends.
     private var failure: LoadError?
-    /// The reason why the connection was lost, if it did not close properly.
-    private var lost: LoadError?
-
-    private enum PingOwner { case app, ourselves }
-
-    /// The events to report once a piece of output is written.
-    private struct Completion {
-        /// The number of the app's messages.
-        var messages = 0
-        var hasPong = false
-        var bytes: Int64 = 0
-    }
 
     init(_ exchange: Exchange, _ agreement: WebSocketAgreement, _ order: WebSocketOrder, of load: Load) {
         self.exchange = exchange
@@ -113,40 +83,32 @@ final class WebSocketConnection {
             leave()
             throw error
         }
-        if isClean, !isDropped { exchange.linger(.nanoseconds(WebSocketMachine.closePatience)) } else { exchange.cancel() }
         if let failure { throw failure }
     }
 
     private func exchangeMessages() async throws(LoadError) {
-        while !isOver {
+        while machine.state != .closed {
             try load.control.check()
             sendMore()
             if unread.readableBytes > 0, machine.isReceiving, !load.control.isSuspended {
                 guard takesMore else {
-                    wasHeldBack = true
-                    try await load.waitForCredit { self.isOver || self.takesMore || self.maySend }
+                    machine.noteHoldingBack()
+                    try await load.waitForCredit { self.takesMore || self.maySend }
                     continue
                 }
-                parse()
                 // Let other work on the loop run.
-                if eventsLeft == 0 { await load.session.executor.turns.next() }
+                if parse() { await load.session.executor.turns.next() }
             } else if exchange.hasNext {
-                guard let piece = try await nextPiece() else {
-                    perform(machine.handle(.transportEnded))
-                    return
-                }
+                guard let piece = try await nextPiece() else { return perform(machine.handle(.transportEnded)) }
                 unread = piece
-                count(piece.readableBytes)
+                machine.noteTraffic()
+                let count = Int64(piece.readableBytes)
+                load.transaction?.bodyBytesAfterDecoding += count
+                load.received(count, total: load.body.received + count, expected: -1)
             } else {
                 await load.control.wait()
             }
         }
-    }
-
-    private func count(_ bytes: Int) {
-        wasActive = true
-        load.transaction?.bodyBytesAfterDecoding += Int64(bytes)
-        load.received(Int64(bytes), total: load.body.received + Int64(bytes), expected: -1)
     }
 
     /// Returns the peer's next bytes, or nil when the connection has ended; throws if the load must end.
@@ -155,7 +117,7 @@ final class WebSocketConnection {
             return try await exchange.next()
         } catch {
             try load.control.check()
-            lost = error
+            if machine.isReceiving { failure = error }
             return nil
         }
     }
@@ -170,11 +132,9 @@ final class WebSocketConnection {
     // MARK: The app
 
     func take(_ command: WebSocketCommand) {
-        switch command {
-        case .limit(let size):
+        if case .limit(let size) = command {
             incoming.maximumSize = size
             return
-        case .send, .ping, .close: break
         }
         commands.append(command)
         sendMore()
@@ -187,14 +147,14 @@ final class WebSocketConnection {
 
     private var maySend: Bool {
         (outgoing.isInMessage || !commands.isEmpty)
-            && output.readableBytes < Self.pieceSize && !load.control.isSuspended && exchange.isWritable
+            && outgoing.count < Self.pieceSize && !load.control.isSuspended && exchange.isWritable
     }
 
     /// Writes as much as the peer accepts now.
     private func sendMore() {
         while maySend {
             if !outgoing.isInMessage, let command = commands.popFirst() { begin(command) }
-            if outgoing.isInMessage, outgoing.write(upTo: Self.pieceSize, to: &output) { outputCompletion.messages += 1 }
+            outgoing.encode(upTo: Self.pieceSize)
         }
         scheduleFlush()
     }
@@ -204,8 +164,8 @@ final class WebSocketConnection {
         case .send(let message):
             // Messages after the close frame are not sent. Their callers are notified at the end.
             guard machine.maySendMessages else { return }
-            outgoing.begin(message, into: &output)
-        case .ping: ping(.app)
+            outgoing.begin(message)
+        case .ping: perform(machine.handle(.appPings))
         case .close(let code, let reason):
             let close = WebSocketClose(code: code, reason: String(decoding: reason, as: UTF8.self))
             perform(machine.handle(.appCloses(close)))
@@ -213,33 +173,15 @@ final class WebSocketConnection {
         }
     }
 
-    private func ping(_ owner: PingOwner) {
-        guard machine.maySendMessages else { return }
-        pings.append(owner)
-        perform(machine.handle(.appPings))
-    }
-
     private func startPings() {
         guard let interval = pingInterval else { return }
-        let bound = NIOLoopBound(self, eventLoop: load.session.loop)
-        pingTimer = load.session.loop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in bound.value.pingIsDue()
-        }
+        let loop = load.session.loop
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        pingTimer = loop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in bound.value.pingIsDue() }
     }
 
     private func pingIsDue() {
-        guard machine.maySendMessages else { return }
-        // A missing pong is a failure only if neither the app nor a message could have delayed it. The pong may be behind data
-        // that the app does not receive, or the ping may be queued behind a message that is still being sent.
-        let isJudged = !wasHeldBack && !wasActive && load.hasCredit && !load.control.isSuspended
-        wasHeldBack = !load.hasCredit || load.control.isSuspended
-        wasActive = false
-        guard pings.contains(.ourselves) else {
-            if !load.control.isSuspended { ping(.ourselves) }
-            return scheduleFlush()
-        }
-        guard isJudged else { return }
-        failure = LoadError(.timedOut, "the server did not answer a ping within the interval")
-        perform(machine.handle(.abandoned))
+        perform(machine.handle(.pingIsDue(appReceives: load.hasCredit, isSuspended: load.control.isSuspended)))
     }
 
     // MARK: The peer
@@ -247,16 +189,11 @@ final class WebSocketConnection {
     /// Whether to process the peer's bytes: while the app receives, while closing, or once the exchange is over.
     private var takesMore: Bool { !machine.maySendMessages || load.hasCredit || exchange.isOver }
 
-    private func wantsEvent() -> Bool {
-        guard eventsLeft > 0, takesMore else { return false }
-        eventsLeft -= 1
-        return true
-    }
-
-    private func parse() {
+    /// Processes the peer's bytes; returns whether there may be more of them than one turn of the loop can take.
+    private func parse() -> Bool {
+        defer { scheduleFlush() }
         do {
-            eventsLeft = Self.eventsPerTurn
-            try incoming.take(&unread, isWanted: { self.wantsEvent() }) { event in
+            return try incoming.take(&unread, limit: Self.eventsPerTurn, isWanted: { self.takesMore }) { event in
                 switch event {
                 case .message(let message):
                     // After closing, the app might stop receiving messages. Messages without credit are then dropped, so that the
@@ -270,11 +207,11 @@ final class WebSocketConnection {
             }
         } catch {
             unread.clear()
-            failure = LoadError(
-                error.code == 1009 ? .dataLengthExceedsMaximum : .badServerResponse, "the WebSocket failed: \(error.message)")
             perform(machine.handle(.failed(error)))
+            // The close frame is sent before a server that has ended its side is dropped.
+            flush()
+            return false
         }
-        scheduleFlush()
     }
 
     private func perform(_ actions: [WebSocketMachine.Action]) {
@@ -287,47 +224,44 @@ final class WebSocketConnection {
         case .sendClose(let close): control(.close, close.body)
         case .sendPong(let payload): control(.pong, payload)
         case .sendPing(let payload): control(.ping, payload)
-        case .answerPings(let count):
-            let answered = pings.prefix(Int(clamping: count))
-            let ofApp = answered.count { $0 == .app }
-            pings.removeFirst(answered.count)
-            if ofApp > 0 { load.tell(.webSocket(.ponged(ofApp))) }
+        case .answerPings(let count): load.tell(.webSocket(.ponged(count)))
         case .startCloseTimer:
             let bound = NIOLoopBound(self, eventLoop: load.session.loop)
             closeTimer = load.session.loop.scheduleTask(in: .nanoseconds(WebSocketMachine.closePatience)) {
                 bound.value.perform(bound.value.machine.handle(.closeTimeout))
             }
         case .stopCloseTimer: closeTimer?.cancel()
-        case .ended(let code, let reason, isClean: true):
-            isClean = true
-            endsWhenWritten = true
+        case .closed(let code, let reason):
             load.tell(.webSocket(.closed(code: code, reason: reason.map { Data($0.utf8) })))
-        case .ended(_, _, isClean: false):
-            failure =
-                failure ?? lost ?? LoadError(.connectionLost, "the server ended the connection without closing the WebSocket")
-        case .closeTransport:
-            endsWhenWritten = true
-            flush()
-            endIfWritten()
+        case .broken(let fault): failure = failure ?? Self.error(of: fault)
+        case .leaveTransport:
+            exchange.linger(.nanoseconds(WebSocketMachine.closePatience))
+            load.control.wake()
         case .dropTransport:
-            isDropped = true
-            end()
+            exchange.cancel()
+            load.control.wake()
         }
     }
 
-    private func end() {
-        isOver = true
-        load.control.wake()
+    private static func error(of fault: WebSocketMachine.Fault) -> LoadError {
+        switch fault {
+        case .failure(let failure):
+            LoadError(
+                failure.code == 1009 ? .dataLengthExceedsMaximum : .badServerResponse, "the WebSocket failed: \(failure.message)")
+        case .silence: LoadError(.timedOut, "the server did not answer a ping within the interval")
+        case .loss: LoadError(.connectionLost, "the server ended the connection without closing the WebSocket")
+        }
     }
 
     private func endIfWritten() {
-        if endsWhenWritten, output.readableBytes == 0, writesInFlight == 0, !outgoing.isInMessage { end() }
+        guard machine.endsWhenWritten, outgoing.count == 0, writesInFlight == 0, !outgoing.isInMessage else { return }
+        perform(machine.handle(.allWritten))
     }
 
     // MARK: Writing
 
     private func scheduleFlush() {
-        guard !isFlushScheduled, output.readableBytes > 0 else { return }
+        guard !isFlushScheduled, outgoing.count > 0 else { return }
         isFlushScheduled = true
         load.session.executor.callLater { [self] in
             isFlushScheduled = false
@@ -336,34 +270,26 @@ final class WebSocketConnection {
     }
 
     private func control(_ opcode: WebSocketOpcode, _ payload: [UInt8]) {
-        outgoing.control(opcode, payload, into: &output)
-        if opcode == .pong { outputCompletion.hasPong = true }
+        outgoing.control(opcode, payload)
         scheduleFlush()
     }
 
     /// Passes the output to the exchange.
     private func flush() {
-        guard output.readableBytes > 0 else { return }
-        var bytes = output
-        var ended = outputCompletion
-        ended.bytes = Int64(bytes.readableBytes)
-        output = ByteBuffer()
-        outputCompletion = Completion()
+        guard outgoing.count > 0 else { return }
+        var (bytes, completion) = outgoing.take()
         writesInFlight += 1
-        exchange.write(bytes) { [self, ended] isSent in wrote(ended, isSent) }
-        if writesInFlight == 0, output.readableBytes == 0, bytes.storageCapacity <= Self.keptCapacity {
-            bytes.clear()
-            output = bytes
-        }
+        exchange.write(bytes) { [self, completion] isSent in wrote(completion, isSent) }
+        if writesInFlight == 0 { outgoing.reuse(&bytes) }
     }
 
-    private func wrote(_ ended: Completion, _ isSent: Bool) {
+    private func wrote(_ completion: OutgoingMessages.Completion, _ isSent: Bool) {
         writesInFlight -= 1
         if isSent {
-            if load.wants(.sentBytes) { load.tellSent(ended.bytes, total: exchange.sentBodyBytes) }
-            if ended.messages > 0 || outgoing.isInMessage { wasActive = true }
-            if ended.messages > 0 { load.tell(.webSocket(.sent(ended.messages))) }
-            if ended.hasPong { perform(machine.handle(.pongWritten)) }
+            if load.wants(.sentBytes) { load.tellSent(completion.bytes, total: exchange.sentBodyBytes) }
+            if completion.messages > 0 || outgoing.isInMessage { machine.noteTraffic() }
+            if completion.messages > 0 { load.tell(.webSocket(.sent(completion.messages))) }
+            if completion.hasPong { perform(machine.handle(.pongWritten)) }
             if maySend { load.control.wake() }
         }
         endIfWritten()
