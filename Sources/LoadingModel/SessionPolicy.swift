@@ -10,6 +10,9 @@
 package import FoundationEssentials
 
 /// The settings that all tasks of a session share, fixed when the session is created.
+///
+/// A setting that is a plain value and that the daemon needs too is declared here alone, with its default, and is listed in
+/// ``plainFields``.
 package struct SessionPolicy: Sendable {
     package var requestTimeout: Double = 60
     package var resourceTimeout: Double = 604_800
@@ -70,6 +73,32 @@ package struct SessionPolicy: Sendable {
 
     /// Whether the session has trust roots that are not the system's.
     package var hasOwnTrustRoots: Bool { !trustRoots.isEmpty && !trustRootsAreTheSystems }
+
+    /// The kinds of settings that are plain values, with the limits that the daemon checks.
+    package enum PlainField {
+        case flag(WritableKeyPath<SessionPolicy, Bool>)
+        /// A number that is at least 1.
+        case number(WritableKeyPath<SessionPolicy, Int64>, named: String)
+        /// A number that is at least 0; nil if there is no limit.
+        case limit(WritableKeyPath<SessionPolicy, Int64?>)
+        case path(WritableKeyPath<SessionPolicy, String>, named: String)
+    }
+
+    /// The plain values that are sent to the daemon, each with its number and name in messages, in the order of their numbers.
+    ///
+    /// A new one gets the next number. Numbers up to 16 belong to other settings (`Settings+Fields.swift`).
+    package static var plainFields: [(number: UInt8, name: StaticString, field: PlainField)] {
+        [
+            (17, "usesMultipath", .flag(\.usesMultipath)),
+            (18, "waitsForConnectivity", .flag(\.waitsForConnectivity)),
+            (19, "maximumCollectedBytes", .limit(\.maximumCollectedBytes)),
+            (20, "maximumDecodingRatio", .number(\.maximumDecodingRatio, named: "a session's maximum decoding ratio")),
+            (21, "temporaryDirectory", .path(\.temporaryDirectory, named: "the directory for downloads")),
+            (22, "usesResumableUploads", .flag(\.usesResumableUploads)),
+            (23, "fetchesIssuers", .flag(\.fetchesIssuers)),
+            (24, "trustRootsAreTheSystems", .flag(\.trustRootsAreTheSystems)),
+        ]
+    }
 
     /// Raw values as in `HTTPCookie.AcceptPolicy`.
     package enum CookieAcceptance: UInt, Sendable {

@@ -216,14 +216,14 @@ extension Samples {
         policy.trustRoots = [Data([1, 2, 3])]
         policy.connections = connections
         policy.needs = needs
-        policy.usesMultipath = true
-        policy.usesResumableUploads = false
-        policy.fetchesIssuers = false
-        policy.trustRootsAreTheSystems = true
-        policy.waitsForConnectivity = true
-        policy.maximumCollectedBytes = 9
-        policy.maximumDecodingRatio = 11
-        policy.temporaryDirectory = "/home/me/tmp"
+        for (number, _, field) in SessionPolicy.plainFields {
+            switch field {
+            case .flag(let path): policy[keyPath: path].toggle()
+            case .number(let path, _): policy[keyPath: path] += Int64(number)
+            case .limit(let path): policy[keyPath: path] = Int64(number)
+            case .path(let path, _): policy[keyPath: path] = "/home/me/\(number)"
+            }
+        }
         return policy
     }
 

@@ -15,18 +15,19 @@ extension BackgroundSettings: CodedFields {
     static var blank: Self { Self() }
 
     mutating func visit(_ coder: Coder) throws {
+        let initial = Self.blank
         policy = try coder.optional(1, "policy", coder.isReading ? nil : policy) ?? policy
         try coder.optional(2, "proxies", &proxies)
         try coder.optional(3, "rootFile", &rootFile, .path("the roots' file"))
         try coder.list(
             4, "rootDirectories", &rootDirectories, .list("the roots' folders", limit: 64, .path("a folder of roots")))
-        try coder.defaulted(5, "security", .strict, &security)
-        try coder.defaulted(6, "cookies", .none, &cookies)
-        try coder.defaulted(7, "credentials", .none, &credentials)
-        try coder.defaulted(8, "strictTransportSecurity", .none, &strictTransportSecurity)
+        try coder.defaulted(5, "security", initial.security, &security)
+        try coder.defaulted(6, "cookies", initial.cookies, &cookies)
+        try coder.defaulted(7, "credentials", initial.credentials, &credentials)
+        try coder.defaulted(8, "strictTransportSecurity", initial.strictTransportSecurity, &strictTransportSecurity)
         try coder.list(9, "knownCredentials", &knownCredentials, .list("the credentials", limit: Limits.credentials))
-        try coder.defaulted(10, "isDiscretionary", false, &isDiscretionary)
-        try coder.defaulted(11, "sendsLaunchEvents", true, &sendsLaunchEvents)
+        try coder.defaulted(10, "isDiscretionary", initial.isDiscretionary, &isDiscretionary)
+        try coder.defaulted(11, "sendsLaunchEvents", initial.sendsLaunchEvents, &sendsLaunchEvents)
         launch = try coder.optional(12, "launch", coder.isReading ? nil : launch.map { KnownLaunch(launch: $0) })?.launch
     }
 }
@@ -101,10 +102,11 @@ extension SessionPolicy: CodedFields {
     static var blank: Self { Self() }
 
     mutating func visit(_ coder: Coder) throws {
-        try coder.defaulted(1, "requestTimeout", 60, &requestTimeout, .duration("a timeout"))
-        try coder.defaulted(2, "resourceTimeout", 604_800, &resourceTimeout, .duration("a timeout"))
+        let initial = Self.blank
+        try coder.defaulted(1, "requestTimeout", initial.requestTimeout, &requestTimeout, .duration("a timeout"))
+        try coder.defaulted(2, "resourceTimeout", initial.resourceTimeout, &resourceTimeout, .duration("a timeout"))
         try coder.defaulted(
-            3, "maximumConnectionsPerHost", 6, &maximumConnectionsPerHost,
+            3, "maximumConnectionsPerHost", initial.maximumConnectionsPerHost, &maximumConnectionsPerHost,
             .holds("a session's limit of connections per host is less than 1") { $0 >= 1 })
         // Names and values alternate.
         var texts = additionalHeaders.flatMap { [$0.name, $0.value] }
@@ -113,27 +115,28 @@ extension SessionPolicy: CodedFields {
         try Limits.check(texts.reduce(0) { $0 + $1.utf8.count } <= Limits.fieldBytes, "a session's fields are too long")
         additionalHeaders = stride(from: 0, to: texts.count, by: 2).map { (texts[$0], texts[$0 + 1]) }
         try coder.list(5, "omittedHeaders", &omittedHeaders, .list("the fields that are left out", .plain("a field's name")))
-        try coder.choice(6, "cachePolicy", .useProtocolCachePolicy, &cachePolicy)
-        try coder.choice(7, "cookieAcceptance", .onlyFromMainDocumentDomain, &cookieAcceptance)
-        try coder.defaulted(8, "usesCookies", true, &usesCookies)
-        try coder.defaulted(9, "cachedBodyLimit", 0, &cachedBodyLimit, .size)
-        try coder.defaulted(10, "usesStrictTransportSecurity", true, &usesStrictTransportSecurity)
-        try coder.defaulted(11, "usesKerberosTickets", true, &usesKerberosTickets)
+        try coder.choice(6, "cachePolicy", initial.cachePolicy, &cachePolicy)
+        try coder.choice(7, "cookieAcceptance", initial.cookieAcceptance, &cookieAcceptance)
+        try coder.defaulted(8, "usesCookies", initial.usesCookies, &usesCookies)
+        try coder.defaulted(9, "cachedBodyLimit", initial.cachedBodyLimit, &cachedBodyLimit, .size)
+        try coder.defaulted(10, "usesStrictTransportSecurity", initial.usesStrictTransportSecurity, &usesStrictTransportSecurity)
+        try coder.defaulted(11, "usesKerberosTickets", initial.usesKerberosTickets, &usesKerberosTickets)
         try coder.optional(12, "minimumTLSVersion", &minimumTLSVersion)
         try coder.optional(13, "maximumTLSVersion", &maximumTLSVersion)
         try coder.list(14, "trustRoots", &trustRoots, .list("the trust roots"))
         try coder.optional(15, "connections", &connections)
-        try coder.defaulted(16, "needs", .none, &needs)
-        try coder.defaulted(17, "usesMultipath", false, &usesMultipath)
-        try coder.defaulted(18, "waitsForConnectivity", false, &waitsForConnectivity)
-        try coder.optional(19, "maximumCollectedBytes", &maximumCollectedBytes, .size)
-        try coder.defaulted(
-            20, "maximumDecodingRatio", 200, &maximumDecodingRatio,
-            .holds("a session's maximum decoding ratio is less than 1") { $0 >= 1 })
-        try coder.defaulted(21, "temporaryDirectory", "/tmp", &temporaryDirectory, .path("the directory for downloads"))
-        try coder.defaulted(22, "usesResumableUploads", true, &usesResumableUploads)
-        try coder.defaulted(23, "fetchesIssuers", true, &fetchesIssuers)
-        try coder.defaulted(24, "trustRootsAreTheSystems", false, &trustRootsAreTheSystems)
+        try coder.defaulted(16, "needs", initial.needs, &needs)
+        for (number, name, field) in Self.plainFields {
+            switch field {
+            case .flag(let path): try coder.defaulted(number, name, initial[keyPath: path], &self[keyPath: path])
+            case .number(let path, let text):
+                try coder.defaulted(
+                    number, name, initial[keyPath: path], &self[keyPath: path], .holds("\(text) is less than 1") { $0 >= 1 })
+            case .limit(let path): try coder.optional(number, name, &self[keyPath: path], .size)
+            case .path(let path, let text):
+                try coder.defaulted(number, name, initial[keyPath: path], &self[keyPath: path], .path(text))
+            }
+        }
     }
 }
 
@@ -167,7 +170,7 @@ extension ConnectionOptions: CodedFields {
         try Limits.check(addresses.count == entries.count, "a host's addresses are given twice")
         try coder.list(5, "nameServers", &nameServers, .list("the name servers", .plain("a name server")))
         try coder.list(6, "substitutions", &substitutions, .list("the substitutions"))
-        try coder.defaulted(7, "httpVersions", .negotiated, &httpVersions)
+        try coder.defaulted(7, "httpVersions", Self.blank.httpVersions, &httpVersions)
     }
 }
 

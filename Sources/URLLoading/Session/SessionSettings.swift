@@ -48,7 +48,6 @@ struct SessionSettings: Sendable {
     /// The settings that the engine uses unchanged.
     var policy = SessionPolicy()
     var httpAdditionalHeaders: [String: String]?
-    var httpMaximumConnectionsPerHost = 6
     var httpShouldUsePipelining = false
     /// Nil for the system's monitor.
     var networkPathMonitor: (any NetworkPathMonitor)?
@@ -71,7 +70,6 @@ struct SessionSettings: Sendable {
     var proxyEnvironment: [String: String]?
     /// Nil for the program's store.
     var strictTransportSecurity: HSTSStore?
-    var maximumDecompressionRatio = 200
     var retryPolicy: URLSessionConfiguration.RetryPolicy?
     /// Replaces the system's clocks in tests.
     var clock: SteppedClock?
@@ -82,13 +80,13 @@ struct SessionSettings: Sendable {
     /// All settings in the engine's representation.
     func enginePolicy() -> SessionPolicy {
         var policy = policy
-        policy.maximumConnectionsPerHost = max(1, httpMaximumConnectionsPerHost)
+        policy.maximumConnectionsPerHost = max(1, policy.maximumConnectionsPerHost)
         policy.additionalHeaders = headers()
         policy.retries = retryPolicy?.rules
         policy.minimumTLSVersion = Self.wireVersion(tlsMinimum)
         policy.maximumTLSVersion = Self.wireVersion(tlsMaximum)
         policy.trustRoots = tlsTrustRoots.flatMap(CertificateText.certificates)
-        policy.maximumDecodingRatio = Int64(max(1, maximumDecompressionRatio))
+        policy.maximumDecodingRatio = max(1, policy.maximumDecodingRatio)
         policy.temporaryDirectory = NSTemporaryDirectory()
         policy.connections = connectionOptions.loadOptions
         policy.usesMultipath = multipathServiceType != .none

@@ -136,8 +136,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// The maximum number of simultaneous connections to one host; default 6.
     open var httpMaximumConnectionsPerHost: Int {
-        get { get { $0.httpMaximumConnectionsPerHost } }
-        set { set { $0.httpMaximumConnectionsPerHost = newValue } }
+        get { get { $0.policy.maximumConnectionsPerHost } }
+        set { set { $0.policy.maximumConnectionsPerHost = newValue } }
     }
 
     /// Whether requests may be pipelined: sent on a connection before the responses to earlier requests have arrived.
@@ -394,7 +394,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// Default 200. After the first 64 MiB of decoded bytes, a load that exceeds the ratio fails with
     /// `URLError.dataLengthExceedsMaximum`. Not in Apple's API.
     open var maximumDecompressionRatio: Int {
-        get { get { $0.maximumDecompressionRatio } }
-        set { set { $0.maximumDecompressionRatio = newValue } }
+        get { Int(get { $0.policy.maximumDecodingRatio }) }
+        set { set { $0.policy.maximumDecodingRatio = Int64(newValue) } }
     }
 }
