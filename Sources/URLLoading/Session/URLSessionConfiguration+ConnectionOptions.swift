@@ -10,6 +10,14 @@
 internal import LoadingModel
 
 extension URLSessionConfiguration {
+    /// Overrides the endpoints of connections, which URLs and the system normally determine.
+    ///
+    /// By default no option is set. Not in Apple's API.
+    public var connectionOptions: ConnectionOptions {
+        get { get { $0.connectionOptions } }
+        set { set { $0.connectionOptions = newValue } }
+    }
+
     /// Overrides the endpoints of a session's connections, which URLs and the system normally determine.
     ///
     /// The URL still determines the request and the identity of the server. The URL's host is sent in the request and in the TLS

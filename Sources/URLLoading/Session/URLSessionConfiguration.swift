@@ -326,14 +326,6 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Overrides the endpoints of connections, which URLs and the system normally determine.
-    ///
-    /// By default no option is set. Not in Apple's API.
-    open var connectionOptions: ConnectionOptions {
-        get { get { $0.connectionOptions } }
-        set { set { $0.connectionOptions = newValue } }
-    }
-
     /// The older form of ``tlsMinimumSupportedProtocolVersion``; default TLS 1.2.
     open var tlsMinimumSupportedProtocol: SSLProtocol {
         get { SSLProtocol(tlsMinimumSupportedProtocolVersion) }
@@ -379,22 +371,5 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     open var urlCache: URLCache? {
         get { snapshot.urlCache }
         set { set { $0.cache = .given(newValue) } }
-    }
-
-    /// The maximum size in bytes of a body that is collected in memory, for completion handlers and `data(for:)`.
-    ///
-    /// Default nil: no limit. A load with a longer body fails with `URLError.dataLengthExceedsMaximum`. Not in Apple's API.
-    open var maximumResponseBytesInMemory: Int64? {
-        get { get { $0.policy.maximumCollectedBytes } }
-        set { set { $0.policy.maximumCollectedBytes = newValue } }
-    }
-
-    /// The maximum ratio of a body's decoded length to its encoded length, a protection against decompression bombs.
-    ///
-    /// Default 200. After the first 64 MiB of decoded bytes, a load that exceeds the ratio fails with
-    /// `URLError.dataLengthExceedsMaximum`. Not in Apple's API.
-    open var maximumDecompressionRatio: Int {
-        get { Int(get { $0.policy.maximumDecodingRatio }) }
-        set { set { $0.policy.maximumDecodingRatio = Int64(newValue) } }
     }
 }
