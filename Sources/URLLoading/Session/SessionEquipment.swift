@@ -102,6 +102,19 @@ final class SessionEquipment: Sendable {
     }
 
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
+        guard memory.hasAppSubclasses else { return renewEngines(renewal, completion) }
+        // A store that is an instance of the app's subclass runs the app's code, which must not block the caller.
+        memory.storageQueue.async { [self] in
+            switch renewal {
+            case .reset:
+                memory.reset()
+                renewEngines(renewal, completion)
+            case .flush: memory.flush { self.renewEngines(renewal, completion) }
+            }
+        }
+    }
+
+    private func renewEngines(_ renewal: Renewal, _ completion: @escaping @Sendable () -> Void) {
         guard background != nil else { return service.renew(renewal, completion: completion) }
         localService.renew(renewal) { [service] in service.renew(renewal, completion: completion) }
     }
@@ -112,6 +125,14 @@ final class SessionEquipment: Sendable {
         copy.resolveSharedStores()
         return copy
     }
+}
+
+extension URLSession {
+    var service: any LoadingService { equipment.service }
+    var customClasses: CustomClasses { equipment.customClasses }
+    var memory: SessionMemory { equipment.memory }
+    var additionalFields: [(name: String, value: String)] { equipment.additionalFields }
+    var trustRoots: [Data] { equipment.trustRoots }
 }
 
 extension URLSessionConfiguration {

@@ -204,11 +204,11 @@ extension URLSession {
 
     /// Empties the stores of the session; see `reset(completionHandler:)`.
     public nonisolated(nonsending) func reset() async {
-        await withUnsafeContinuation { continuation in renew(.reset) { continuation.resume() } }
+        await withUnsafeContinuation { continuation in equipment.renew(.reset) { continuation.resume() } }
     }
 
     /// Writes the stores of the session to disk; see `flush(completionHandler:)`.
     public nonisolated(nonsending) func flush() async {
-        await withUnsafeContinuation { continuation in renew(.flush) { continuation.resume() } }
+        await withUnsafeContinuation { continuation in equipment.renew(.flush) { continuation.resume() } }
     }
 }

@@ -125,12 +125,6 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         set { mutex.withLock { $0.description = newValue } }
     }
 
-    final var service: any LoadingService { equipment.service }
-    final var customClasses: CustomClasses { equipment.customClasses }
-    final var memory: SessionMemory { equipment.memory }
-    final var additionalFields: [(name: String, value: String)] { equipment.additionalFields }
-    final var trustRoots: [Data] { equipment.trustRoots }
-
     var conformances: DelegateConformances? { hadDelegate ? mutex.withLock { $0.conformances } : nil }
 
     // MARK: Invalidating
@@ -177,7 +171,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// Stores that are shared with other sessions are emptied for all of them.
     open func reset(completionHandler: @escaping @Sendable () -> Void) {
-        renew(.reset) { self.delegateQueue.addOperation { completionHandler() } }
+        equipment.renew(.reset) { self.delegateQueue.addOperation { completionHandler() } }
     }
 
     /// Writes the session's stores to disk and makes later requests use new connections, then calls the handler on the delegate
@@ -186,21 +180,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// When the handler is called, everything stored before `flush` is durable, unless the disk or the keyring takes more than
     /// fifteen seconds for one step: the session does not wait indefinitely for a store that does not respond.
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
-        renew(.flush) { self.delegateQueue.addOperation { completionHandler() } }
-    }
-
-    func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
-        guard memory.hasAppSubclasses else { return equipment.renew(renewal, completion: completion) }
-        // A store that is an instance of the app's subclass runs the app's code, which must not block the caller.
-        memory.storageQueue.async {
-            let renewRest: @Sendable () -> Void = { self.equipment.renew(renewal, completion: completion) }
-            switch renewal {
-            case .reset:
-                self.memory.reset()
-                renewRest()
-            case .flush: self.memory.flush(renewRest)
-            }
-        }
+        equipment.renew(.flush) { self.delegateQueue.addOperation { completionHandler() } }
     }
 
     // MARK: Listing tasks
