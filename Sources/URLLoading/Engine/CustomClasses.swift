@@ -53,8 +53,7 @@ extension URLSessionTask {
         let known: (URLSession, URLRequest)? = mutex.withLock { state in
             guard let session = state.session else { return nil }
             // While the classes are asked, the task's current request is the request to be loaded.
-            state.sentRequest = request
-            state.sentFields = nil
+            state.messages.note(request)
             return state.visibleRequest().map { (session, $0) }
         }
         guard let (session, visible) = known, !session.customClasses.isEmpty else { return reply(nil) }
@@ -69,7 +68,7 @@ extension URLSessionTask {
         _ challenge: URLAuthenticationChallenge,
         reply: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        guard let bridge = mutex.withLock({ $0.bridge }) else { return reply(.performDefaultHandling, nil) }
+        guard let bridge = mutex.withLock({ $0.recipients.bridge }) else { return reply(.performDefaultHandling, nil) }
         bridge.post(.challenge(challenge, reply: reply))
     }
 }

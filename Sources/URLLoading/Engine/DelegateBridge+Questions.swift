@@ -20,7 +20,7 @@ extension DelegateBridge {
         case .response(let response):
             let visible = task.mutex.withLock { state in
                 state.note(response)
-                return state.visibleResponse()
+                return state.messages.visibleResponse()
             }
             task.updateProgress()
             guard task.isForDelegate, let dataTask = task as? URLSessionDataTask, let visible else {

@@ -117,14 +117,14 @@ final class DelegateBridge: LoadClient {
     /// Returns the task if its body goes to an iterator; otherwise nil.
     private func iteratorTask() -> URLSessionTask? {
         let task = state.withLock { $0.task }
-        return task.mutex.withLock { if case .bytes = $0.audience { true } else { false } } ? task : nil
+        return task.mutex.withLock { if case .bytes = $0.recipients.audience { true } else { false } } ? task : nil
     }
 
     /// Returns the task if its result is for an async caller; otherwise nil.
     private func callerTask() -> URLSessionTask? {
         let task = state.withLock { $0.task }
         let isForCaller = task.mutex.withLock { state in
-            switch state.audience {
+            switch state.recipients.audience {
             case .caller, .waitingForData, .waitingForFile, .bytes: true
             case .delegate, .data, .download: false
             }
@@ -289,7 +289,7 @@ final class DelegateBridge: LoadClient {
     }
 
     private func metrics(_ outcome: TaskOutcome, of task: URLSessionTask) -> URLSessionTaskMetrics {
-        let (created, template) = task.mutex.withLock { ($0.created, $0.original) }
+        let (created, template) = task.mutex.withLock { ($0.start.created, $0.messages.original) }
         let start = Date(timeIntervalSinceReferenceDate: created)
         return URLSessionTaskMetrics(
             timelines: outcome.timelines, interval: DateInterval(start: start, end: max(start, Date())),

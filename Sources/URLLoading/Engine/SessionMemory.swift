@@ -101,7 +101,7 @@ extension URLSessionTask {
     var requestForCache: URLRequest? {
         mutex.withLock { state in
             var request = state.visibleRequest()
-            request?.note(sentFields: state.sentFields)
+            request?.note(sentFields: state.messages.sentFields)
             return request
         }
     }
@@ -131,14 +131,14 @@ extension URLSessionTask {
             reply(.done)
         case .cachedResponse(let request):
             guard let cache = memory.cache, let task = self as? URLSessionDataTask else { return reply(.cached(nil)) }
-            mutex.withLock { $0.sentFields = request.sentFields }
+            mutex.withLock { $0.messages.sentFields = request.sentFields }
             cache.getCachedResponse(for: task) { found in
                 // The engine must not use responses that a `URLProtocol` class delivered.
                 reply(.cached(found?.origin == nil ? found?.forEngine : nil))
             }
         case .storeCached(let cached, let request):
             if let cache = memory.cache, let task = self as? URLSessionDataTask {
-                mutex.withLock { $0.sentFields = request.sentFields }
+                mutex.withLock { $0.messages.sentFields = request.sentFields }
                 if let cached {
                     cache.storeCachedResponse(CachedURLResponse(cached), for: task)
                 } else {

@@ -61,8 +61,9 @@ extension URLSessionTask: LoadClient {
     func take(_ response: LoadResponse) {
         let (audience, visible, showsProgress) = mutex.withLock { state in
             state.note(response)
-            guard case .bytes = state.audience else { return (state.audience, nil as URLResponse?, state.progress != nil) }
-            return (state.audience, state.visibleResponse(), state.progress != nil)
+            let audience = state.recipients.audience
+            guard case .bytes = audience else { return (audience, nil as URLResponse?, state.progress != nil) }
+            return (audience, state.messages.visibleResponse(), state.progress != nil)
         }
         if showsProgress { updateProgress() }
         if case .bytes(let stream) = audience, let visible { stream.receive(visible) }
@@ -71,8 +72,8 @@ extension URLSessionTask: LoadClient {
     /// Handles data of a streamed body, which goes to an iterator, or is discarded.
     func take(_ data: Data) {
         let (audience, showsProgress) = mutex.withLock { state in
-            state.receivedCount += Int64(data.count)
-            return (state.audience, state.progress != nil)
+            state.note(.data(data))
+            return (state.recipients.audience, state.progress != nil)
         }
         if showsProgress { updateProgress() }
         if case .bytes(let stream) = audience {
@@ -100,12 +101,12 @@ extension URLSessionTask: LoadClient {
     }
 
     /// Whether the task's events and result are for the delegate, not for a completion handler or caller.
-    var isForDelegate: Bool { mutex.withLock { if case .delegate = $0.audience { true } else { false } } }
+    var isForDelegate: Bool { mutex.withLock { if case .delegate = $0.recipients.audience { true } else { false } } }
 
     /// Records the response of a load that reported it only at the end.
     func recordResponse(_ response: LoadResponse?) {
         guard let response else { return }
-        mutex.withLock { if $0.loadResponse == nil { $0.note(response) } }
+        mutex.withLock { if !$0.messages.hasResponse { $0.note(response) } }
     }
 }
 
@@ -129,11 +130,11 @@ extension URLSessionDataTask {
         _ delivery: TaskOrder.Delivery, _ make: (consuming TaskState) -> Successor
     ) -> Successor? {
         mutex.withLock { state in
-            let successor = state.successor(delivery)
+            let successor = TaskState(takingOver: state, delivery: delivery)
             guard state.lifecycle.handle(.finished) == .complete else { return nil }
             state.session = nil
-            state.bridge = nil
-            state.ownDelegate = nil
+            state.recipients.bridge = nil
+            state.recipients.ownDelegate = nil
             return make(successor)
         }
     }

@@ -115,10 +115,10 @@ extension URLSession {
         if !customClasses.isEmpty {
             return .backgroundError("background sessions do not support URLProtocol classes; leave protocolClasses empty")
         }
-        if state.ownDelegate != nil {
+        if state.recipients.ownDelegate != nil {
             return .backgroundError("background sessions do not support task-specific delegates; use the session's delegate")
         }
-        guard case .delegate = state.audience else {
+        guard case .delegate = state.recipients.audience else {
             return .backgroundError("background sessions do not support completion handlers or async methods; use a delegate")
         }
         if conformances == nil { return .backgroundError("a background session needs a delegate") }
@@ -127,7 +127,7 @@ extension URLSession {
         }
         if case .download = state.delivery { return nil }
         guard !state.isDataTask else { return nil }
-        guard let body = state.uploadBody else {
+        guard let body = state.start.uploadBody else {
             return .backgroundError("background sessions support only data, upload and download tasks")
         }
         guard case .file = body else {

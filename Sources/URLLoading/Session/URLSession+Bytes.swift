@@ -34,7 +34,7 @@ extension URLSession {
             session: self, identifier: registry.nextIdentifier(), request: request, delivery: .stream,
             audience: .bytes(stream)
         )
-        task.mutex.withLock { $0.leftOrigin = leftOrigin }
+        task.mutex.withLock { $0.start.leftOrigin = leftOrigin }
         announce(task, delegate: delegate)
         let lease = ByteLease(task)
         let response = try await withTaskCancellationHandler {

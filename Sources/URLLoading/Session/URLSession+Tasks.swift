@@ -81,7 +81,7 @@ extension URLSession {
             session: self, identifier: registry.nextIdentifier(), request: request, delivery: audience.bodyDelivery,
             audience: audience, uploadBody: body
         )
-        task.mutex.withLock { $0.upload = UploadOrder() }
+        task.mutex.withLock { $0.start.upload = UploadOrder() }
         return task
     }
 
@@ -98,7 +98,7 @@ extension URLSession {
             session: self, identifier: registry.nextIdentifier(), request: earlier.map { Self.request($0) },
             delivery: audience.bodyDelivery, audience: audience, uploadBody: body
         )
-        task.mutex.withLock { $0.upload = UploadOrder(resuming: resumeData) }
+        task.mutex.withLock { $0.start.upload = UploadOrder(resuming: resumeData) }
         return task
     }
 
@@ -159,7 +159,7 @@ extension URLSession {
         let conformances = conformances
         guard delegate != nil || conformances != nil else { return }
         task.delegate = delegate
-        DelegateCalls(session: self, own: task.mutex.withLock { $0.ownDelegate }, shared: conformances).created(task)
+        DelegateCalls(session: self, own: task.mutex.withLock { $0.recipients.ownDelegate }, shared: conformances).created(task)
     }
 }
 

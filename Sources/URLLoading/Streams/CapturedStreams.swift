@@ -148,8 +148,8 @@ extension URLSessionStreamTask {
                 state.lifecycle.handle(.finished) == .complete
             else { return nil }
             state.session = nil
-            state.bridge = nil
-            state.ownDelegate = nil
+            state.recipients.bridge = nil
+            state.recipients.ownDelegate = nil
             return (session, service)
         }
         guard let (session, service) = found else { return nil }

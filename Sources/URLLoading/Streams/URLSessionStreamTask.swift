@@ -150,7 +150,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
             let number = calls.next
             guard mutex.withLock({ $0.issue(command(number), for: identity, waking: &toWake) }) else {
                 // The task can be complete although its pending calls have not failed yet.
-                let (isOver, error) = mutex.withLock { ($0.lifecycle.isOver, $0.error) }
+                let (isOver, error) = mutex.withLock { ($0.lifecycle.isOver, $0.messages.error) }
                 if isOver, error == nil { endResult = calls.finalRead(for: waiter, cleanly: true) }
                 return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: nil))
             }

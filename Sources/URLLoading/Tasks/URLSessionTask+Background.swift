@@ -20,27 +20,27 @@ extension URLSessionTask {
         _ state: inout TaskState, _ session: URLSession, _ background: RemoteSession, _ client: any LoadClient,
         waking toWake: inout (any LoadingService)?
     ) -> (any LoadClient, LoadError)? {
-        var request = state.original?.loadRequest ?? LoadRequest(url: nil)
-        if let body = state.uploadBody { request.body = body }
+        var request = state.messages.original?.loadRequest ?? LoadRequest(url: nil)
+        if let body = state.start.uploadBody { request.body = body }
         session.addMemoryCookies(to: &request)
         if let objection = session.backgroundObjection(to: state, request) { return (client, objection) }
         guard session.registry.start(self) else {
             return (client, LoadError(.cancelled, "the session was invalidated before the task began"))
         }
-        state.expectedToSend = request.body.knownLength
-        state.reportsCounts = true
+        state.counts.expectedToSend = request.body.knownLength
+        state.wishes.reportsCounts = true
         var delivery = state.delivery
         if case .stream = delivery { delivery = .collect }
         var order = BackgroundOrder(
             TaskOrder(
                 id: identity, request: request, delivery: delivery, interests: interests(state, session.equipment),
-                priority: state.priority,
-                earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
+                priority: state.wishes.priority,
+                earliestBegin: state.wishes.earliestBegin?.timeIntervalSinceReferenceDate
             ),
             created: Date.timeIntervalSinceReferenceDate
         )
-        if let upload = state.upload, upload.resuming != nil { order.task.upload = upload }
-        order.notes = state.notes
+        if let upload = state.start.upload, upload.resuming != nil { order.task.upload = upload }
+        order.notes = state.wishes.notes
         order.isDiscretionary = background.attachment.wasLaunched || background.attachment.settings.isDiscretionary
         if background.submit(order, client: client) { toWake = background }
         return nil
@@ -53,19 +53,15 @@ extension URLSessionTask {
         mutex.withLock { state in
             _ = state.lifecycle.handle(.resume)
             if case .suspended = known.phase { _ = state.lifecycle.handle(.suspend) }
-            state.reportsCounts = true
-            state.created = known.order.created
-            state.description = known.order.notes.description
-            state.clientExpectsToSend = known.order.notes.expectedToSend
-            state.clientExpectsToReceive = known.order.notes.expectedToReceive
-            state.priority = known.order.task.priority
-            state.earliestBegin = known.order.task.earliestBegin.map { Date(timeIntervalSinceReferenceDate: $0) }
-            state.sentRequest = known.current
+            state.wishes.reportsCounts = true
+            state.start.created = known.order.created
+            state.wishes.notes = known.order.notes
+            state.wishes.priority = known.order.task.priority
+            state.wishes.earliestBegin = known.order.task.earliestBegin.map { Date(timeIntervalSinceReferenceDate: $0) }
+            state.messages.note(known.current)
             if let response = known.response { state.note(response) }
-            state.sentCount = known.counts.sent
-            state.expectedToSend = max(known.counts.expectedToSend, known.order.task.request.body.knownLength)
-            state.receivedCount = known.counts.received
-            state.expectedToReceive = known.counts.expectedToReceive
+            state.counts = known.counts
+            state.counts.expectedToSend = max(known.counts.expectedToSend, known.order.task.request.body.knownLength)
             return client(&state)
         }
     }
@@ -75,17 +71,7 @@ extension URLSessionTask {
         mutex.withLock { state in
             change(&state)
             guard let background = state.background, !state.lifecycle.isUnstarted else { return }
-            background.note(state.notes, for: identity)
+            background.note(state.wishes.notes, for: identity)
         }
-    }
-}
-
-extension TaskState {
-    fileprivate var notes: BackgroundOrder.Notes {
-        var notes = BackgroundOrder.Notes()
-        notes.description = description
-        notes.expectedToSend = clientExpectsToSend
-        notes.expectedToReceive = clientExpectsToReceive
-        return notes
     }
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 internal import BackgroundClient
+internal import BackgroundProtocol
 internal import Foundation
 internal import LoadingModel
 internal import Synchronization
@@ -49,10 +50,10 @@ extension URLSessionTask {
             var completion = TaskCompletion(
                 session: state.session.take(),
                 background: background,
-                audience: state.audience,
-                response: state.audience.takesResponse ? state.visibleResponse() : nil,
+                audience: state.recipients.audience,
+                response: state.recipients.audience.takesResponse ? state.messages.visibleResponse() : nil,
                 result: .success(.none),
-                resumeDataHandlers: state.resumeDataHandlers,
+                resumeDataHandlers: state.recipients.resumeDataHandlers,
                 showsProgress: state.progress != nil
             )
             switch outcome.result {
@@ -60,17 +61,17 @@ extension URLSessionTask {
                 completion.result = .success(body)
             case .success(let body):
                 if case .file(let path) = body { try? FileManager.default.removeItem(atPath: path) }
-                completion.result = .failure(ErrorTranslation.appError(.cancelled, url: state.url))
+                completion.result = .failure(ErrorTranslation.appError(.cancelled, url: state.messages.url))
             case .failure(var error):
                 if resultIsDiscarded, error.kind != .cancelled {
                     error = LoadError(.cancelled, "cancelled", cause: error, url: error.url)
                 }
                 completion.resumeData = error.resumeData ?? error.uploadResumeData
-                completion.result = .failure(ErrorTranslation.appError(error, url: state.url))
+                completion.result = .failure(ErrorTranslation.appError(error, url: state.messages.url))
             }
-            state.error = completion.error
-            state.resumeDataHandlers = []
-            state.releaseAudience()
+            state.messages.error = completion.error
+            state.recipients.resumeDataHandlers = []
+            state.recipients.release()
             return completion
         }
         if completion?.showsProgress == true { updateProgress() }
@@ -89,13 +90,13 @@ extension URLSessionTask {
         guard case .success(let body) = outcome.result else { return nil }
         var session: URLSession?
         let waking: Waking? = mutex.withLock { state in
-            guard case .waitingForData(let caller) = state.audience, state.progress == nil, !state.discardsResult,
+            guard case .waitingForData(let caller) = state.recipients.audience, state.progress == nil, !state.discardsResult,
                 state.lifecycle.handle(.finished) == .complete
             else { return nil }
             state.noteEnd(outcome, resultIsDiscarded: false)
             session = state.session.take()
-            state.releaseAudience()
-            return Waking(caller, priority: state.priorityInPool, with: body.data)
+            state.recipients.release()
+            return Waking(caller, priority: state.recipients.priorityInPool, with: body.data)
         }
         session?.registry.forget(identity)
         return waking
@@ -142,7 +143,7 @@ extension URLSessionTask {
     /// Calls a completion handler of a WebSocket or stream task on the delegate queue: after the events that were reported before
     /// it, and before the task's last call.
     func call(_ handler: @escaping @Sendable () -> Void, on queue: OperationQueue?) {
-        if let bridge = mutex.withLock({ $0.bridge }) {
+        if let bridge = mutex.withLock({ $0.recipients.bridge }) {
             bridge.post(.call(handler))
         } else if let queue {
             queue.addOperation(handler)
@@ -188,7 +189,7 @@ extension URLSessionTask {
 
     /// Returns the response, converted here on the caller's thread, not on the event loop.
     private func endedResponse() throws -> URLResponse {
-        guard let response = mutex.withLock({ $0.visibleResponse() }) else { throw Self.missingResponseError }
+        guard let response = mutex.withLock({ $0.messages.visibleResponse() }) else { throw Self.missingResponseError }
         return response
     }
 
@@ -207,11 +208,11 @@ extension URLSessionTask {
         resumeLoad { state in
             switch state.lifecycle.phase {
             case .unstarted, .running, .paused:
-                state.audience = audience
-                state.priorityInPool = priority
+                state.recipients.audience = audience
+                state.recipients.priorityInPool = priority
                 return true
             case .cancelling, .completed:
-                refusal = state.error ?? ErrorTranslation.appError(.cancelled, url: state.url)
+                refusal = state.messages.error ?? ErrorTranslation.appError(.cancelled, url: state.messages.url)
                 return false
             }
         }
@@ -220,23 +221,13 @@ extension URLSessionTask {
 }
 
 extension TaskState {
-    /// The URL of the current request.
-    var url: URL? { sentRequest?.url ?? (current ?? original)?.url }
-
     /// Records the final counts and the response of the load.
     fileprivate mutating func noteEnd(_ outcome: TaskOutcome, resultIsDiscarded: Bool) {
-        sentCount = max(sentCount, outcome.sentBodyBytes)
-        receivedCount = max(receivedCount, outcome.receivedBodyBytes)
-        if let response = outcome.response, loadResponse == nil, self.response == nil { note(response) }
-        guard receivedCount == 0, !resultIsDiscarded, case .success(.collected(let data)) = outcome.result else { return }
-        receivedCount = Int64(data.count)
-    }
-
-    /// Releases the recipients of the result; they are deallocated when the mutex is released, at the latest.
-    fileprivate mutating func releaseAudience() {
-        ownDelegate = nil
-        bridge = nil
-        audience = .delegate
+        counts.sent = max(counts.sent, outcome.sentBodyBytes)
+        counts.received = max(counts.received, outcome.receivedBodyBytes)
+        if let response = outcome.response, !messages.hasResponse { note(response) }
+        guard counts.received == 0, !resultIsDiscarded, case .success(.collected(let data)) = outcome.result else { return }
+        counts.received = Int64(data.count)
     }
 }
 

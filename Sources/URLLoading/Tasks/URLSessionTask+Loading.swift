@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 internal import BackgroundClient
+internal import BackgroundProtocol
 internal import Foundation
 internal import LoadingModel
 internal import Synchronization
@@ -41,14 +42,14 @@ extension URLSessionTask {
     }
 
     func cancelLoad() {
-        mutex.withLock { $0.mayStillSucceed = false }
+        mutex.withLock { $0.recipients.mayStillSucceed = false }
         abandonLoad(with: .cancel)
     }
 
     func cancelKeepingResumeData(_ handler: @escaping @Sendable (Data?) -> Void) {
         let isOver = mutex.withLock { state in
             guard !state.lifecycle.isOver else { return true }
-            state.resumeDataHandlers.append(handler)
+            state.recipients.resumeDataHandlers.append(handler)
             return false
         }
         guard !isOver else { return handler(nil) }
@@ -60,7 +61,7 @@ extension URLSessionTask {
             switch state.lifecycle.handle(.cancel) {
             case .abort:
                 switch command {
-                case .cancelProducingResumeData, .webSocket: state.mayStillSucceed = true
+                case .cancelProducingResumeData, .webSocket: state.recipients.mayStillSucceed = true
                 default: break
                 }
                 issue(command, state)
@@ -68,7 +69,7 @@ extension URLSessionTask {
             case .endUnstarted:
                 var error = LoadError.cancelled
                 if case .download(let resumeData) = state.delivery { error.resumeData = resumeData }
-                error.uploadResumeData = state.upload?.resuming
+                error.uploadResumeData = state.start.upload?.resuming
                 return (client(&state), error)
             case nil:
                 // A WebSocket task can still be cancelled during its closing handshake.
@@ -83,8 +84,8 @@ extension URLSessionTask {
 
     func changePriority(_ priority: Float) {
         mutex.withLock { state in
-            state.priority = min(max(priority, 0), 1)
-            if !state.lifecycle.isUnstarted, !state.lifecycle.isOver { issue(.setPriority(state.priority), state) }
+            state.wishes.priority = min(max(priority, 0), 1)
+            if !state.lifecycle.isUnstarted, !state.lifecycle.isOver { issue(.setPriority(state.wishes.priority), state) }
         }
     }
 
@@ -112,38 +113,40 @@ extension URLSessionTask {
         let client = client(&state)
         if let background = equipment.background {
             guard state.isDataTask else { return startInBackground(&state, session, background, client, waking: &toWake) }
-            if let objection = session.backgroundObjection(to: state, state.original?.loadRequest) { return (client, objection) }
+            if let objection = session.backgroundObjection(to: state, state.messages.original?.loadRequest) {
+                return (client, objection)
+            }
         }
-        state.isLocal = true
+        state.start.isLocal = true
         guard session.registry.start(self) else {
             return (client, LoadError(.cancelled, "the session was invalidated before the task began"))
         }
         equipment.background?.reserve(identity)
-        var request = state.original?.loadRequest ?? LoadRequest(url: nil)
-        if let body = state.uploadBody {
+        var request = state.messages.original?.loadRequest ?? LoadRequest(url: nil)
+        if let body = state.start.uploadBody {
             request.body = body
-        } else if case .streamOnDemand = request.body, let stream = state.original?.httpBodyStream {
+        } else if case .streamOnDemand = request.body, let stream = state.messages.original?.httpBodyStream {
             request.body = .stream(InputStreamBody(stream))
         }
-        state.expectedToSend = request.body.knownLength
+        state.counts.expectedToSend = request.body.knownLength
         let interests = interests(state, equipment)
-        state.reportsCounts = interests.isSuperset(of: Self.counts)
+        state.wishes.reportsCounts = interests.isSuperset(of: Self.counts)
         var order = TaskOrder(
             id: identity,
             request: request,
             delivery: state.delivery,
             interests: interests,
-            priority: state.priority,
-            earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
+            priority: state.wishes.priority,
+            earliestBegin: state.wishes.earliestBegin?.timeIntervalSinceReferenceDate
         )
-        order.leftOrigin = state.leftOrigin
+        order.leftOrigin = state.start.leftOrigin
         #if Logging || Metrics || Tracing
-        order.observer = state.observer
+        order.observer = state.start.observer
         #endif
-        if let upload = state.upload, upload.resuming != nil || isResumable(request.body, state, equipment) {
+        if let upload = state.start.upload, upload.resuming != nil || isResumable(request.body, state, equipment) {
             order.upload = upload
         }
-        if state.ownDelegate != nil { order.connectionHolder = state.bridge?.connectionHolder }
+        if state.recipients.ownDelegate != nil { order.connectionHolder = state.recipients.bridge?.connectionHolder }
         state.changeOrder { $0.queued = [] }
         // The load now owns the commands that were queued here.
         if case .byteStream(var stream) = state.delivery {
@@ -159,38 +162,38 @@ extension URLSessionTask {
     private func isResumable(_ body: RequestBody, _ state: borrowing TaskState, _ equipment: SessionEquipment) -> Bool {
         guard equipment.settings.snapshot.policy.usesResumableUploads else { return false }
         guard case .stream = body else { return true }
-        let calls = state.bridge?.calls
+        let calls = state.recipients.bridge?.calls
         return calls?.mayImplement(.newBodyStream) == true || calls?.mayImplement(.newBodyStreamFromOffset) == true
     }
 
     /// Returns the client for the load's events: a bridge to the delegates if there are any, otherwise the task itself.
     func client(_ state: inout TaskState) -> any LoadClient {
-        if let bridge = state.bridge { return bridge }
+        if let bridge = state.recipients.bridge { return bridge }
         guard let session = state.session else { return self }
         let shared = session.conformances
-        guard shared != nil || state.ownDelegate != nil else { return self }
-        let calls = DelegateCalls(session: session, own: state.ownDelegate, shared: shared)
-        guard calls.mayCallDelegates(for: state.audience) else { return self }
+        guard shared != nil || state.recipients.ownDelegate != nil else { return self }
+        let calls = DelegateCalls(session: session, own: state.recipients.ownDelegate, shared: shared)
+        guard calls.mayCallDelegates(for: state.recipients.audience) else { return self }
         let bridge = DelegateBridge(task: self, calls: calls)
-        state.bridge = bridge
+        state.recipients.bridge = bridge
         return bridge
     }
 
     func interests(_ state: borrowing TaskState, _ equipment: SessionEquipment) -> TaskOrder.Interests {
         var interests = equipment.memory.interests
         if !equipment.customClasses.isEmpty { interests.insert(.customLoaders) }
-        if let bridge = state.bridge { interests.formUnion(bridge.interests) }
+        if let bridge = state.recipients.bridge { interests.formUnion(bridge.interests) }
         // "Tasks in background sessions automatically follow redirects" (`willPerformHTTPRedirection`).
         if equipment.background != nil { interests.remove(.redirects) }
-        switch state.audience {
+        switch state.recipients.audience {
         case .delegate:
             interests.formUnion(Self.counts)
-            if state.bridge?.calls.mayImplement(.response) == true { interests.insert(.upgrades) }
+            if state.recipients.bridge?.calls.mayImplement(.response) == true { interests.insert(.upgrades) }
         case .data, .download: interests.formUnion(Self.counts)
         // A delegate has access to the task and may read its counts at any time. Other code must first get the task from the
         // session, which then starts the reports.
         case .caller, .waitingForData, .waitingForFile, .bytes:
-            if state.reportsCounts || state.bridge != nil { interests.formUnion(Self.counts) }
+            if state.wishes.reportsCounts || state.recipients.bridge != nil { interests.formUnion(Self.counts) }
         }
         return interests
     }
@@ -199,8 +202,8 @@ extension URLSessionTask {
 
     /// Makes the load report its byte counts from now on, because the app observes them.
     func startReportingCounts(_ state: inout TaskState) {
-        guard !state.reportsCounts else { return }
-        state.reportsCounts = true
+        guard !state.wishes.reportsCounts else { return }
+        state.wishes.reportsCounts = true
         switch state.lifecycle.phase {
         case .running, .paused: issue(.reportCounts, state)
         case .unstarted, .cancelling, .completed: break
@@ -254,9 +257,8 @@ extension URLSessionTask {
     private static func progressCounts(of state: borrowing TaskState) -> (Progress, ProgressCounts)? {
         guard let progress = state.progress else { return nil }
         let counts = ProgressCounts(
-            sent: state.sentCount, expectedToSend: state.expectedToSend, received: state.receivedCount,
-            expectedToReceive: state.expectedToReceive, hasResponse: state.loadResponse != nil,
-            isComplete: state.lifecycle.isOver && state.error == nil)
+            state.counts, hasResponse: state.messages.hasResponse,
+            isComplete: state.lifecycle.isOver && state.messages.error == nil)
         return (progress, counts)
     }
 }

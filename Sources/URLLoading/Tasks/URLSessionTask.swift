@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+internal import BackgroundProtocol
 public import Foundation
 internal import LoadingModel
 internal import Synchronization
@@ -82,7 +83,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     open var taskIdentifier: Int { identity }
 
     /// The request that the task was made with; nil for a stream task, or if the task was made from invalid resume data.
-    open var originalRequest: URLRequest? { mutex.withLock { $0.original } }
+    open var originalRequest: URLRequest? { mutex.withLock { $0.messages.original } }
 
     /// The current request, which differs from the original after the session's header fields were added, and after a redirect.
     open var currentRequest: URLRequest? { mutex.withLock { $0.visibleRequest() } }
@@ -91,17 +92,17 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     open var response: URLResponse? {
         mutex.withLock { state in
             startReportingCounts(&state)
-            return state.visibleResponse()
+            return state.messages.visibleResponse()
         }
     }
 
     /// The error of the task; nil if it has not failed.
-    open var error: (any Error)? { mutex.withLock { $0.error } }
+    open var error: (any Error)? { mutex.withLock { $0.messages.error } }
 
     /// A description that the app may set; default nil.
     open var taskDescription: String? {
-        get { mutex.withLock { $0.description } }
-        set { changeNotes { $0.description = newValue } }
+        get { mutex.withLock { $0.wishes.notes.description } }
+        set { changeNotes { $0.wishes.notes.description = newValue } }
     }
 
     /// The task-specific delegate; default nil.
@@ -111,10 +112,10 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Set the delegate before the task is first resumed; setting it later has no effect. The task retains the delegate until the
     /// task completes; after that, this property is nil.
     open var delegate: (any URLSessionTaskDelegate)? {
-        get { mutex.withLock { $0.ownDelegate }?.task }
+        get { mutex.withLock { $0.recipients.ownDelegate }?.task }
         set {
             let conformances = newValue.map { DelegateConformances($0) }
-            mutex.withLock { if $0.lifecycle.isUnstarted { $0.ownDelegate = conformances } }
+            mutex.withLock { if $0.lifecycle.isUnstarted { $0.recipients.ownDelegate = conformances } }
         }
     }
 
@@ -149,7 +150,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     ///
     /// The priority is a hint that can be changed at any time.
     open var priority: Float {
-        get { mutex.withLock { $0.priority } }
+        get { mutex.withLock { $0.wishes.priority } }
         set { changePriority(newValue) }
     }
 
@@ -157,16 +158,16 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     ///
     /// Set it before the task is first resumed.
     open var earliestBeginDate: Date? {
-        get { mutex.withLock { $0.earliestBegin } }
-        set { mutex.withLock { $0.earliestBegin = newValue } }
+        get { mutex.withLock { $0.wishes.earliestBegin } }
+        set { mutex.withLock { $0.wishes.earliestBegin = newValue } }
     }
 
     /// Whether data is delivered as it arrives: true for data and upload tasks that deliver to the delegate.
     ///
     /// Setting this property does not change the delivery, which the kind of task determines.
     open var prefersIncrementalDelivery: Bool {
-        get { mutex.withLock { $0.prefersIncrementalDelivery } }
-        set { mutex.withLock { $0.prefersIncrementalDelivery = newValue } }
+        get { mutex.withLock { $0.wishes.prefersIncrementalDelivery } }
+        set { mutex.withLock { $0.wishes.prefersIncrementalDelivery = newValue } }
     }
 
     /// Receives an event of a WebSocket, before the app does.
@@ -195,27 +196,27 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     ///
     /// Background sessions use it for scheduling; other sessions ignore it.
     open var countOfBytesClientExpectsToSend: Int64 {
-        get { mutex.withLock { $0.clientExpectsToSend } }
-        set { changeNotes { $0.clientExpectsToSend = newValue } }
+        get { mutex.withLock { $0.wishes.notes.expectedToSend } }
+        set { changeNotes { $0.wishes.notes.expectedToSend = newValue } }
     }
 
     /// The app's estimate of the bytes to receive; default `NSURLSessionTransferSizeUnknown`.
     ///
     /// Background sessions use it for scheduling; other sessions ignore it.
     open var countOfBytesClientExpectsToReceive: Int64 {
-        get { mutex.withLock { $0.clientExpectsToReceive } }
-        set { changeNotes { $0.clientExpectsToReceive = newValue } }
+        get { mutex.withLock { $0.wishes.notes.expectedToReceive } }
+        set { changeNotes { $0.wishes.notes.expectedToReceive = newValue } }
     }
 
     /// The number of request body bytes sent.
-    open var countOfBytesSent: Int64 { count { $0.sentCount } }
+    open var countOfBytesSent: Int64 { count { $0.counts.sent } }
 
     /// The number of response body bytes received.
-    open var countOfBytesReceived: Int64 { count { $0.receivedCount } }
+    open var countOfBytesReceived: Int64 { count { $0.counts.received } }
 
     /// The length of the request body, or `NSURLSessionTransferSizeUnknown` for a stream.
-    open var countOfBytesExpectedToSend: Int64 { count { $0.expectedToSend } }
+    open var countOfBytesExpectedToSend: Int64 { count { $0.counts.expectedToSend } }
 
     /// The length of the response body as announced by the server, or `NSURLSessionTransferSizeUnknown`.
-    open var countOfBytesExpectedToReceive: Int64 { count { $0.expectedToReceive } }
+    open var countOfBytesExpectedToReceive: Int64 { count { $0.counts.expectedToReceive } }
 }

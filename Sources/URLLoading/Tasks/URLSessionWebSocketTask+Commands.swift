@@ -30,7 +30,7 @@ extension URLSessionWebSocketTask {
 
     /// Returns the error that explains why the load accepts no more commands.
     private func reasonForRefusal() -> any Error {
-        let (isOver, error, url) = mutex.withLock { ($0.lifecycle.isOver, $0.error, $0.url) }
+        let (isOver, error, url) = mutex.withLock { ($0.lifecycle.isOver, $0.messages.error, $0.messages.url) }
         return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: url))
     }
 
@@ -54,8 +54,8 @@ extension URLSessionWebSocketTask {
 
     /// Returns the error for calls made after the closing handshake.
     func closed() -> any Error {
-        ErrorTranslation.appError(
-            LoadError(.connectionLost, "the WebSocket is closed", cause: POSIXError(.ENOTCONN)), url: mutex.withLock { $0.url })
+        let error = LoadError(.connectionLost, "the WebSocket is closed", cause: POSIXError(.ENOTCONN))
+        return ErrorTranslation.appError(error, url: mutex.withLock { $0.messages.url })
     }
 }
 
