@@ -38,6 +38,32 @@ package enum IssuerAnswer: Sendable {
     case unavailable(String?)
 }
 
+/// An app's decision about a server's certificates.
+package enum TrustAnswer: Sendable {
+    /// The server is trusted even if the check of its certificates fails; App Transport Security may still require that check.
+    case trusted
+    /// The system's roots, or the session's roots, decide.
+    case checked
+    case rejected
+    case cancelled
+
+    /// The error for a server that the app refused; nil if the answer is no refusal.
+    package func refusal(of host: String) -> LoadError? {
+        switch self {
+        case .trusted, .checked: nil
+        case .rejected: LoadError(.serverCertificateUntrusted, "the certificate of \(host) was rejected by the app")
+        case .cancelled: LoadError(.cancelled, "the challenge about the certificate of \(host) was cancelled")
+        }
+    }
+}
+
+/// An app's answer to a server that requests a client certificate.
+package enum IdentityAnswer: Sendable {
+    case identity(ClientIdentity)
+    case none
+    case cancelled
+}
+
 package enum ChallengeAnswer: Sendable {
     /// Nil continues the load without a credential.
     case useCredential(LoadCredential?)

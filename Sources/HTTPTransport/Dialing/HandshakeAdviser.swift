@@ -75,21 +75,6 @@ package final class TunnelAttempt {
     }
 }
 
-package enum TrustAnswer: Sendable {
-    /// The server is trusted even if the check of its certificates fails; App Transport Security may still require that check.
-    case trusted
-    /// The system's roots, or the session's roots, decide.
-    case checked
-    case rejected
-    case cancelled
-}
-
-package enum IdentityAnswer: Sendable {
-    case identity(ClientIdentity)
-    case none
-    case cancelled
-}
-
 /// Asks one adviser at a time; if that adviser stops waiting, asks the next.
 ///
 /// If no adviser is waiting anymore, the question's default answer applies. A question without a default ends the dial: otherwise

@@ -9,6 +9,7 @@
 
 import HTTPWire
 import LoadingModel
+import LoadingTrust
 import NIOCore
 import TransportMachines
 

@@ -118,13 +118,4 @@ extension TrustAnswer {
         case .rejected, .cancelled: false
         }
     }
-
-    /// The error for a server that the app refused; nil if the answer is no refusal.
-    package func refusal(of host: String) -> LoadError? {
-        switch self {
-        case .trusted, .checked: nil
-        case .rejected: LoadError(.serverCertificateUntrusted, "the certificate of \(host) was rejected by the app")
-        case .cancelled: LoadError(.cancelled, "the challenge about the certificate of \(host) was cancelled")
-        }
-    }
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 import HTTPRules
 import LoadingModel
+import LoadingTrust
 import NIOCore
 import NIOSSL
 
@@ -32,9 +33,6 @@ enum TLSFailure {
         let (kind, reason) = explain(error, terms: terms, hello: hello, shown: shown)
         return LoadError(kind, "securing the connection to \(terms.host): \(reason)", cause: error)
     }
-
-    /// Returns the key to set in the `NSAppTransportSecurity` dictionary for one host.
-    static func key(_ name: String, of host: String) -> String { "NSExceptionDomains/\(host)/\(name) in NSAppTransportSecurity" }
 
     private static func explain(
         _ error: any Error, terms: Terms, hello: ServerHelloReader?, shown: Shown
@@ -77,14 +75,14 @@ enum TLSFailure {
             return "\(offer) the session's configuration requires"
         }
         let who = demanded > policy.minimumVersion ? "" : "the session's configuration and "
-        let advice = key("NSExceptionMinimumTLSVersion", of: terms.host)
+        let advice = TLSDemands.key("NSExceptionMinimumTLSVersion", of: terms.host)
         return "\(offer) \(who)App Transport Security require\(who.isEmpty ? "s" : ""): \(advice) may allow an older version"
     }
 
     private static func cipherReason(_ terms: Terms) -> String {
         let reason = "the server refused the handshake (no common cipher or signature algorithm)"
         guard terms.demands.requiresForwardSecrecy, !terms.policy.requiresForwardSecrecy else { return reason }
-        let advice = key("NSExceptionRequiresForwardSecrecy", of: terms.host)
+        let advice = TLSDemands.key("NSExceptionRequiresForwardSecrecy", of: terms.host)
         return "\(reason); App Transport Security requires a cipher with forward secrecy: to allow others, set \(advice) to false"
     }
 

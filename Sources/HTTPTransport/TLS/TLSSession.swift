@@ -68,9 +68,10 @@ package final class TLSSession: Sendable {
         completion: @escaping (Result<Agreement, LoadError>) -> Void
     ) {
         let loop = channel.eventLoop
-        let handshake = TLSHandshake(
-            with: server, policy: policy, demands: demands, advice: advice, reach: reach ?? .global,
-            renegotiation: renegotiation, completion: completion)
+        let judge = HandshakeJudge(
+            of: server, roots: policy.trustRoots, demands: demands, advice: advice, reach: reach ?? .global,
+            renegotiation: renegotiation, on: loop)
+        let handshake = TLSHandshake(judgedBy: judge, policy: policy, completion: completion)
         let bound = NIOLoopBound((channel: channel, handshake: handshake), eventLoop: loop)
         let policy = policy.strengthened(by: demands, offersHTTP2: offersHTTP2)
         let begin: @Sendable (Result<NIOSSLContext, LoadError>) -> Void = { result in
@@ -98,9 +99,7 @@ package final class TLSSession: Sendable {
             let security = try NIOSSLClientHandler(
                 context: try context.get(),
                 serverHostname: name,
-                customVerificationCallback: { [loop = channel.eventLoop] chain, promise in
-                    handshake.verify(chain, on: loop, verdict: promise)
-                }
+                customVerificationCallback: { handshake.verify($0, verdict: $1) }
             )
             handshake.security = security
             // The handlers are added from tail to head, so that all of them are in place when the TLS handler sends its

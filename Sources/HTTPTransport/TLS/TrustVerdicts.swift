@@ -13,17 +13,6 @@ import LoadingTrust
 import NIOCore
 import Synchronization
 
-/// The result of evaluating a server's chain.
-struct TrustVerdict: Sendable {
-    /// The reason why the server is not trusted; nil if it is trusted.
-    let failure: TrustFailure?
-    /// The validated chain, or, if validation failed, the path through the presented chain; in DER, the server's own first.
-    var path: [Data] = []
-    /// The SHA-256 hashes of the keys in the validated chain, or, if validation failed, in the presented chain; the server's own
-    /// key comes first.
-    var keys: [Data] = []
-}
-
 /// Caches which chains were trusted for which host, and evaluates a chain only once if many connections present it at the same
 /// time.
 enum TrustVerdicts {
@@ -61,7 +50,7 @@ enum TrustVerdicts {
         let step = state.withLock { $0.next(key, reply, now: now) }
         switch step {
         case .isTrusted(let verdict): return reply(verdict)
-        case .isOverloaded: return reply(TrustVerdict(failure: .unchecked(host)))
+        case .isOverloaded: return reply(TrustVerdict(.unchecked(host)))
         case .mustWait: return
         case .mustCheck: break
         }
@@ -73,8 +62,7 @@ enum TrustVerdicts {
             question.pins = TrustPins(leaf: demands.leafPins, ca: demands.caPins)
             let judgement = await TrustCheck.judge(question)
             let path = judgement.failure == nil ? judgement.chain : TrustCheck.path(through: question.chain)
-            let keys = path.map { CertificateFacts(der: $0)?.spkiSHA256 ?? Data() }
-            let verdict = TrustVerdict(failure: judgement.failure, path: path, keys: keys)
+            let verdict = TrustVerdict(judgement.failure, path: path)
             let replies = state.withLock { $0.conclude(verdict, key, now: now) }
             for reply in replies { reply(verdict) }
         }

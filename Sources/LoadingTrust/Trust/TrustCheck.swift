@@ -12,31 +12,6 @@ import X509
 
 /// Decides whether a certificate chain proves a server's identity (RFC 5280, RFC 9525), and if not, explains why.
 package enum TrustCheck {
-    /// Checks whether a chain proves the identity of a server.
-    ///
-    /// - Parameters:
-    ///   - chain: The certificates in DER as the server sent them, starting with the server's own.
-    ///   - host: The name or address that the certificate must be valid for.
-    ///   - roots: The trusted roots in DER; empty means the system's roots.
-    ///   - extraRoots: Certificates in DER that are trusted in addition to the roots.
-    ///   - date: The time at which the certificates must be valid; nil means now.
-    ///   - requiresStrongKeys: Whether App Transport Security applies.
-    ///   - pins: The pins for the keys of the validated chain.
-    /// - Returns: Nil if the server is trusted.
-    @concurrent
-    package static func failure(
-        of chain: [[UInt8]], host: String, roots: [Data], extraRoots: [Data] = [], date: Date? = nil,
-        requiresStrongKeys: Bool = false, pins: TrustPins = .none
-    ) async -> TrustFailure? {
-        var question = TrustQuestion(chain.map { Data($0) }, hosts: [host])
-        question.roots = roots
-        question.extraRoots = extraRoots
-        question.date = date
-        question.requiresStrongKeys = requiresStrongKeys
-        question.pins = pins
-        return await judge(question).failure
-    }
-
     @concurrent
     package static func judge(_ question: TrustQuestion) async -> TrustJudgement {
         var judgement = await judgeChain(question)
@@ -51,10 +26,10 @@ package enum TrustCheck {
     ///
     /// Only the server's own certificate and its issuers are checked, because no chain was validated.
     package static func failure(
-        ofTrusted chain: [[UInt8]], host: String, requiresStrongKeys: Bool, pins: TrustPins
+        ofTrusted chain: [Data], host: String, requiresStrongKeys: Bool, pins: TrustPins
     ) -> TrustFailure? {
         if !requiresStrongKeys && pins.isEmpty { return nil }
-        let path = path(through: chain.map { Data($0) })
+        let path = path(through: chain)
         if requiresStrongKeys {
             let policy = ServerCertificatePolicy(use: .server, requiresStrongKeys: true)
             for bytes in path.map(Array.init) {

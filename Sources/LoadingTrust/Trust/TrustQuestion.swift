@@ -44,3 +44,19 @@ package struct TrustJudgement: Sendable, Hashable {
     /// The validated chain in DER, from the certificate in question to a root; empty if no chain was validated.
     package var chain: [Data]
 }
+
+/// The result of a trust check, as the TLS connection that presented the chain remembers it.
+package struct TrustVerdict: Sendable {
+    /// The reason why the server is not trusted; nil if it is trusted.
+    package let failure: TrustFailure?
+    /// The validated chain, or, if validation failed, the path through the presented chain; in DER, the server's own first.
+    package let path: [Data]
+    /// The SHA-256 hashes of the keys in ``path``.
+    package let keys: [Data]
+
+    package init(_ failure: TrustFailure?, path: [Data] = []) {
+        self.failure = failure
+        self.path = path
+        keys = path.map { CertificateFacts(der: $0)?.spkiSHA256 ?? Data() }
+    }
+}
