@@ -149,7 +149,7 @@ extension RemoteSession {
                 obstacle = reason
                 connection?.close()
             }
-        case .malformed, .tooMany, .storage: lose(reason)
+        case .outdated, .malformed, .tooMany, .storage: lose(reason)
         }
     }
 }

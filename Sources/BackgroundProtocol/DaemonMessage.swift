@@ -13,8 +13,10 @@ package import LoadingModel
 /// A message from the daemon to a program.
 package enum DaemonMessage: Sendable {
     package enum Refusal: String, Sendable {
-        /// The versions are incompatible.
+        /// The program is of a newer version than the daemon, and may replace the daemon.
         case version
+        /// The program is of an older version than the daemon supports.
+        case outdated
         /// Another process has the session.
         case inUse
         /// The message is malformed or not permitted.

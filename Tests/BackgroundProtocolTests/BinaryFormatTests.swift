@@ -198,31 +198,37 @@ import Testing
     }
 
     /// Both sides must be able to read hello and refusals before they know each other's version.
-    @Test func `hello and a refusal have the format of version 1`() throws {
+    @Test func `hello and a refusal are JSON`() throws {
         let hello = try MessageCoding.encode(.hello(version: 2, role: .session))
         #expect(String(decoding: hello, as: UTF8.self) == #"{"kind":"hello","role":"session","version":2}"#)
         let refusal = try MessageCoding.encode(.refused(.version, "why"))
         #expect(String(decoding: refusal, as: UTF8.self) == #"{"kind":"refused","refusal":"version","text":"why"}"#)
+        for reason in ["", "\"/\\\u{0}\n\u{7F}ä🌍\u{2028}"] {
+            let bytes = try MessageCoding.encode(.refused(.waiting, reason))
+            guard case .refused(.waiting, reason) = try MessageCoding.decodeDaemonMessage(bytes) else {
+                throw MessageFailure.malformed(reason)
+            }
+        }
     }
 
     // MARK: Recorded messages
 
     @Test(arguments: zip(CompatibilityTests.programs, RecordedBytes.programs))
     func `a program's messages are encoded as recorded`(text: String, recorded: String) throws {
-        let message = try MessageCoding.decodeClientMessage(Array(text.utf8))
+        let message = try Form.json.client(Array(text.utf8))
         let bytes = Array(try #require(Data(base64Encoded: recorded)))
         #expect(Data(try MessageCoding.encode(message)).base64EncodedString() == recorded)
         let again = try MessageCoding.decodeClientMessage(bytes)
-        #expect(String(decoding: try MessageCoding.encode(again, version: 1), as: UTF8.self) == text)
+        #expect(String(decoding: try Form.json.write(again), as: UTF8.self) == text)
     }
 
     @Test(arguments: zip(CompatibilityTests.daemons, RecordedBytes.daemons))
     func `the daemon's messages are encoded as recorded`(text: String, recorded: String) throws {
-        let message = try MessageCoding.decodeDaemonMessage(Array(text.utf8))
+        let message = try Form.json.daemon(Array(text.utf8))
         let bytes = Array(try #require(Data(base64Encoded: recorded)))
         #expect(Data(try MessageCoding.encode(message)).base64EncodedString() == recorded)
         let again = try MessageCoding.decodeDaemonMessage(bytes)
-        #expect(String(decoding: try MessageCoding.encode(again, version: 1), as: UTF8.self) == text)
+        #expect(String(decoding: try Form.json.write(again), as: UTF8.self) == text)
     }
 
     @Test func `each message has a recorded encoding`() {

@@ -14,7 +14,7 @@ import Testing
 
 @testable import BackgroundProtocol
 
-/// Messages of version 1, which must not change, and must be readable for as long as that version is supported.
+/// Values in the form of version 1, which must be readable for as long as databases of that version are.
 @Suite struct CompatibilityTests {
     static let order =
         #"{"kind":"submit","order":{"created":712345678.5,"delivery":"download","earliestBegin":800000000,"#
@@ -61,11 +61,11 @@ import Testing
     ]
 
     @Test(arguments: programs)
-    func `a program's messages are encoded as recorded`(text: String) throws {
-        let message = try MessageCoding.decodeClientMessage(Array(text.utf8))
-        #expect(String(decoding: try MessageCoding.encode(message, version: 1), as: UTF8.self) == text)
-        let again = try MessageCoding.decodeClientMessage(Self.withUnknownKeys(text))
-        #expect(String(decoding: try MessageCoding.encode(again, version: 1), as: UTF8.self) == text)
+    func `a program's values are read from JSON as recorded`(text: String) throws {
+        let message = try Form.json.client(Array(text.utf8))
+        #expect(String(decoding: try Form.json.write(message), as: UTF8.self) == text)
+        let again = try Form.json.client(Self.withUnknownKeys(text))
+        #expect(String(decoding: try Form.json.write(again), as: UTF8.self) == text)
     }
 
     static let daemons = [
@@ -88,15 +88,25 @@ import Testing
     ]
 
     @Test(arguments: daemons)
-    func `the daemon's messages are encoded as recorded`(text: String) throws {
-        let message = try MessageCoding.decodeDaemonMessage(Array(text.utf8))
-        #expect(String(decoding: try MessageCoding.encode(message, version: 1), as: UTF8.self) == text)
-        let again = try MessageCoding.decodeDaemonMessage(Self.withUnknownKeys(text))
-        #expect(String(decoding: try MessageCoding.encode(again, version: 1), as: UTF8.self) == text)
+    func `the daemon's values are read from JSON as recorded`(text: String) throws {
+        let message = try Form.json.daemon(Array(text.utf8))
+        #expect(String(decoding: try Form.json.write(message), as: UTF8.self) == text)
+        let again = try Form.json.daemon(Self.withUnknownKeys(text))
+        #expect(String(decoding: try Form.json.write(again), as: UTF8.self) == text)
+    }
+
+    @Test func `only hello and refusals are messages in JSON`() {
+        let failure = MessageFailure.malformed("only hello and refusals are JSON")
+        for text in Self.programs where !text.contains(#""kind":"hello""#) {
+            #expect(throws: failure) { try MessageCoding.decodeClientMessage(Array(text.utf8)) }
+        }
+        for text in Self.daemons where !text.contains(#""kind":"refused""#) {
+            #expect(throws: failure) { try MessageCoding.decodeDaemonMessage(Array(text.utf8)) }
+        }
     }
 
     @Test func `an order of version 1 is decoded completely`() throws {
-        guard case .submit(let order) = try MessageCoding.decodeClientMessage(Array(Self.order.utf8)) else {
+        guard case .submit(let order) = try Form.json.client(Array(Self.order.utf8)) else {
             throw MessageFailure.malformed("another message")
         }
         #expect(order.created == 712_345_678.5 && order.isDiscretionary)
@@ -120,16 +130,16 @@ import Testing
         let order =
             #"{"kind":"submit","order":{"task":1,"delivery":"download","created":0,"interests":1073741824,"request":"#
             + #"{"cachePolicy":77,"needs":{"service":300}}}}"#
-        guard case .submit(let submitted) = try MessageCoding.decodeClientMessage(Array(order.utf8)) else {
+        guard case .submit(let submitted) = try Form.json.client(Array(order.utf8)) else {
             throw MessageFailure.malformed("another message")
         }
         #expect(
             submitted.task.request.cachePolicy == .useProtocolCachePolicy && submitted.task.request.needs.service == .ordinary)
         #expect(submitted.task.interests.rawValue == 1 << 30)
         let attach = #"{"launch":{"kind":"telepathy"},"policy":{"cookieAcceptance":9,"cachePolicy":-1}}"#
-        let settings = try MessageCoding.decodeSettings(Array(attach.utf8))
+        let settings = try Form.json.settings(Array(attach.utf8))
         #expect(settings.launch == nil && settings.policy.cookieAcceptance == .onlyFromMainDocumentDomain)
-        let outcome = try MessageCoding.decodeOutcome(
+        let outcome = try Form.json.outcome(
             Array(
                 (#"{"error":{"kind":"bored","networkObjection":9,"cancelReason":9},"timelines":[{"request":{},"source":"dream","#
                     + #""connection":{"interface":{"name":"a","index":1,"kind":"laser"}}}]}"#).utf8))
@@ -139,12 +149,12 @@ import Testing
         let credential =
             #"{"kind":"answer","number":1,"answer":{"kind":"credential","choice":"use","credential":{"kind":"trust","persistence":9}}}"#
         guard
-            case .answer(.credential(.useCredential(let used)), nil, 1) = try MessageCoding.decodeClientMessage(
+            case .answer(.credential(.useCredential(let used)), nil, 1) = try Form.json.client(
                 Array(credential.utf8))
         else { throw MessageFailure.malformed("another answer") }
         #expect(used == LoadCredential(.trust, persistence: .none))
         guard
-            case .refused(.malformed, "") = try MessageCoding.decodeDaemonMessage(
+            case .refused(.malformed, "") = try Form.json.daemon(
                 Array(#"{"kind":"refused","refusal":"bored"}"#.utf8))
         else { throw MessageFailure.malformed("another refusal") }
     }

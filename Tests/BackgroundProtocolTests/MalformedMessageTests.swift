@@ -29,7 +29,7 @@ import Testing
 
     private static func failure(_ text: String) -> MessageFailure? {
         do throws(MessageFailure) {
-            _ = try MessageCoding.decodeClientMessage(Array(text.utf8))
+            _ = try Form.json.client(Array(text.utf8))
             return nil
         } catch { return error }
     }
@@ -160,7 +160,7 @@ import Testing
         (#"{"kind":"question","question":{"kind":"sing"},"task":1,"number":1}"#, "question sing"),
     ])
     func `an unknown kind of the daemon's message is distinguished from a malformed one`(text: String, kind: String) {
-        #expect(throws: MessageFailure.unknownKind(kind)) { try MessageCoding.decodeDaemonMessage(Array(text.utf8)) }
+        #expect(throws: MessageFailure.unknownKind(kind)) { try Form.json.daemon(Array(text.utf8)) }
     }
 
     @Test func `a long unknown kind is truncated in the error`() {
@@ -187,7 +187,7 @@ import Testing
     ])
     func `a malformed message of the daemon is refused`(text: String) {
         #expect {
-            try MessageCoding.decodeDaemonMessage(Array(text.utf8))
+            try Form.json.daemon(Array(text.utf8))
         } throws: { error in
             if case MessageFailure.malformed = error { true } else { false }
         }
@@ -244,19 +244,19 @@ import Testing
     @Test func `bytes that are not text are refused`() {
         for bytes in [[0xFF], [0xFE, 0xFF], [0xFF, 0xFE, 0, 0], [0, 0, 0, 0], [0xEF, 0xBB, 0xBF], [0x22, 0xFF, 0x22]] as [[UInt8]]
         {
-            #expect(throws: MessageFailure.self) { try MessageCoding.decodeClientMessage(bytes) }
-            #expect(throws: MessageFailure.self) { try MessageCoding.decodeDaemonMessage(bytes) }
+            #expect(throws: MessageFailure.self) { try Form.json.client(bytes) }
+            #expect(throws: MessageFailure.self) { try Form.json.daemon(bytes) }
         }
         let name =
             Array(#"{"kind":"attach","attachment":{"identifier":""#.utf8) + [0xC3, 0x28] + Array(#"","settings":{}}}"#.utf8)
-        #expect(throws: MessageFailure.self) { try MessageCoding.decodeClientMessage(name) }
+        #expect(throws: MessageFailure.self) { try Form.json.client(name) }
     }
 
     @Test func `a truncated message is refused`() throws {
-        let client = try MessageCoding.encode(.submit(try Samples.order()), version: 1)
+        let client = try Form.json.write(ClientMessage.submit(try Samples.order()))
         for count in 0..<client.count {
             #expect(throws: MessageFailure.malformed(Self.noJSON)) {
-                try MessageCoding.decodeClientMessage(Array(client.prefix(count)))
+                try Form.json.client(Array(client.prefix(count)))
             }
         }
     }
@@ -266,11 +266,11 @@ import Testing
     @Test(arguments: 0..<8 as Range<UInt64>)
     func `a message with random changes is read or refused, and what is read can be sent`(seed: UInt64) throws {
         var numbers = SeededNumbers(seed: seed)
-        let clients = try (1...2).flatMap { version in
-            try Samples.clientMessages().map { try MessageCoding.encode($0, version: version) }
+        let clients = try Form.allCases.flatMap { form in
+            try Samples.clientMessages().map { try form.write($0) }
         }
-        let daemons = try (1...2).flatMap { version in
-            try Samples.daemonMessages().map { try MessageCoding.encode($0, version: version) }
+        let daemons = try Form.allCases.flatMap { form in
+            try Samples.daemonMessages().map { try form.write($0) }
         }
         for bytes in clients + daemons {
             var bytes = bytes
@@ -282,12 +282,12 @@ import Testing
                 default: bytes.insert(Self.signs[numbers.next(below: Self.signs.count)], at: index)
                 }
             }
-            for version in 1...2 {
-                if let message = try? MessageCoding.decodeClientMessage(bytes) {
-                    _ = try MessageCoding.encode(message, version: version)
+            for form in Form.allCases {
+                if let message = try? form.client(bytes) {
+                    for form in Form.allCases { _ = try form.write(message) }
                 }
-                if let message = try? MessageCoding.decodeDaemonMessage(bytes) {
-                    _ = try MessageCoding.encode(message, version: version)
+                if let message = try? form.daemon(bytes) {
+                    for form in Form.allCases { _ = try form.write(message) }
                 }
             }
         }

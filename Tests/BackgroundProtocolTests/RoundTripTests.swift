@@ -90,52 +90,52 @@ import Testing
         #expect(Self.unchanged(Samples.connection, from: facts) == ["trust", "isInTLS"])
     }
 
-    @Test(arguments: 1...2)
-    func `every message of a program survives encoding and decoding`(version: Int) throws {
+    @Test(arguments: Form.allCases)
+    func `every message of a program survives encoding and decoding`(form: Form) throws {
         for message in try Samples.clientMessages() {
-            let bytes = try MessageCoding.encode(message, version: version)
-            let again = try MessageCoding.decodeClientMessage(bytes)
+            let bytes = try form.write(message)
+            let again = try form.client(bytes)
             #expect(Self.dumped(again) == Self.dumped(message))
-            #expect(try MessageCoding.encode(again, version: version) == bytes)
+            #expect(try form.write(again) == bytes)
         }
     }
 
-    @Test(arguments: 1...2)
-    func `every message of the daemon survives encoding and decoding`(version: Int) throws {
+    @Test(arguments: Form.allCases)
+    func `every message of the daemon survives encoding and decoding`(form: Form) throws {
         for message in try Samples.daemonMessages() {
-            let bytes = try MessageCoding.encode(message, version: version)
-            let again = try MessageCoding.decodeDaemonMessage(bytes)
+            let bytes = try form.write(message)
+            let again = try form.daemon(bytes)
             #expect(Self.dumped(again) == Self.dumped(message))
-            #expect(try MessageCoding.encode(again, version: version) == bytes)
+            #expect(try form.write(again) == bytes)
         }
     }
 
-    @Test(arguments: 1...2)
-    func `everything that the daemon stores survives encoding and decoding`(version: Int) throws {
+    @Test(arguments: Form.allCases)
+    func `everything that the daemon stores survives encoding and decoding`(form: Form) throws {
         var order = try Samples.order()
         order.task.request = try Samples.request(body: .file(path: "/a"))
         #expect(
-            Self.dumped(try MessageCoding.decodeOrder(try MessageCoding.encode(order, version: version))) == Self.dumped(order))
+            Self.dumped(try form.order(try form.write(order))) == Self.dumped(order))
         order.task.delivery = .collect
         order.task.upload = UploadOrder(resuming: Data("resume".utf8))
-        let again = try MessageCoding.decodeOrder(try MessageCoding.encode(order, version: version))
+        let again = try form.order(try form.write(order))
         #expect(again.task.upload?.resuming == Data("resume".utf8))
         let outcome = try Samples.outcome(.failure(try Samples.error()))
         #expect(
-            Self.dumped(try MessageCoding.decodeOutcome(try MessageCoding.encode(outcome, version: version)))
+            Self.dumped(try form.outcome(try form.write(outcome)))
                 == Self.dumped(outcome))
         let response = try Samples.response()
         #expect(
-            Self.dumped(try MessageCoding.decodeResponse(try MessageCoding.encode(response, version: version)))
+            Self.dumped(try form.response(try form.write(response)))
                 == Self.dumped(response))
     }
 
-    @Test(arguments: 1...2)
-    func `settings survive encoding and decoding with their secrets`(version: Int) throws {
+    @Test(arguments: Form.allCases)
+    func `settings survive encoding and decoding with their secrets`(form: Form) throws {
         var settings = try Samples.settings()
         for launch in [nil, .systemdUnit("a@b.service"), .dBusName("org.example.A"), settings.launch] {
             settings.launch = launch
-            let again = try MessageCoding.decodeSettings(try MessageCoding.encode(settings, version: version))
+            let again = try form.settings(try form.write(settings))
             #expect(Self.dumped(again) == Self.dumped(settings))
             #expect(again.knownCredentials == settings.knownCredentials)
             #expect(again.proxies == settings.proxies)
@@ -144,45 +144,45 @@ import Testing
             #expect(again.launch == launch)
         }
         #expect(
-            try MessageCoding.encode(BackgroundSettings(), version: version)
-                == (version == 1 ? Array(#"{"policy":{}}"#.utf8) : [2, 2, 1, 0]))
+            try form.write(BackgroundSettings())
+                == (form == .json ? Array(#"{"policy":{}}"#.utf8) : [2, 2, 1, 0]))
     }
 
-    @Test(arguments: [Samples.password, Samples.identity, LoadCredential(.trust, persistence: .none)], 1...2)
-    func `credentials survive encoding and decoding`(credential: LoadCredential, version: Int) throws {
+    @Test(arguments: [Samples.password, Samples.identity, LoadCredential(.trust, persistence: .none)], Form.allCases)
+    func `credentials survive encoding and decoding`(credential: LoadCredential, form: Form) throws {
         let message = ClientMessage.answer(.credential(.useCredential(credential)), 4, question: 1)
         guard
-            case .answer(.credential(.useCredential(let again)), 4, 1) = try MessageCoding.decodeClientMessage(
-                try MessageCoding.encode(message, version: version))
+            case .answer(.credential(.useCredential(let again)), 4, 1) = try form.client(
+                try form.write(message))
         else { throw MessageFailure.malformed("another message") }
         #expect(again == credential)
     }
 
-    @Test(arguments: 1...2)
-    func `header fields survive encoding and decoding byte by byte`(version: Int) throws {
+    @Test(arguments: Form.allCases)
+    func `header fields survive encoding and decoding byte by byte`(form: Form) throws {
         var block = HeaderBlock()
         for byte in UInt8.min...UInt8.max { [byte].withUnsafeBytes { block.append(name: $0, value: $0) } }
         var order = try Samples.order()
         order.task.request.headers = block
-        let again = try MessageCoding.decodeOrder(try MessageCoding.encode(order, version: version)).task.request.headers
+        let again = try form.order(try form.write(order)).task.request.headers
         #expect(again.lines.map { Array(again.bytes[$0.name]) } == (UInt8.min...UInt8.max).map { [$0] })
         #expect(again.lines.map { Array(again.bytes[$0.value]) } == (UInt8.min...UInt8.max).map { [$0] })
         #expect(again.index(of: "X") != nil)
     }
 
-    @Test(arguments: 1...2)
-    func `every kind of error survives encoding and decoding`(version: Int) throws {
+    @Test(arguments: Form.allCases)
+    func `every kind of error survives encoding and decoding`(form: Form) throws {
         for kind in LoadError.Kind.allCases {
-            let bytes = try MessageCoding.encode(.failed(LoadError(kind, "m"), request: 1), version: version)
-            guard case .failed(let error, 1) = try MessageCoding.decodeDaemonMessage(bytes) else {
+            let bytes = try form.write(DaemonMessage.failed(LoadError(kind, "m"), request: 1))
+            guard case .failed(let error, 1) = try form.daemon(bytes) else {
                 throw MessageFailure.malformed("\(kind)")
             }
             #expect(error.kind == kind)
         }
     }
 
-    @Test(arguments: 1...2)
-    func `the text of an error's cause is sent, up to the limit`(version: Int) throws {
+    @Test(arguments: Form.allCases)
+    func `the text of an error's cause is sent, up to the limit`(form: Form) throws {
         struct Cause: Error, CustomStringConvertible {
             let description: String
         }
@@ -190,28 +190,28 @@ import Testing
             ("why", "why"), ("x" + String(repeating: "ä", count: 5_000), "x" + String(repeating: "ä", count: 2_047)),
         ] {
             let error = LoadError(.application, "", cause: Cause(description: text))
-            let bytes = try MessageCoding.encode(.failed(error, request: 1), version: version)
-            guard case .failed(let again, _) = try MessageCoding.decodeDaemonMessage(bytes) else {
+            let bytes = try form.write(DaemonMessage.failed(error, request: 1))
+            guard case .failed(let again, _) = try form.daemon(bytes) else {
                 throw MessageFailure.malformed(text)
             }
             #expect(again.cause as? DescribedError == DescribedError(told))
         }
     }
 
-    @Test(arguments: 1...2)
-    func `an infinite timeout becomes the largest finite one`(version: Int) throws {
+    @Test(arguments: Form.allCases)
+    func `an infinite timeout becomes the largest finite one`(form: Form) throws {
         var settings = BackgroundSettings()
         settings.policy.resourceTimeout = .infinity
-        let again = try MessageCoding.decodeSettings(try MessageCoding.encode(settings, version: version))
+        let again = try form.settings(try form.write(settings))
         #expect(again.policy.resourceTimeout == .greatestFiniteMagnitude)
     }
 
-    @Test(arguments: 1...2)
-    func `a priority outside its range is clamped`(version: Int) throws {
+    @Test(arguments: Form.allCases)
+    func `a priority outside its range is clamped`(form: Form) throws {
         for (priority, expected) in [(7, 1), (-1, 0), (.infinity, 1), (.nan, 0.5), (0.25, 0.25)] as [(Float, Float)] {
             guard
-                case .command(.setPriority(let again), 1) = try MessageCoding.decodeClientMessage(
-                    try MessageCoding.encode(.command(.setPriority(priority), 1), version: version))
+                case .command(.setPriority(let again), 1) = try form.client(
+                    try form.write(ClientMessage.command(.setPriority(priority), 1)))
             else { throw MessageFailure.malformed("\(priority)") }
             #expect(again == expected)
         }
@@ -223,16 +223,15 @@ import Testing
             TaskOrder(id: 1_234, request: request, delivery: .download(resuming: nil), interests: [.challenges, .metrics]),
             created: 712_345_678.123_456)
         #expect(try MessageCoding.encode(.submit(order)).count < 100)
-        #expect(try MessageCoding.encode(.submit(order), version: 1).count < 250)
     }
 
-    @Test(arguments: [64, 8 << 20], 1...2)
-    func `the collected response to an upload is sent, whatever its length`(count: Int, version: Int) throws {
+    @Test(arguments: [64, 8 << 20], Form.allCases)
+    func `the collected response to an upload is sent, whatever its length`(count: Int, form: Form) throws {
         let outcome = TaskOutcome(
             result: .success(.collected(Data(repeating: 1, count: count))), response: nil, timelines: [], redirectCount: 0)
         guard
-            case .event(.finished(let again), 1) = try MessageCoding.decodeDaemonMessage(
-                try MessageCoding.encode(.event(.finished(outcome), 1), version: version)),
+            case .event(.finished(let again), 1) = try form.daemon(
+                try form.write(DaemonMessage.event(.finished(outcome), 1))),
             case .success(.collected(let data)) = again.result
         else { throw MessageFailure.malformed("another event") }
         #expect(data.count == count)

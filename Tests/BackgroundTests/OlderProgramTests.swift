@@ -29,33 +29,15 @@ struct OlderProgramTests {
         }
     }
 
-    @Test func `an older program is answered in its own version, from the first message to the last`() async throws {
-        try await withDaemon { (place, server) async throws in
+    @Test func `an older program is refused, and told how to continue`() async throws {
+        try await withDaemon { (place, _) async throws in
             let client = try RawClient(place)
             client.say(text: #"{"kind":"hello","role":"session","version":1}"#)
-            let version = try await client.waitForMessage { if case .welcome(let version) = $0 { version } else { nil } }
-            #expect(version == 1)
-            client.say(text: #"{"attachment":{"identifier":"old","settings":{"policy":{}},"takesEvents":true},"kind":"attach"}"#)
-            try await client.waitForMessage { if case .attached = $0 { true } else { nil } }
-            let created = Date.timeIntervalSinceReferenceDate
-            client.say(
-                text:
-                    #"{"kind":"submit","order":{"created":\#(created),"delivery":"download","request":{"url":"\#(server.url("/a"))"},"#
-                    + #""task":1}}"#)
-            try await client.waitForMessage { if case .accepted([1]) = $0 { true } else { nil } }
-            let path = try await client.waitForMessage { message -> String? in
-                guard case .event(.finished(let outcome), 1) = message, case .success(.file(let path)) = outcome.result else {
-                    return nil
-                }
-                return path
-            }
-            #expect(try Data(contentsOf: URL(filePath: path)) == Data("/a".utf8))
-            client.say(text: #"{"kind":"told","task":1}"#)
-            try await client.waitForMessage { if case .forgotten(1) = $0 { true } else { nil } }
-            client.say(text: #"{"kind":"renew","number":9,"renewal":"flush"}"#)
-            try await client.waitForMessage { if case .renewed(9) = $0 { true } else { nil } }
+            let reason =
+                "outdated: urlsessiond supports protocol version 2, but the program needs 1: build the program with URLLoading "
+                + "\(URLSession.libraryVersion) or newer"
+            #expect(try await client.refusal() == reason)
             #expect(client.firstBytes == [UInt8(ascii: "{")])
-            client.end()
         }
     }
 

@@ -9,9 +9,9 @@
 
 import BackgroundProtocol
 import CLoadingSystem
+import HTTPRules
 import LoadingModel
 import NIOCore
-import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -25,8 +25,7 @@ import Musl
 /// with the others, and a connection whose program does not read is closed. Closing loses nothing, because everything is sent
 /// again when the program reconnects.
 ///
-/// Sendable because all mutable state is confined to the desk's event loop, except for the version, which is atomic; `send` and
-/// `close` switch to that loop.
+/// Sendable because all mutable state is confined to the desk's event loop; `send` and `close` switch to that loop.
 final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
 
@@ -43,8 +42,6 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private let desk: TransferDesk
     private let channel: any Channel
     private let mayManage: Bool
-    /// The protocol version that both sides speak: the program's version, if that is older than the daemon's.
-    private let version = Atomic(1)
     private var reader = FrameReader(limit: helloLimit)
     private var isUsed = false
     /// The number of bytes of incomplete messages.
@@ -136,17 +133,16 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     private func welcome(_ message: ClientMessage) {
         guard case .hello(let version, let role) = message else { return refuse(.malformed, "the first message must be hello") }
-        guard version <= MessageCoding.version else {
-            return refuse(
-                .version, "urlsessiond supports protocol version \(MessageCoding.version), but the program needs \(version)")
+        let supported = "urlsessiond supports protocol version \(MessageCoding.version), but the program needs \(version)"
+        guard version <= MessageCoding.version else { return refuse(.version, supported) }
+        guard version == MessageCoding.version else {
+            return refuse(.outdated, "\(supported): build the program with URLLoading \(LibraryVersion.text) or newer")
         }
         guard role == .session || mayManage else {
             return refuse(.malformed, SocketServer.managerRefusal(of: program))
         }
         self.role = role
-        let negotiated = max(1, version)
-        self.version.store(negotiated, ordering: .relaxed)
-        send(.welcome(version: negotiated))
+        send(.welcome(version: version))
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -164,7 +160,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     /// Sends a message; called on any thread.
     func send(_ message: DaemonMessage) {
-        guard let payload = try? MessageCoding.encode(message, version: version.load(ordering: .relaxed)) else { return }
+        guard let payload = try? MessageCoding.encode(message) else { return }
         if channel.eventLoop.inEventLoop { return enqueue(payload) }
         channel.eventLoop.execute { self.enqueue(payload) }
     }

@@ -9,7 +9,7 @@
 
 import FoundationEssentials
 
-/// The encoding of versions 2 and later: a field is its number, the length of its content, and the content.
+/// The form of messages and stored data: a field is its number, the length of its content, and the content.
 ///
 /// A number takes one byte. A length takes up to five bytes of seven bits each, the lowest first; all but the last have the
 /// highest bit set. An integer takes the bytes it needs, big-endian, in two's complement; a floating-point number takes eight
@@ -62,7 +62,6 @@ final class BinaryWriter: Coder {
         }
     }
 
-    override func float(_ value: Float?) throws -> Float { Float(try double(value.map { Double($0) })) }
     override func text(_ value: String?) throws -> String { try written(value) { bytes.append(contentsOf: $0.utf8) } }
     override func data(_ value: Data?) throws -> Data { try written(value) { bytes.append(contentsOf: $0) } }
     override func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> {
@@ -195,8 +194,6 @@ final class BinaryReader: Coder {
     override func double(_ value: Double?) throws -> Double {
         Double(bitPattern: try take(8).reduce(0) { $0 << 8 | UInt64($1) })
     }
-
-    override func float(_ value: Float?) throws -> Float { Float(try double(nil)) }
 
     override func text(_ value: String?) throws -> String {
         guard let text = String(validating: rest, as: UTF8.self) else { throw fault("is not UTF-8 text") }

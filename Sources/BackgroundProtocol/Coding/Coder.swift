@@ -27,7 +27,6 @@ class Coder {
     func boolean(_ value: Bool?) throws -> Bool { throw unknown }
     func integer(_ value: Int64?) throws -> Int64 { throw unknown }
     func double(_ value: Double?) throws -> Double { throw unknown }
-    func float(_ value: Float?) throws -> Float { throw unknown }
     func text(_ value: String?) throws -> String { throw unknown }
     func data(_ value: Data?) throws -> Data { throw unknown }
     /// The bytes of an HTTP field, which usually are text.
@@ -204,7 +203,7 @@ extension Double: Coded {
 }
 
 extension Float: Coded {
-    static func coded(_ value: Float?, _ coder: Coder) throws -> Float { try coder.float(value) }
+    static func coded(_ value: Float?, _ coder: Coder) throws -> Float { Float(try coder.double(value.map { Double($0) })) }
 }
 
 extension String: Coded {
