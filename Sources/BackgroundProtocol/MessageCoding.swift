@@ -49,6 +49,11 @@ package enum MessageCoding {
     /// Encodes a response; fails for one that the app created itself.
     package static func encode(_ response: LoadResponse) throws(MessageFailure) -> [UInt8] { try write(response) }
 
+    /// The order in the bytes of a ``ClientMessage/submit(_:)``, in the form in which the daemon stores it.
+    package static func order(inSubmit bytes: [UInt8]) throws(MessageFailure) -> [UInt8] {
+        try typed { try BinaryFormat.value(ofField: 5, in: bytes) }
+    }
+
     /// Encodes terms as JSON, so that people can read the file.
     package static func encode(_ terms: TransferTerms) throws(MessageFailure) -> [UInt8] {
         let hours = terms.hours.map { "\"\($0.text)\"" }.joined(separator: ",")
@@ -67,11 +72,9 @@ package enum MessageCoding {
 
     // MARK: Forms
 
-    private static func isBinary(_ bytes: [UInt8]) -> Bool { bytes.first == BinaryFormat.mark }
+    static func isBinary(_ bytes: [UInt8]) -> Bool { bytes.first == BinaryFormat.mark }
 
-    private static func write<Value: Coded>(
-        _ value: Value, limit: Int = FrameReader.programLimit
-    ) throws(MessageFailure) -> [UInt8] {
+    static func write<Value: Coded>(_ value: Value, limit: Int = FrameReader.programLimit) throws(MessageFailure) -> [UInt8] {
         let bytes = try typed { try BinaryFormat.write(value) }
         guard bytes.count <= limit else { throw .malformed("a message of \(bytes.count) bytes is too long") }
         return bytes

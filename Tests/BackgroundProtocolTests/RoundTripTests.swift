@@ -236,4 +236,36 @@ import Testing
         else { throw MessageFailure.malformed("another event") }
         #expect(data.count == count)
     }
+
+    // MARK: Bytes that are passed on
+
+    @Test func `an order is stored with the bytes in which it arrived`() throws {
+        for body in [.none, .data(Data(count: 300)), .file(path: "/a")] as [RequestBody] {
+            var order = try Samples.order()
+            order.task.request = try Samples.request(body: body)
+            let bytes = try MessageCoding.order(inSubmit: MessageCoding.encode(.submit(order)))
+            #expect(try bytes == MessageCoding.encode(order))
+        }
+        // Fields of a later version are not lost.
+        let message: [UInt8] = [2, 15] + [1, 6] + Array("submit".utf8) + [5, 2, 1, 0, 9, 1, 7]
+        #expect(try MessageCoding.order(inSubmit: message) == [2, 2, 1, 0])
+        #expect(throws: MessageFailure.self) { try MessageCoding.order(inSubmit: MessageCoding.encode(.told(1))) }
+    }
+
+    @Test func `an outcome is sent with the bytes in which it is stored`() throws {
+        let failure = TaskOutcome.Body?.none
+        for body in [failure, TaskOutcome.Body.none, .collected(Data(count: 200)), .file(path: "/spool/1/done-7")] {
+            var outcome = try Samples.outcome(.failure(try Samples.error()))
+            if let body { outcome.result = .success(body) }
+            let path: String? = if case .file(let path)? = body { path } else { nil }
+            let stored = try EncodedOutcome(outcome)
+            #expect(stored.hasFile == (path != nil))
+            let message = try MessageCoding.encode(.event(.finished(outcome), 300))
+            for known in [stored, try EncodedOutcome(stored: stored.bytes), try EncodedOutcome(stored: Form.json.write(outcome))]
+            {
+                #expect(try known.message(to: 300, file: path) == message)
+            }
+        }
+        #expect(throws: MessageFailure.self) { try EncodedOutcome(stored: [2, 1]) }
+    }
 }

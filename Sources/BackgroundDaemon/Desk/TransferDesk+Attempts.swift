@@ -23,10 +23,10 @@ extension TransferDesk {
         let (number, record, folder) = (transfer.number, transfer.record, transfer.session.folder)
         transfer.attempt = Attempt(RunningLoad(number, self))
         let files = files(of: transfer.session.program)
-        let (changedOrder, uploadPoint) = (transfer.changedOrder, transfer.uploadPoint)
+        let (order, uploadPoint) = (transfer.order, transfer.uploadPoint)
         ownFiles.run { [store, spool] in
             let result = Result { () throws(LoadError) in
-                try Preparation(number, record, changedOrder, uploadPoint, folder, store, spool)
+                try Preparation(number, record, order, uploadPoint, folder, store, spool)
             }
             guard case .success(let preparation) = result, case .file(let path) = preparation.order.task.request.body else {
                 return self.enter(number) { $0.prepared($1, result) }
@@ -84,11 +84,11 @@ extension TransferDesk {
 
     /// Replaces the order's request for all later attempts, even if the disk is slow or full.
     private func keep(_ order: BackgroundOrder, of transfer: Transfer) {
-        transfer.changedOrder = order
+        transfer.order = order
         guard let encoded = try? MessageCoding.encode(order) else { return }
         let number = transfer.number
         // The program is asked only once, so its answer must not be lost.
-        keep([.setPart(number, .order, encoded)]) { $0.transfers[number]?.changedOrder = nil }
+        keep([.setPart(number, .order, encoded)]) { $0.transfers[number]?.order = nil }
     }
 
     func halt(_ transfer: Transfer) {

@@ -103,11 +103,11 @@ extension TransferDesk {
     func discardUpload(of transfer: Transfer) {
         guard transfer.record.isUpload, transfer.uploadPoint != nil || !transfer.uploadRestarts, !isClosing else { return }
         let (number, record, folder) = (transfer.number, transfer.record, transfer.session.folder)
-        let (changedOrder, known) = (transfer.changedOrder, transfer.uploadPoint)
+        let (knownOrder, known) = (transfer.order, transfer.uploadPoint)
         // On this thread, the end is delivered later, so the transfer still exists.
         ownFiles.run { [store, spool] in
             guard known != nil || (try? store.part(.resume, of: number)) != nil,
-                let preparation = try? Preparation(number, record, changedOrder, known, folder, store, spool)
+                let preparation = try? Preparation(number, record, knownOrder, known, folder, store, spool)
             else { return }
             self.enter(number) { desk, transfer in
                 guard let order = preparation.discardingOrder(for: transfer) else { return }
@@ -231,8 +231,9 @@ extension TransferDesk {
     func keepEnd(_ transfer: Transfer) {
         guard let outcome = transfer.outcome else { return }
         let number = transfer.number
+        let encoded = Self.encoded(outcome)
         var changes: [TransferStore.Change] = [
-            .setState(number, transfer.record.encoded), .setPart(number, .outcome, Self.stored(outcome)),
+            .setState(number, transfer.record.encoded), .setPart(number, .outcome, encoded?.bytes ?? []),
             .setPart(number, .response, nil),
         ]
         // The state of an upload that the server is to discard may not have been read yet.
@@ -240,57 +241,58 @@ extension TransferDesk {
         keep(changes) { desk in
             guard let transfer = desk.transfers[number] else { return }
             transfer.outcome = nil
+            transfer.encodedOutcome = encoded
             desk.handle(.endKept, transfer)
+            transfer.encodedOutcome = nil
             if transfer.session.runningCount == 0 { transfer.session.release() }
             desk.rest.updateIdleTimer(desk)
         }
     }
 
     /// Encodes an outcome: without metrics if the outcome is too large, or as an error if it is still too large.
-    static func stored(_ outcome: TaskOutcome) -> [UInt8] {
-        var outcome = outcome
-        // The path is determined when the file is handed over.
-        if case .success(.file) = outcome.result { outcome.result = .success(.file(path: "/")) }
-        if let whole = try? MessageCoding.encode(outcome) { return whole }
+    static func encoded(_ outcome: TaskOutcome) -> EncodedOutcome? {
+        if let whole = try? EncodedOutcome(outcome) { return whole }
         var less = outcome
         less.timelines = []
-        if let encoded = try? MessageCoding.encode(less) { return encoded }
-        let error = LoadError(.badServerResponse, "the result of the transfer is too large to be stored")
-        return (try? MessageCoding.encode(TaskOutcome(failing: error))) ?? []
+        if let encoded = try? EncodedOutcome(less) { return encoded }
+        return failure(.badServerResponse, "the result of the transfer is too large to be stored")
+    }
+
+    private static func failure(_ kind: LoadError.Kind, _ text: String) -> EncodedOutcome? {
+        try? EncodedOutcome(TaskOutcome(failing: LoadError(kind, text)))
+    }
+
+    /// Reads the outcome of a transfer; throws if the disk may work the next time.
+    private static func outcome(of number: Int64, _ store: TransferStore) throws -> EncodedOutcome? {
+        do throws(StorageFailure) {
+            if let bytes = try store.part(.outcome, of: number), let known = try? EncodedOutcome(stored: bytes) { return known }
+        } catch {
+            guard case .damaged = error else { throw error }
+        }
+        return failure(.cannotOpenFile, "the result of the task can no longer be read")
     }
 
     /// Tells the program of a transfer's end, and gives it the file.
     func deliver(_ transfer: Transfer) {
         guard let end = transfer.record.end else { return }
-        let (number, folder) = (transfer.number, transfer.session.folder)
+        let (number, task, folder, known) = (transfer.number, transfer.task, transfer.session.folder, transfer.encodedOutcome)
         ownFiles.run { [store, spool] in
-            let bytes: [UInt8]?
-            do {
-                bytes = try store.part(.outcome, of: number)
-            } catch StorageFailure.damaged {
-                bytes = nil
-            } catch {
-                // The disk may work the next time.
+            guard var outcome = try? known ?? Self.outcome(of: number, store) else {
                 return self.enter(number, after: 5) { $0.handle(.awaited, $1) }
             }
-            let lost = LoadError(.cannotOpenFile, "the result of the task can no longer be read")
-            var outcome = bytes.flatMap { try? MessageCoding.decodeOutcome($0) } ?? TaskOutcome(failing: lost)
-            var isFileLost = false
-            if case .success(.file) = outcome.result {
-                if let file = end.file, let path = spool.handOver(file, end.version, number: number, in: folder) {
-                    outcome.result = .success(.file(path: path))
-                } else {
-                    isFileLost = true
-                    outcome.result = .failure(
-                        LoadError(.cannotOpenFile, "the downloaded file was changed before it was delivered"))
-                }
+            var file: String?
+            if outcome.hasFile {
+                file = end.file.flatMap { spool.handOver($0, end.version, number: number, in: folder) }
             }
-            let (result, isLost) = (outcome, isFileLost)
+            let isLost = outcome.hasFile && file == nil
+            if isLost, let lost = Self.failure(.cannotOpenFile, "the downloaded file was changed before it was delivered") {
+                outcome = lost
+            }
+            let message = try? outcome.message(to: task, file: file)
             self.enter(number) { desk, transfer in
                 if isLost { desk.handle(.fileLost, transfer) }
-                guard transfer.isOver else { return }
-                transfer.counts.sent = max(transfer.counts.sent, result.sentBodyBytes)
-                desk.tell(.finished(result), of: transfer)
+                guard transfer.isOver, transfer.session.isListening, let message else { return }
+                transfer.session.client?.send(message)
             }
         }
     }

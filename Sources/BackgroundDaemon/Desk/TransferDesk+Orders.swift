@@ -17,7 +17,11 @@ extension TransferDesk {
     /// Seconds that an order, or a quit of a program, waits for disk space before it fails.
     static let orderPatience = 8.0
 
-    func receive(_ message: ClientMessage, from connection: ClientConnection) {
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - payload: The bytes of the message.
+    ///   - connection: The program's connection.
+    func receive(_ message: ClientMessage, _ payload: [UInt8], from connection: ClientConnection) {
         guard !isClosing, !connection.isDoomed else { return }
         if case .manage(let request, let number) = message { return manage(request, number, connection) }
         if case .attach(let attachment) = message { return clients.attach(attachment, connection, self) }
@@ -26,7 +30,11 @@ extension TransferDesk {
             return connection.refuse(.malformed, "the connection has no session")
         }
         switch message {
-        case .submit(let order): submit(order, session, connection)
+        case .submit(let order):
+            guard let encoded = try? MessageCoding.order(inSubmit: payload) else {
+                return connection.refuse(.malformed, "the order cannot be stored")
+            }
+            submit(order, encoded, session, connection)
         case .command(let command, let task): if let transfer = session.transfers[task] { execute(command, transfer) }
         case .note(let notes, let task):
             guard let transfer = session.transfers[task], !transfer.isOver else { return }
@@ -53,7 +61,7 @@ extension TransferDesk {
 
     // MARK: Orders
 
-    private func submit(_ order: BackgroundOrder, _ session: Session, _ connection: ClientConnection) {
+    private func submit(_ order: BackgroundOrder, _ encoded: [UInt8], _ session: Session, _ connection: ClientConnection) {
         let task = order.task.id
         if let known = session.transfers[task] {
             // The program repeats an order after a lost connection.
@@ -75,7 +83,9 @@ extension TransferDesk {
             number: nextNumber, session: session, task: task, record: TransferRecord(order, session.settings),
             machine: TransferMachine())
         register(transfer)
-        guard case .file(let path) = order.task.request.body else { return persistOrder(transfer, order, connection) }
+        guard case .file(let path) = order.task.request.body else {
+            return persistOrder(transfer, order, encoded, connection)
+        }
         let number = transfer.number
         files(of: session.program).run {
             let version = Spool.version(ofProgramFile: path)
@@ -83,7 +93,7 @@ extension TransferDesk {
                 switch version {
                 case .success(let version):
                     transfer.record.uploadFile = version
-                    desk.persistOrder(transfer, order, connection)
+                    desk.persistOrder(transfer, order, encoded, connection)
                 case .failure(var error):
                     error.url = order.task.request.url
                     desk.reject(transfer, error, connection)
@@ -94,12 +104,10 @@ extension TransferDesk {
 
     /// Makes the order durable, and then confirms it; if the disk is full, retries for some seconds.
     private func persistOrder(
-        _ transfer: Transfer, _ order: BackgroundOrder, _ connection: ClientConnection, until end: Double? = nil
+        _ transfer: Transfer, _ order: BackgroundOrder, _ encoded: [UInt8], _ connection: ClientConnection,
+        until end: Double? = nil
     ) {
         let patience = end ?? now + Self.orderPatience
-        guard let encoded = try? MessageCoding.encode(order) else {
-            return reject(transfer, LoadError(.unknown, "the task cannot be stored"), connection)
-        }
         let row = TransferStore.TransferRow(
             id: transfer.number, session: transfer.session.id, task: transfer.task, state: transfer.record.encoded)
         let number = transfer.number
@@ -112,11 +120,14 @@ extension TransferDesk {
                     transfer.session.isSaved = true
                     // The program may have reconnected in the meantime.
                     transfer.session.client?.accept(transfer.task)
+                    // If the transfer starts at once, its order need not be read.
+                    transfer.order = order
                     desk.handle(.accepted, transfer)
+                    transfer.order = nil
                 // The program repeats the order to the next daemon.
                 case .failure(.closed), .failure(.damaged): break
                 case .failure(.busy) where desk.now < patience, .failure(.diskFull) where desk.now < patience:
-                    desk.enter(number, after: 0.5) { $0.persistOrder($1, order, connection, until: patience) }
+                    desk.enter(number, after: 0.5) { $0.persistOrder($1, order, encoded, connection, until: patience) }
                 case .failure(let failure):
                     desk.reject(
                         transfer, LoadError(.cannotWriteToFile, "urlsessiond cannot store the task: \(failure.reason)"),

@@ -92,7 +92,7 @@ extension TransferDesk {
             let state = TransferRecord.lost(transfer.record.encoded)
             contents.transfers.append(
                 TransferStore.TransferRow(id: transfer.number, session: transfer.session.id, task: transfer.task, state: state))
-            if transfer.isOver { outcomes[transfer.number] = transfer.outcome.map(Self.stored) }
+            if transfer.isOver { outcomes[transfer.number] = transfer.outcome.flatMap { Self.encoded($0)?.bytes } }
         }
         return (contents, outcomes)
     }

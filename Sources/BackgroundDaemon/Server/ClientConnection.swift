@@ -128,7 +128,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         }
         guard role != nil else { return welcome(message) }
         isUsed = true
-        desk.assumeIsolated { $0.receive(message, from: self) }
+        desk.assumeIsolated { $0.receive(message, payload, from: self) }
     }
 
     private func welcome(_ message: ClientMessage) {
@@ -160,7 +160,11 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     /// Sends a message; called on any thread.
     func send(_ message: DaemonMessage) {
-        guard let payload = try? MessageCoding.encode(message) else { return }
+        if let payload = try? MessageCoding.encode(message) { send(payload) }
+    }
+
+    /// Sends an encoded message; called on any thread.
+    func send(_ payload: [UInt8]) {
         if channel.eventLoop.inEventLoop { return enqueue(payload) }
         channel.eventLoop.execute { self.enqueue(payload) }
     }

@@ -22,9 +22,9 @@ struct Preparation: Sendable {
     /// Whether the attempt starts with the program's resume data.
     private(set) var resumesForProgram = false
 
-    /// Reads the order and the resume data; the store may not contain `changedOrder` yet.
+    /// Reads the order, unless it is known, and the resume data.
     init(
-        _ number: Int64, _ record: TransferRecord, _ changedOrder: BackgroundOrder?, _ uploadPoint: UploadResumeData?,
+        _ number: Int64, _ record: TransferRecord, _ known: BackgroundOrder?, _ uploadPoint: UploadResumeData?,
         _ folder: String,
         _ store: TransferStore, _ spool: Spool
     ) throws(LoadError) {
@@ -32,7 +32,7 @@ struct Preparation: Sendable {
             // The spool may have been removed.
             try Spool.make(spool.directory)
             try Spool.make(folder)
-            order = try changedOrder ?? Self.order(number, store)
+            order = try known ?? Self.order(number, store)
         } catch let failure as StorageFailure {
             switch failure {
             case .failed: throw LoadError(.cannotCreateFile, failure.reason)

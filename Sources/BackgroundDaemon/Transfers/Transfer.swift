@@ -41,8 +41,10 @@ final class Transfer {
     }
     /// The outcome of the transfer's attempt, until the outcome is processed or durable.
     var outcome: TaskOutcome?
-    /// The order with the program's replacement for the original request, until it is durable.
-    var changedOrder: BackgroundOrder?
+    /// The durable outcome, while its message is made.
+    var encodedOutcome: EncodedOutcome?
+    /// The order while it is in memory: when it arrives and, with the program's replacement for its request, until that is durable.
+    var order: BackgroundOrder?
     /// The state that the next attempt of an upload resumes from.
     ///
     /// The store may not contain this state yet. Nil if the upload starts over, or if the state has not been read yet.

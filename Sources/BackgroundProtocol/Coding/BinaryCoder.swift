@@ -35,6 +35,20 @@ enum BinaryFormat {
         guard let value, reader.isAtEnd else { throw MessageFailure.malformed("there are bytes after the message") }
         return value
     }
+
+    /// The fields of a value from the first one with at least this number.
+    static func fields(of bytes: [UInt8], from number: UInt8) throws -> ArraySlice<UInt8> {
+        let reader = BinaryReader(bytes)
+        _ = try reader.length()
+        return try reader.fields(from: number)
+    }
+
+    /// The content of a field, as a value of its own.
+    static func value(ofField number: UInt8, in bytes: [UInt8]) throws -> [UInt8] {
+        let reader = BinaryReader(bytes)
+        _ = try reader.length()
+        return try [mark] + reader.value(ofField: number)
+    }
 }
 
 final class BinaryWriter: Coder {
@@ -222,8 +236,21 @@ final class BinaryReader: Coder {
         }
     }
 
-    override func enter(_ number: UInt8, _ name: StaticString) throws -> Int? {
+    fileprivate func fields(from number: UInt8) throws -> ArraySlice<UInt8> {
         while !isAtEnd, bytes[at] < number { try skip() }
+        return bytes[at..<end]
+    }
+
+    /// The length and the content of a field.
+    fileprivate func value(ofField number: UInt8) throws -> ArraySlice<UInt8> {
+        guard try fields(from: number).first == number else { throw unknown }
+        let start = at + 1
+        try skip()
+        return bytes[start..<at]
+    }
+
+    override func enter(_ number: UInt8, _ name: StaticString) throws -> Int? {
+        _ = try fields(from: number)
         guard !isAtEnd, bytes[at] == number else { return nil }
         path.append(name)
         return try narrow(to: try header())

@@ -166,6 +166,13 @@ extension Coder {
         values = try list(number, name, isReading ? nil : values, rule)
     }
 
+    /// Encodes a field whose content `body` writes.
+    func field(_ number: UInt8, _ name: StaticString, _ body: () throws -> Void) throws {
+        guard let outer = try enter(number, name) else { return }
+        try object(body)
+        try leave(outer)
+    }
+
     func kind(_ kind: String) throws { try required(1, "kind", kind) }
 
     /// One of several values that have names.
