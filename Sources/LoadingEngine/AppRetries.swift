@@ -14,17 +14,9 @@ import LoadingModel
 import Synchronization
 
 /// Decides and counts the retries of a load, by the rules that the app has set for the session.
-struct AppRetries {
-    private var count = 0
-
-    /// Whether the app's rules have caused a retry.
-    ///
-    /// From then on, a response no longer resets the failed attempts that ``HTTPRules/RetryPolicy`` counts, so that the two kinds of
-    /// retries do not multiply.
-    var hasBegun: Bool { count > 0 }
-
+enum AppRetries {
     /// Returns the seconds to wait before another attempt, or nil if the failure is the load's result.
-    mutating func pause(after error: LoadError, _ hop: Hop, in load: Load) -> Double? {
+    static func pause(after error: LoadError, _ hop: Hop, in load: Load) -> Double? {
         guard load.control.failure == nil, let rules = rules(for: hop, in: load), rules.failures.contains(error.kind) else {
             return nil
         }
@@ -34,13 +26,13 @@ struct AppRetries {
     }
 
     /// Returns the seconds to wait before another attempt, or nil if the response is the load's result.
-    mutating func pause(after answer: Answer, _ hop: Hop, in load: Load) -> Double? {
+    static func pause(after answer: Answer, _ hop: Hop, in load: Load) -> Double? {
         // A cached response says nothing about the server.
         guard let rules = rules(for: hop, in: load), let head = answer.response.head, answer.transaction.exchange != nil else {
             return nil
         }
         guard rules.statuses.contains(head.status) else {
-            if let host = Self.host(of: hop) { RetryBudgets.noteSuccess(host, now: WallClock.seconds(load.control.lastProgress)) }
+            if let host = host(of: hop) { RetryBudgets.noteSuccess(host, now: WallClock.seconds(load.control.lastProgress)) }
             return nil
         }
         let asked = head.headers.first("Retry-After").flatMap {
@@ -54,23 +46,24 @@ struct AppRetries {
         load.session.policy.retries?.statuses.contains(status) == true && load.webSocket == nil
     }
 
-    private func rules(for hop: Hop, in load: Load) -> LoadRetries? {
+    private static func rules(for hop: Hop, in load: Load) -> LoadRetries? {
         guard let rules = load.session.policy.retries, load.webSocket == nil, load.stream == nil, !load.order.isForProxies,
-            !load.order.endsUpload, hop.upload == nil, load.upload?.isResumable != true, Self.host(of: hop) != nil
+            !load.order.endsUpload, hop.errand == nil, load.upload?.isResumable != true, host(of: hop) != nil
         else { return nil }
         return rules
     }
 
-    private mutating func pause(
+    private static func pause(
         _ rules: LoadRetries, retryAfter: Double?, isOfHost: Bool, _ hop: Hop, in load: Load
     ) -> Double? {
-        guard let host = Self.host(of: hop),
-            !isOfHost || RetryBudgets.noteFailure(host, now: WallClock.seconds(load.control.lastProgress)), count < rules.limit,
+        guard let host = host(of: hop),
+            !isOfHost || RetryBudgets.noteFailure(host, now: WallClock.seconds(load.control.lastProgress)),
+            load.followUp.retryCount < rules.limit,
             rules.retriesAnyMethod || RetryPolicy.isIdempotent(hop.request.method), (retryAfter ?? 0) <= rules.maximumRetryAfter
         else { return nil }
-        count += 1
+        load.followUp.retryCount += 1
         let own = Backoff.pause(
-            before: count, first: rules.firstPause, longest: rules.maximumPause, jitter: .random(in: 0...1))
+            before: load.followUp.retryCount, first: rules.firstPause, longest: rules.maximumPause, jitter: .random(in: 0...1))
         return max(own, retryAfter ?? 0)
     }
 

@@ -18,18 +18,6 @@ import TransportMachines
 ///
 /// Each load's `LoadControl` records progress with a single store; the timer reads the recorded time when it fires.
 final class DeadlineClock {
-    struct LoadPart {
-        /// The load's slot in the clock.
-        fileprivate(set) var slot = -1
-        /// The step of the test clock that ends the load; it is kept until the end has been told.
-        fileprivate var step: SteppedClock.Step?
-
-        mutating func takeStep() -> SteppedClock.Step? {
-            defer { step = nil }
-            return step
-        }
-    }
-
     private let loop: any EventLoop
     private let turns: LoopTurns
     // Unchecked for speed, because every load uses the machine and the table below. Neither calls back into the clock.

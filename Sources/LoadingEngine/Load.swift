@@ -16,9 +16,6 @@ import NIOCore
 ///
 /// Used only by the stages and deliveries of the load. Confined to the session's event loop.
 final class Load: LoopCallee {
-    /// The maximum number of delivered bytes that the client has not processed yet: two pieces of a fast body.
-    static let creditWindow = 1_572_864
-
     let id: TaskID
     let client: any LoadClient
     let control: LoadControl
@@ -45,13 +42,12 @@ final class Load: LoopCallee {
     /// The number of bytes that were delivered to the client and have not been processed yet.
     private var outstandingBytes = 0
 
-    // Each part is declared beside the code that changes it.
-    @exclusivity(unchecked) var followUp = FollowUpStage.LoadPart()
-    var lastAttempt = NetworkStage.LoadPart()
+    @exclusivity(unchecked) var followUp = FollowUpHistory()
+    var lastAttempt = AttemptTraffic()
     var resumption = DownloadResumption.LoadPart()
     @exclusivity(unchecked) var tunnels = TunnelQuestions()
     @exclusivity(unchecked) var body = BodyCounts()
-    var deadline = DeadlineClock.LoadPart()
+    var deadline = DeadlinePlace()
     #if Logging || Metrics || Tracing
     var observation = Observation()
     #endif
@@ -122,7 +118,7 @@ final class Load: LoopCallee {
     /// Whether the load may answer a hop from the cache and store its response.
     ///
     /// False for downloads, for hops that ask to switch protocols, and for hops to an upload resource.
-    func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) && !hop.goesToUpload }
+    func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) && !hop.leavesRequest }
 
     /// Whether the hop asks the server to switch protocols: to a WebSocket, or to the protocol that the app's request names.
     ///
@@ -148,7 +144,7 @@ final class Load: LoopCallee {
         if let hop = upload?.firstHop(of: self) { return hop }
         let hop = Hop(number: 0, request: order.request)
         // The session's credentials are not sent to the server of a proxy script.
-        if order.isForProxies || order.leftOrigin { hop.followUp = FollowUpStage.HopPart(leftOrigin: true) }
+        if order.isForProxies || order.leftOrigin { hop.followUp = FollowUpState(leftOrigin: true) }
         return hop
     }
 
@@ -232,7 +228,7 @@ final class Load: LoopCallee {
     func tell(data: Data) async throws(LoadError) {
         outstandingBytes += data.count
         client.tell(.data(data))
-        if outstandingBytes >= Self.creditWindow { try await waitForCredit() }
+        if outstandingBytes >= Mailbox.creditWindow { try await waitForCredit() }
         try control.check()
     }
 
@@ -242,7 +238,7 @@ final class Load: LoopCallee {
         client.tell(.webSocket(.message(message)))
     }
 
-    var hasCredit: Bool { outstandingBytes < Self.creditWindow }
+    var hasCredit: Bool { outstandingBytes < Mailbox.creditWindow }
 
     /// Waits until there is credit, or `isOver` returns true.
     @inline(never)

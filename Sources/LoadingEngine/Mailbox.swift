@@ -34,9 +34,11 @@ final class Mailbox: Sendable {
         var waitingForCredit = 0
     }
 
+    /// The maximum number of bytes delivered to a load's client that it has not processed yet: two pieces of a fast body.
+    static let creditWindow = 1_572_864
     /// The credit at which the loop is woken: half of a load's credit window, so that a waiting load continues before its client
     /// has processed everything.
-    private static let creditStep = Load.creditWindow / 2
+    private static let creditStep = creditWindow / 2
     /// The number of queued messages at which any amount of credit wakes the loop.
     private static let maximumQueuedCredits = 16
 

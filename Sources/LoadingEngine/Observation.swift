@@ -15,17 +15,6 @@ import NIOCore
 // Reports requests to observers. Without the package traits `Logging`, `Metrics` and `Tracing`, the methods are empty and their
 // calls are optimized away.
 
-#if Logging || Metrics || Tracing
-/// What a load has reported about its requests.
-struct Observation {
-    /// The number of requests.
-    fileprivate var count = 0
-    /// The hop of the last request.
-    fileprivate var hop = 0
-    fileprivate var last: Transaction?
-}
-#endif
-
 extension TaskOrder {
     /// Uses the observer of another order for the same task.
     mutating func observe(with other: TaskOrder) {
@@ -128,7 +117,7 @@ extension Transaction {
 extension Load {
     fileprivate func cause(of hop: Hop) -> ObservedRequest.Cause {
         guard observation.count > 0 else { return .first }
-        if hop.upload != nil || hop.goesToUpload { return .resumption }
+        if hop.errand != nil { return .resumption }
         if hop.number != observation.hop { return .redirect }
         guard let earlier = observation.last?.exchange?.head?.status else { return .failure }
         return earlier == 401 || earlier == 407 ? .authentication : .answer

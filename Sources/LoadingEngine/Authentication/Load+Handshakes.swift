@@ -190,7 +190,7 @@ extension Load: HandshakeAdviser {
 
     private func authenticator(for tunnel: TunnelAttempt) -> Authenticator {
         if let known = tunnel.state as? Authenticator { return known }
-        let made = Authenticator(ChallengeDesk.place(of: tunnel.proxy, kind: "https"))
+        let made = Authenticator(AuthenticationScopes.Peer(of: tunnel.proxy, kind: "https"))
         tunnel.state = made
         return made
     }
@@ -233,12 +233,5 @@ extension Load: HandshakeAdviser {
             }
             if control.failure == nil { reply(failure) }
         }
-    }
-}
-
-extension ChallengeDesk {
-    static func place(of proxy: ProxyServer, kind: String) -> AuthenticationScopes.Peer {
-        AuthenticationScopes.Peer(
-            proxy: Origin(scheme: kind, host: proxy.host, port: proxy.port), isSecure: proxy.kind == .https)
     }
 }

@@ -15,79 +15,6 @@ import LoadingStores
 
 /// The authentication of a message: the fields that it carries, and the connections that it may use.
 enum RequestAuthentication {
-    struct HopPart {
-        /// The proxy to which the request's own `Proxy-Authorization` may be sent.
-        private enum Addressee {
-            /// The hop's first proxy.
-            case first
-            /// The proxy of the previous hop; nil if that hop was sent without one.
-            case proxy(of: RouteDetails?)
-            /// No proxy: the load switched to another proxy, or to a direct connection. The field is never sent again, not even
-            /// to the first proxy.
-            case none
-        }
-
-        private var addressee = Addressee.first
-        /// The load's authentication with the server and with a proxy.
-        ///
-        /// Set when the server or proxy has sent a challenge, or is expected to send one.
-        fileprivate(set) var server: Authenticator?
-        fileprivate(set) var proxy: Authenticator?
-        /// The holder of the connection on which the server may negotiate TLS again.
-        var renegotiating: ConnectionHolder?
-        /// The hop's route; nil for the plain route to its server.
-        fileprivate(set) var route: Route?
-
-        /// Whether the load authenticates with a server or proxy.
-        var isUsed: Bool { server != nil || proxy != nil }
-
-        /// Whether the load answers a challenge of the server, including one that an earlier load received.
-        ///
-        /// In that case, no other `Authorization` field is sent.
-        var isAnswered: Bool { server?.proof != nil }
-
-        /// Whether ``prepare(_:in:)`` has to wait for Negotiate's first token.
-        var mustWait: Bool { server?.mustBeginNegotiate ?? false || proxy?.mustBeginNegotiate ?? false }
-
-        /// Whether the load switched from its first proxy to another, or to a direct connection.
-        var leftFirstProxy: Bool { if case .none = addressee { true } else { false } }
-
-        /// Whether the request's own `Proxy-Authorization` is sent: only to the proxy for which it was set, and only until that
-        /// proxy refuses it.
-        var maySendOwnField: Bool { !leftFirstProxy && proxy?.proof == nil }
-
-        /// Forgets the proxy's credentials, which must not be sent on the hop's new route.
-        mutating func leftProxy() {
-            proxy = nil
-            addressee = .none
-        }
-
-        /// Directs the hop to a proxy, or directly to its server (nil), and drops the credentials for other proxies.
-        fileprivate mutating func turn(to server: ProxyServer?) {
-            if case .proxy(let earlier) = addressee {
-                let isSame = server.flatMap { earlier?.proxy?.isSame(as: $0) } ?? false
-                if !isSame { addressee = .none }
-            }
-            let place = server.flatMap { $0.isSOCKS ? nil : ChallengeDesk.place(of: $0, kind: "http") }
-            if let proxy, place != proxy.place { self.proxy = nil }
-        }
-
-        /// Uses a `Proxy-Authorization` that the app added to the hop and that the previous hop did not have.
-        mutating func useNewProxyField() {
-            proxy = nil
-            addressee = .first
-        }
-
-        /// The state that remains valid for the hop after a redirect.
-        var afterRedirect: HopPart {
-            var part = HopPart()
-            part.proxy = proxy
-            // A hop without a route was never sent.
-            part.addressee = leftFirstProxy ? .none : route.map { .proxy(of: $0.details) } ?? addressee
-            return part
-        }
-    }
-
     /// Prepares what takes time: the body's hash for Digest, and Negotiate's first token.
     static func prepare(_ hop: Hop, in control: LoadControl) async throws(LoadError) {
         let mustBegin = hop.authentication.mustWait
@@ -137,7 +64,7 @@ enum RequestAuthentication {
             let proxy = try ProxyChoice.server(for: target, hop, proxies),
             proxy.forwardsRequests(isSecure: false)
         {
-            let place = ChallengeDesk.place(of: proxy, kind: "http")
+            let place = AuthenticationScopes.Peer(of: proxy, kind: "http")
             if let proof = credentials.proof(for: place, path: "/") {
                 hop.authentication.proxy = Authenticator(place)
                 hop.authentication.proxy?.use(proof)
@@ -283,7 +210,7 @@ enum RequestAuthentication {
                 return false
             }
             let authenticator =
-                hop.authentication.proxy ?? Authenticator(ChallengeDesk.place(of: proxy, kind: "http"))
+                hop.authentication.proxy ?? Authenticator(AuthenticationScopes.Peer(of: proxy, kind: "http"))
             hop.authentication.proxy = authenticator
             context = ChallengeDesk.Context(
                 authenticator: authenticator, challenges: head.headers.octetTexts(of: "Proxy-Authenticate"), path: "/",
@@ -318,7 +245,7 @@ enum RequestAuthentication {
         case .stream, .streamOnDemand: return false
         case .file(let path):
             guard let algorithm = authenticator.proof?.digest?.algorithm else { return false }
-            guard let hash = try await BodyHash.ofFile(path, hop.upload?.part, algorithm, in: control) else { return false }
+            guard let hash = try await BodyHash.ofFile(path, hop.errand?.part, algorithm, in: control) else { return false }
             authenticator.bodyHash = { _ in hash }
             return true
         }

@@ -22,17 +22,6 @@ import NIOCore
 ///
 /// Downloads do not use the cache, as on Apple's platforms.
 final class CacheStage: LoadStage {
-    struct HopPart {
-        /// The result of the lookup, and what to do with it.
-        fileprivate(set) var found: CachedAnswer?
-        /// Whether the cache may have a response for this hop.
-        ///
-        /// If the hop's new response is not stored, the cached response is outdated.
-        fileprivate(set) var mayHaveStored = false
-        /// The session's own cache, if the response was found there.
-        fileprivate var own: ResponseCache?
-    }
-
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         hop.cache.found = nil
         hop.cache.own = nil
@@ -279,7 +268,7 @@ final class CacheStage: LoadStage {
     }
 
     /// Whether ``FollowUpStage`` will send the hop again: a reused connection was closed, or a proxy with alternatives failed.
-    private func willBeRetried(_ error: LoadError, _ hop: Hop, _ attempt: NetworkStage.LoadPart) -> Bool {
+    private func willBeRetried(_ error: LoadError, _ hop: Hop, _ attempt: AttemptTraffic) -> Bool {
         error.isProxyError && hop.proxies.hasAlternatives
             || error.kind == .connectionLost
                 && RetryPolicy.mayRetry(
@@ -375,13 +364,4 @@ extension Answer {
     func keeper(_ hop: Hop, in load: Load) -> ResponseKeeper? {
         transaction.exchange.flatMap { ResponseTrust.keeper(of: $0, hop, in: load) }
     }
-}
-
-/// The result of a hop's cache lookup.
-indirect enum CachedAnswer {
-    /// The app keeps its own cache and has to be asked.
-    case asksApp
-    /// The disk has to be read.
-    case pending(DiskLookUp)
-    case decided(ResponseCache.Hit, CacheDecision)
 }

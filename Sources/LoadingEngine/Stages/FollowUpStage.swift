@@ -17,60 +17,6 @@ import NIOCore
 ///
 /// Redirects create another hop; challenges and retries repeat the hop.
 final class FollowUpStage {
-    struct HopPart {
-        /// Whether a redirect led away from the load's first origin, even if another redirect led back.
-        ///
-        /// Secrets for the first origin are then no longer sent. True from the beginning if the app did not choose that origin.
-        fileprivate(set) var leftOrigin: Bool
-        /// The number of attempts of this hop that failed since the last response.
-        fileprivate(set) var failedAttempts = 0
-        /// The number of attempts since the last response that the server refused without processing them.
-        private var refusals = RefusalCount()
-        /// The failure of the first attempt since the last response.
-        fileprivate var firstFailure: (any Error)?
-        /// Whether the server refused `Expect: 100-continue`.
-        fileprivate(set) var withoutExpectation = false
-
-        init(leftOrigin: Bool = false) { self.leftOrigin = leftOrigin }
-
-        /// Returns the refusals, including that of the current attempt.
-        func refusals(with evidence: RetryEvidence) -> RefusalCount {
-            var refusals = refusals
-            if case .notProcessed(let refusal) = evidence { refusals.count(refusal) }
-            return refusals
-        }
-
-        fileprivate mutating func note(_ evidence: RetryEvidence, _ error: LoadError) {
-            if firstFailure == nil { firstFailure = error }
-            if case .notProcessed = evidence { refusals = refusals(with: evidence) } else { failedAttempts += 1 }
-        }
-
-        fileprivate mutating func forgetFailures() {
-            guard firstFailure != nil else { return }
-            (failedAttempts, refusals, firstFailure) = (0, RefusalCount(), nil)
-        }
-    }
-
-    struct LoadPart {
-        /// The transactions whose redirects were followed since the load last started with its first request.
-        fileprivate(set) var redirected: [Transaction] = []
-        /// The number of redirects that were followed before the load last started with its first request.
-        private var earlierRedirectCount = 0
-        /// The retries under the app's rules.
-        fileprivate(set) var retries = AppRetries()
-        var redirectCount: Int { earlierRedirectCount + redirected.count }
-
-        /// Starts over with the load's first request; returns whether that differs from the last request.
-        mutating func restartFromFirstRequest() -> Bool {
-            defer { redirected = [] }
-            earlierRedirectCount += redirected.count
-            return !redirected.isEmpty
-        }
-    }
-
-    /// The time limit for reading the body of a response that another request follows.
-    private static let patience = TimeAmount.seconds(1)
-
     let pool: ConnectionPool
 
     init(pool: ConnectionPool) { self.pool = pool }
@@ -96,16 +42,17 @@ final class FollowUpStage {
                 }
                 continue
             }
-            if !load.followUp.retries.hasBegun { hop.followUp.forgetFailures() }
+            // From the first retry by the app's rules, the two kinds of retries must not multiply.
+            if load.followUp.retryCount == 0 { hop.followUp.forgetFailures() }
             guard mayFollowUp(answer, hop, in: load) else { return answer }
             if let following = try await nextHop(answer, hop, in: load) {
                 hop = following
                 continue
             }
-            if let pause = load.followUp.retries.pause(after: answer, hop, in: load),
+            if let pause = AppRetries.pause(after: answer, hop, in: load),
                 try await renewBody(of: hop, after: answer, in: load)
             {
-                await discard(answer, in: load.control)
+                await answer.discard(in: load.control)
                 try await self.pause(pause, in: load)
                 continue
             }
@@ -141,7 +88,7 @@ final class FollowUpStage {
                 attempts: hop.followUp.failedAttempts + 1, evidence: evidence, refusals: refusals
             )
         else {
-            if let pause = load.followUp.retries.pause(after: error, hop, in: load), try await renewBody(of: hop, in: load) {
+            if let pause = AppRetries.pause(after: error, hop, in: load), try await renewBody(of: hop, in: load) {
                 hop.followUp.note(evidence, error)
                 return try await self.pause(pause, in: load)
             }
@@ -155,16 +102,7 @@ final class FollowUpStage {
         if case .notProcessed = evidence { return try await pause(refusals.pause(jitter: .random(in: 0...1)), in: load) }
         if evidence == .wantsHTTP1, let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.noteHTTP1(origin) }
         guard evidence != .wantsHTTP1 else { return }
-        abandonConnections(of: hop)
-    }
-
-    /// Makes the hop use a new connection.
-    ///
-    /// Idle connections are closed: they are as stale as the connection that the hop used.
-    func abandonConnections(of hop: Hop) {
-        hop.network.requireNewConnection()
-        // The idle connections are closed now, because the holder of the next connection depends on which connections exist.
-        if let route = hop.authentication.route { pool.wentStale(route) }
+        hop.abandonConnections(of: pool)
     }
 
     /// Gets a new stream for a retry by the app's rules, if the body is a stream that has been read.
@@ -264,7 +202,7 @@ final class FollowUpStage {
         default:
             following = nil
         }
-        if following != nil { await discard(answer, in: load.control) }
+        if following != nil { await answer.discard(in: load.control) }
         return following
     }
 
@@ -291,7 +229,7 @@ final class FollowUpStage {
             if reason == .tooMany { ResponseCaching.forget(url, answer, hop, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
-            if hop.goesToUpload, load.upload?.mayRedirect(hop, to: proposal) != true { return nil }
+            if hop.leavesRequest, load.upload?.mayRedirect(hop, to: proposal) != true { return nil }
             var request = hop.request
             // If the main document is redirected, the site of the request changes.
             if request.mainDocumentURL == url { request.mainDocumentURL = proposal.url }
@@ -309,8 +247,7 @@ final class FollowUpStage {
         _ proposed: LoadRequest, from answer: Answer, _ hop: Hop, in load: Load
     ) async throws(LoadError) -> Hop? {
         var request = proposed
-        let isOfUpload = hop.goesToUpload
-        if load.wants(.redirects), !isOfUpload {
+        if load.wants(.redirects), !hop.leavesRequest {
             load.take(answer.response)
             guard case .request(let chosen) = try await load.ask(.redirect(response: answer.response, proposed: proposed)),
                 let chosen
@@ -319,11 +256,11 @@ final class FollowUpStage {
         }
         load.take(nil)
         let next = Hop(number: hop.number + 1, request: request)
-        if isOfUpload {
-            load.upload?.redirected(hop, to: next)
+        if hop.leavesRequest {
+            next.errand = hop.errand?.redirected
         } else {
-            // If the hop sends a part of an upload, the next one sends the same part.
-            if request.method == hop.request.method { next.upload = hop.upload }
+            // If the hop sends a part of the body, the next one sends the same part.
+            if request.method == hop.request.method { next.errand = hop.errand }
             load.followUp.redirected.append(answer.transaction)
             load.tell(.requestChanged(request))
         }
@@ -333,36 +270,9 @@ final class FollowUpStage {
         {
             next.authentication.useNewProxyField()
         }
-        next.followUp.leftOrigin =
-            hop.followUp.leftOrigin || request.url.flatMap { Origin($0) } != hop.request.url.flatMap { Origin($0) }
+        next.followUp = FollowUpState(
+            leftOrigin: hop.followUp.leftOrigin || request.url.flatMap { Origin($0) } != hop.request.url.flatMap { Origin($0) })
         return next
-    }
-
-    /// Reads the rest of a small body, so that the next hop can use the connection.
-    ///
-    /// Cancels a body that is larger or does not arrive in time: the app does not wait for unused data.
-    @inline(never)
-    func discard(_ answer: Answer, in control: LoadControl) async {
-        let timer = limitTime(of: answer, in: control)
-        defer { timer.cancel() }
-        var taken = 0
-        do throws(LoadError) {
-            while taken < 65_536, answer.response.expectedLength < 65_536, let piece = try await answer.body.next() {
-                taken += piece.readableBytes
-            }
-        } catch {
-            // The content of the response does not matter; a persistent failure will reappear on the next hop.
-        }
-        answer.body.cancel()
-    }
-
-    /// Cancels a body that does not arrive in time.
-    func limitTime(of answer: Answer, in control: LoadControl) -> Scheduled<Void> {
-        let bound = NIOLoopBound((body: answer.body, control: control), eventLoop: control.loop)
-        return control.loop.scheduleTask(in: Self.patience) {
-            bound.value.body.cancel()
-            bound.value.control.wake()
-        }
     }
 
     private static func message(for reason: RedirectPolicy.Reason, _ head: ResponseHead) -> String {

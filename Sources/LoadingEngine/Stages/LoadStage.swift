@@ -6,12 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-import FoundationEssentials
-import HTTPRules
-import HTTPTransport
-import HTTPWire
 import LoadingModel
-import NIOCore
 
 /// One step of a load.
 ///
@@ -42,165 +37,45 @@ enum StageStep {
     case needsTask
 }
 
-/// One round of a load: a request that is about to be sent.
-///
-/// Each stage declares its own part of the hop. Other code reads the part, or changes it through the part's methods.
-final class Hop {
-    let number: Int
-    private(set) var request: LoadRequest
-    var proxies = ProxyChoice.HopPart()
-    // Unchecked because every hop reads or sets these members; their methods do not call back into the hop.
-    @exclusivity(unchecked) var followUp = FollowUpStage.HopPart()
-    @exclusivity(unchecked) var authentication = RequestAuthentication.HopPart()
-    @exclusivity(unchecked) var preparation = PrepareStage.HopPart()
-    @exclusivity(unchecked) var cache = CacheStage.HopPart()
-    @exclusivity(unchecked) var network = NetworkStage.HopPart()
-    var sideEffects = ResponseSideEffects.HopPart()
-    /// Nil unless the hop belongs to a resumed upload.
-    var upload: UploadResumption.HopPart?
-    /// The app's new stream for the next attempt; nil to ask for one when it is needed.
-    var nextStream: (any BodyStream)?
+/// A stage and all stages below it, in one object, so that a waiting load stores its position in one pointer.
+final class LowerStages {
+    private let stage: any LoadStage
+    /// Nil for the last stage.
+    private let next: LowerStages?
 
-    /// Whether ``hasScheme(_:or:)`` has found that the URL's scheme starts with a letter other than d and f.
-    private var hasOtherScheme = false
-    /// The remaining stages, if the hop stopped at the first of them.
-    private var place: LowerStages?
-    /// The hop's result, if it was produced before the load had a task.
-    private var outcome: Outcome?
-
-    /// Indirect, because few hops have an outcome.
-    indirect enum Outcome {
-        case answer(Answer)
-        case failure(LoadError)
+    init(_ first: any LoadStage, _ others: any LoadStage...) {
+        stage = first
+        var next: LowerStages?
+        for stage in others.reversed() { next = LowerStages(stage, then: next) }
+        self.next = next
     }
 
-    init(number: Int, request: LoadRequest) {
-        self.number = number
-        self.request = request
+    private init(_ stage: any LoadStage, then next: LowerStages?) {
+        self.stage = stage
+        self.next = next
     }
 
-    /// Whether the scheme of the URL is `one` or `other`, which must both start with d or f.
-    ///
-    /// Called for every network request, and therefore fast: compares text, and remembers whether the scheme starts with another
-    /// letter.
-    func hasScheme(_ one: String, or other: String) -> Bool {
-        guard !hasOtherScheme, let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
-        switch first | 0x20 {
-        case UInt8(ascii: "d"), UInt8(ascii: "f"): break
-        default:
-            hasOtherScheme = true
-            return false
+    /// Returns the response to a hop that continues at the stages below.
+    // Inlined, because every waiting load would otherwise keep another frame.
+    @inline(__always)
+    func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
+        if !hop.isStopped, case .answered(let answer) = try step(hop, in: load) { return answer }
+        let place = hop.takePlace() ?? self
+        // The last stage ignores `next`.
+        return try await place.stage.answer(hop, in: load, then: place.next ?? place)
+    }
+
+    /// Runs the hop down to the first stage that produces a response or has to wait; the hop then stays at that stage.
+    // Recursive, because a loop would retain and release its variables for each stage.
+    @inline(never)
+    func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
+        let step = try stage.step(hop, in: load)
+        switch step {
+        case .proceed: if let next { return try next.step(hop, in: load) }
+        case .answered: return step
+        case .waits, .needsTask: break
         }
-        let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
-        return scheme.elementsEqual(one.utf8) || scheme.elementsEqual(other.utf8)
+        hop.stop(at: self)
+        return step
     }
-
-    /// Whether the hop goes to an upload resource instead of the URL of the app's request.
-    var goesToUpload: Bool { upload?.goesToUpload ?? false }
-
-    func stop(at place: LowerStages) { self.place = place }
-    var isStopped: Bool { place != nil }
-
-    /// Returns the stages at which the hop continues.
-    ///
-    /// The next call returns nil.
-    func takePlace() -> LowerStages? {
-        defer { place = nil }
-        return place
-    }
-
-    /// Whether the body may have been sent before; if so, the app has to provide another stream.
-    var isRepeated: Bool { number > 0 || network.wasSent }
-
-    func keep(_ outcome: Outcome) { self.outcome = outcome }
-
-    /// Returns the result that the hop produced before the load had a task.
-    ///
-    /// The next call returns nil.
-    func takeOutcome() -> Outcome? { outcome.take() }
-
-    /// Replaces a file by its content, which is then the same in each request of the load.
-    func replaceBody(by content: Data) { request.body = .data(content) }
-
-    /// Changes the request to use TLS.
-    func upgrade(to url: URL, mainDocumentURL: URL?) {
-        var upgraded = request
-        upgraded.url = url
-        upgraded.mainDocumentURL = mainDocumentURL
-        request = upgraded
-    }
-}
-
-/// A request in the form in which it is sent.
-///
-/// Immutable: adding fields creates a new message.
-final class PreparedMessage {
-    let outgoing: OutgoingMessage
-    let target: RequestTarget
-    let route: Route
-    #if Logging || Metrics || Tracing
-    /// The fields without an observer's trace fields; nil if no observer added fields.
-    private var unobserved: HeaderBlock?
-    #endif
-
-    init(_ outgoing: OutgoingMessage, target: RequestTarget, route: Route) {
-        self.outgoing = outgoing
-        self.target = target
-        self.route = route
-    }
-
-    var head: RequestHead { outgoing.head }
-
-    /// The fields by which a cache may select a stored response (`Vary`).
-    ///
-    /// An observer's trace fields differ in each request and are not among them.
-    var ownHeaders: HeaderBlock {
-        #if Logging || Metrics || Tracing
-        if let unobserved { return unobserved }
-        #endif
-        return outgoing.head.headers
-    }
-
-    /// Returns the message with these fields, which replace those of the same name.
-    func setting(_ fields: [(String, String)]) -> PreparedMessage {
-        var outgoing = outgoing
-        for (name, value) in fields { outgoing.head.headers.set(name, value) }
-        return PreparedMessage(outgoing, target: target, route: route)
-    }
-
-    #if Logging || Metrics || Tracing
-    /// Trace fields differ in each request, so they do not select a stored response.
-    private static let traceFieldNames: Set<String> = ["traceparent", "tracestate"]
-
-    /// Returns the message with an observer's fields.
-    func carrying(_ fields: [(String, String)]) -> PreparedMessage {
-        let message = setting(fields)
-        var unobserved = head.headers
-        // An observer's other fields may select a stored response, like the app's own fields.
-        for (name, value) in fields where !Self.traceFieldNames.contains(name.lowercased()) { unobserved.set(name, value) }
-        message.unobserved = unobserved
-        return message
-    }
-    #endif
-}
-
-/// A response whose body has not been read yet.
-struct Answer {
-    let response: LoadResponse
-    let body: any ResponseBody
-    let transaction: Transaction
-}
-
-/// The body of a response, in pieces.
-protocol ResponseBody: AnyObject {
-    /// Returns the next piece, or nil at the end. Waits in the load's `LoadControl`.
-    func next() async throws(LoadError) -> ByteBuffer?
-    /// Discards the rest of the body. Has no effect after the end.
-    func cancel()
-    /// Returns the whole body if it is in memory and has not been read yet.
-    func takeWhole() -> Data?
-}
-
-extension ResponseBody {
-    func takeWhole() -> Data? { nil }
 }

@@ -16,40 +16,6 @@ import NIOCore
 
 /// Sends the message on a connection of the pool, and waits for the response head.
 final class NetworkStage: LoadStage {
-    struct HopPart {
-        /// Whether the message was sent before, at least in part.
-        fileprivate(set) var wasSent = false
-        /// Whether the request expects a 100 (Continue) response.
-        fileprivate(set) var askedToContinue = false
-        fileprivate var needsNewConnection = false
-        /// The last chains that the load's delegate accepted, the newest last: other connections may have the same.
-        ///
-        /// There can be several, because the servers behind one name may have different certificates.
-        fileprivate var acceptedChains: [[Data]] = []
-        /// Whether the hop's transaction has begun.
-        fileprivate var hasBegun = false
-        /// Watches the proxy that the message was sent to, if there is another route.
-        fileprivate var silence: ProxySilence?
-
-        /// Stops watching the proxy, because it responded or the load no longer waits for it.
-        fileprivate mutating func endSilence() {
-            guard let silence else { return }
-            silence.end()
-            self.silence = nil
-        }
-
-        /// Makes the hop use a new connection next time, because the last attempt failed on a reused connection.
-        mutating func requireNewConnection() { needsNewConnection = true }
-    }
-
-    /// The traffic of the last attempt, which decides whether to retry.
-    struct LoadPart {
-        fileprivate(set) var connectionWasReused = false
-        fileprivate(set) var receivedAnyBytes = false
-        /// What is known about an attempt that failed without a response.
-        fileprivate(set) var evidence = RetryEvidence.none
-    }
-
     /// The number of accepted chains that a hop remembers.
     private static let maximumAcceptedChains = 4
 
@@ -85,7 +51,7 @@ final class NetworkStage: LoadStage {
         let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
         load.begin(transaction)
         transaction.observe(hop, in: load)
-        load.lastAttempt = LoadPart()
+        load.lastAttempt = AttemptTraffic()
         load.tunnels.forget()
     }
 
@@ -109,7 +75,7 @@ final class NetworkStage: LoadStage {
             hop.network.endSilence()
             hop.network.hasBegun = false
             if let exchange = transaction.exchange {
-                load.lastAttempt = LoadPart(
+                load.lastAttempt = AttemptTraffic(
                     connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.record.hasReceivedBytes,
                     evidence: exchange.evidence)
                 exchange.cancel()
@@ -211,7 +177,9 @@ final class NetworkStage: LoadStage {
             transaction.exchange = exchange
             load.control.enter(.exchanging(exchange))
             if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
-            if connection.facts.isForwarded { hop.network.silence = ProxySilence(hop, message.route, in: load) }
+            if connection.facts.isForwarded {
+                hop.network.silence = ProxySilence(hop.request, message.route, load.proxies, load.control)
+            }
             // Values that are still needed are copied; the message is released below, because ten thousand loads may be waiting.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
             if let upload = load.upload { upload.willSend(hop, as: transaction) }

@@ -16,27 +16,6 @@ import NIOCore
 
 /// Turns a request into the message that is sent: target, fields, body.
 final class PrepareStage: LoadStage {
-    struct HopPart {
-        /// The message, from its composition until it is sent.
-        fileprivate(set) var message: PreparedMessage?
-        /// The cookies of the app's own storage for this hop.
-        fileprivate var cookies: String?
-
-        /// Adds fields to the message, replacing those of the same name.
-        mutating func add(_ fields: [(String, String)]) { message = message?.setting(fields) }
-
-        #if Logging || Metrics || Tracing
-        /// Adds an observer's fields to the message.
-        mutating func carry(_ fields: [(String, String)]) { message = message?.carrying(fields) }
-        #endif
-
-        /// Restores an earlier message, without fields that have been added since.
-        mutating func restore(_ earlier: PreparedMessage?) { message = earlier }
-
-        /// Releases the message, which is being sent or will not be sent.
-        mutating func release() { message = nil }
-    }
-
     let pool: ConnectionPool
 
     init(pool: ConnectionPool) { self.pool = pool }

@@ -13,17 +13,6 @@ import NIOCore
 
 /// Chooses how a hop reaches its server: directly or through one of the session's proxies.
 enum ProxyChoice {
-    struct HopPart {
-        /// The remaining ways to the server, the current one first.
-        ///
-        /// The ways are for one origin: a later upgrade to TLS needs a new choice.
-        fileprivate var ways: ArraySlice<ProxyWay> = []
-        fileprivate var origin: Origin?
-
-        /// Whether there is another way if this one fails.
-        var hasAlternatives: Bool { ways.count > 1 }
-    }
-
     /// Whether ``prepare(_:to:by:_:in:)`` has to ask a proxy script first.
     static func mustWait(_ hop: Hop, to target: RequestTarget, by proxies: SessionProxies) -> Bool {
         script(for: target, hop, proxies) != nil
@@ -73,7 +62,7 @@ enum ProxyChoice {
 
     private static func take(_ ways: [ProxyWay], for target: RequestTarget, _ hop: Hop, _ proxies: SessionProxies) {
         let ways = proxies.failed.last(ways, now: Int64(NIODeadline.now().uptimeNanoseconds))
-        hop.proxies = HopPart(ways: ways[...], origin: target.origin)
+        hop.proxies = ProxyWays(ways: ways[...], origin: target.origin)
     }
 
     /// Returns the ways for a load's first hop, without using any of them.

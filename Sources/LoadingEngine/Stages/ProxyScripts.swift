@@ -287,14 +287,14 @@ final class ProxyScriptRunner: Sendable {
     private final class Turn: Sendable {
         private let current = Mutex<RunningScripts.Turn?>(nil)
 
-        func run<Answer>(_ work: () -> Answer) -> Answer {
+        func run<Value>(_ work: () -> Value) -> Value {
             let turn = RunningScripts.shared.begin()
             current.withLock { $0 = turn }
             defer { RunningScripts.shared.end(turn) }
             return work()
         }
 
-        func pause<Answer>(_ ask: () -> Answer) -> Answer {
+        func pause<Value>(_ ask: () -> Value) -> Value {
             guard let turn = current.withLock({ $0 }) else { return ask() }
             return RunningScripts.shared.pause(turn, for: ask)
         }

@@ -30,15 +30,14 @@ final class ProxySilence {
     /// The number of bytes that the proxy had not acknowledged at the last check.
     private var unacknowledged: Int64?
 
-    /// Returns nil if the hop has no other way to the server, or if the request must not be sent twice.
-    init?(_ hop: Hop, _ route: Route, in load: Load) {
-        guard let details = route.details, details.hasAlternatives, details.isForwarded, let proxy = details.proxy,
-            let proxies = load.proxies,
-            RetryPolicy.mayRepeat(method: hop.request.method, bodyIsReplayable: hop.request.body.isReplayable)
+    /// Returns nil if there is no other way to the server, or if the request must not be sent twice.
+    init?(_ request: LoadRequest, _ route: Route, _ proxies: SessionProxies?, _ control: LoadControl) {
+        guard let details = route.details, details.hasAlternatives, details.isForwarded, let proxy = details.proxy, let proxies,
+            RetryPolicy.mayRepeat(method: request.method, bodyIsReplayable: request.body.isReplayable)
         else { return nil }
         self.proxy = proxy
         self.proxies = proxies
-        control = load.control
+        self.control = control
         patience.begin()
     }
 

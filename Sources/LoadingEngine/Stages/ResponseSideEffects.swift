@@ -18,11 +18,6 @@ import LoadingStores
 ///
 /// Every response from the network is processed here, including informational ones and those that are followed up.
 enum ResponseSideEffects {
-    struct HopPart {
-        /// The received `Set-Cookie` fields, for an app that stores the cookies itself.
-        fileprivate var cookiesForApp: [String] = []
-    }
-
     /// Processes the fields.
     ///
     /// `isForApp` means that the app stores the cookies itself.
@@ -39,7 +34,7 @@ enum ResponseSideEffects {
         // `httpShouldSetCookies` only concerns sending; the acceptance policy decides which cookies are stored.
         guard hop.request.handlesCookies else { return }
         if isForApp {
-            hop.sideEffects.cookiesForApp += headers.octetTexts(of: "Set-Cookie")
+            hop.cookiesForApp += headers.octetTexts(of: "Set-Cookie")
             return
         }
         guard let store = session.stores.cookies, let request = request(of: hop) else { return }
@@ -100,8 +95,8 @@ enum ResponseSideEffects {
     /// Returns the `Set-Cookie` fields for an app that stores the cookies itself; nil if there is no such field, or if the app
     /// does not accept the cookies.
     static func cookiesForApp(_ hop: Hop, acceptance: SessionPolicy.CookieAcceptance) -> [String]? {
-        let fields = hop.sideEffects.cookiesForApp
-        hop.sideEffects.cookiesForApp = []
+        let fields = hop.cookiesForApp
+        hop.cookiesForApp = []
         guard !fields.isEmpty, acceptance != .never else { return nil }
         if acceptance == .onlyFromMainDocumentDomain, request(of: hop)?.isThirdParty ?? true { return nil }
         return fields

@@ -60,7 +60,7 @@ package final class RunningScripts: Sendable {
     }
 
     /// Runs a helper function that the script calls, without counting its time.
-    package func pause<Answer>(_ turn: Turn, for ask: () -> Answer) -> Answer {
+    package func pause<Value>(_ turn: Turn, for ask: () -> Value) -> Value {
         end(turn)
         defer {
             let now = now()

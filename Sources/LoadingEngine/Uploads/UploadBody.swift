@@ -25,16 +25,16 @@ enum UploadBody {
         case .file(let path):
             // A body that is sent again from its beginning may be a new version of the file. A part must come from the same
             // version of the file as the parts before it.
-            let version = hop.upload?.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
+            let version = hop.errand?.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
             let found = try await LocalFile.open(path, in: load.control) { path throws(LoadError) in
                 try BodyFile.findNow(path: path, as: version)
             }
             if case .data(let content) = found { hop.replaceBody(by: content) }
             return try part(found, of: hop)
-        case .stream(let stream) where !hop.isRepeated && hop.upload?.part == nil:
+        case .stream(let stream) where !hop.isRepeated && hop.errand?.part == nil:
             return whole(stream, in: load)
         case .stream, .streamOnDemand:
-            guard let part = hop.upload?.part else {
+            guard let part = hop.errand?.part else {
                 if let stream = hop.nextStream.take() { return whole(stream, in: load) }
                 return whole(try await stream(from: 0, in: load), in: load)
             }
@@ -102,7 +102,7 @@ enum UploadBody {
     }
 
     static func part(_ body: OutgoingBody, of hop: Hop) throws(LoadError) -> OutgoingBody {
-        guard let wanted = hop.upload?.part else { return body }
+        guard let wanted = hop.errand?.part else { return body }
         guard let part = body.part(from: wanted.offset, count: wanted.count) else {
             throw LoadError(.cannotOpenFile, "the body is shorter than what the server has received; start the upload again")
         }

@@ -23,18 +23,18 @@ extension UploadResumption {
             guard let answer else { throw failure(nil) }
             discardKept()
             stream.close()
-            if hop.goesToUpload { try await makeOutdated(by: answer, in: load) }
-            return .answer(hop.goesToUpload ? asResponseToRequest(answer) : answer)
+            if hop.leavesRequest { try await makeOutdated(by: answer, in: load) }
+            return .answer(hop.leavesRequest ? asResponseToRequest(answer) : answer)
         case .deliverKept:
             answer?.body.cancel()
             stream.close()
             guard let bufferedResponse = bufferedResponse.take() else { throw failure(nil) }
             return .answer(bufferedResponse)
         case .create(let part):
-            if let answer { await keepOrDiscard(answer, hop, stage, in: load) }
-            let hop = hop.goesToUpload ? creation ?? hop : hop
-            stage.abandonConnections(of: hop)  // A server that rejects the head might not read the content.
-            hop.upload = part == ResumableUpload.Part() ? nil : HopPart(part: part, goesToUpload: false)
+            if let answer { await keepOrDiscard(answer, hop, in: load) }
+            let hop = hop.leavesRequest ? creation ?? hop : hop
+            hop.abandonConnections(of: stage.pool)  // A server that rejects the head might not read the content.
+            hop.errand = part == ResumableUpload.Part() ? nil : HopErrand(part: part, leavesRequest: false)
             return .hop(hop)
         case .discover:
             if let answer { bufferedResponse = try await keep(answer).answer }
@@ -42,16 +42,16 @@ extension UploadResumption {
         case .retrieve(let seconds, let keepsResponse):
             if keepsResponse, bufferedResponse == nil, let answer {
                 let content = try await keep(answer)
-                bufferedResponse = hop.goesToUpload ? asResponseToRequest(content.answer) : content.answer
+                bufferedResponse = hop.leavesRequest ? asResponseToRequest(content.answer) : content.answer
             } else if let answer {
-                await stage.discard(answer, in: load.control)
+                await answer.discard(in: load.control)
             }
             if !keepsResponse { discardKept() }
             try await stage.pause(seconds, in: load)
             return .hop(try next(part: nil, hop, load))
         case .append(let part):
             discardKept()
-            if let answer { await stage.discard(answer, in: load.control) }
+            if let answer { await answer.discard(in: load.control) }
             return .hop(try next(part: part, hop, load))
         case .fail(let reason):
             answer?.body.cancel()
@@ -93,11 +93,11 @@ extension UploadResumption {
     /// Keeps a 413 that refused a stream, and discards any other response.
     ///
     /// The 413 becomes the result if no stream is available for another attempt.
-    private func keepOrDiscard(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async {
+    private func keepOrDiscard(_ answer: Answer, _ hop: Hop, in load: Load) async {
         guard answer.response.head?.status == 413, bufferedResponse == nil, !hop.request.body.isReplayable else {
-            return await stage.discard(answer, in: load.control)
+            return await answer.discard(in: load.control)
         }
-        let timer = stage.limitTime(of: answer, in: load.control)
+        let timer = answer.limitTime(in: load.control)
         defer { timer.cancel() }
         bufferedResponse = try? await keep(answer, acceptsPart: true).answer
     }

@@ -21,21 +21,6 @@ import NIOCore
 /// The app's request creates the upload. The requests that retrieve the upload's offset and send the rest are hops of the load,
 /// like those after a redirect. The app sees these requests only in the metrics.
 final class UploadResumption {
-    /// Allocated separately, because few hops belong to an upload.
-    final class HopPart {
-        /// The part of the body that the hop sends; nil for the whole body.
-        let part: ResumableUpload.Part?
-        /// Whether the hop goes to the upload resource instead of the URL of the app's request.
-        let goesToUpload: Bool
-        let redirectCount: Int
-
-        init(part: ResumableUpload.Part?, goesToUpload: Bool, redirectCount: Int = 0) {
-            self.part = part
-            self.goesToUpload = goesToUpload
-            self.redirectCount = redirectCount
-        }
-    }
-
     /// What to do after a response.
     enum Verdict {
         case answer(Answer)
@@ -106,7 +91,7 @@ final class UploadResumption {
                 }
             }
             let first = Hop(number: 0, request: request)
-            first.followUp = FollowUpStage.HopPart(leftOrigin: earlier.leftOrigin)
+            first.followUp = FollowUpState(leftOrigin: earlier.leftOrigin)
             if case .file(_, let size, let changed, let inode) = earlier.body {
                 file = FileVersion(size: size, changed: changed, inode: inode)
             }
@@ -127,8 +112,8 @@ final class UploadResumption {
         else { return nil }
         let hop = Hop(number: number, request: request)
         hop.authentication = creation.authentication.afterRedirect
-        hop.followUp = FollowUpStage.HopPart(leftOrigin: creation.followUp.leftOrigin || leavesOrigin)
-        hop.upload = HopPart(part: part, goesToUpload: true)
+        hop.followUp = FollowUpState(leftOrigin: creation.followUp.leftOrigin || leavesOrigin)
+        hop.errand = HopErrand(part: part, leavesRequest: true)
         return hop
     }
 
@@ -155,10 +140,10 @@ final class UploadResumption {
 
     /// Returns the upload's header fields for a hop whose message is being composed.
     func fields(for hop: Hop, _ body: OutgoingBody) -> [(String, String)] {
-        if hop.goesToUpload { return upload?.fields ?? [] }
-        guard announces, let length = body.length, length != 0 || hop.upload?.part != nil else { return [] }
+        if hop.leavesRequest { return upload?.fields ?? [] }
+        guard announces, let length = body.length, length != 0 || hop.errand?.part != nil else { return [] }
         // If the hop sends a part, the length of the whole body may already be known.
-        let whole = hop.upload?.part == nil ? (length < 0 ? nil : length) : upload?.length
+        let whole = hop.errand?.part == nil ? (length < 0 ? nil : length) : upload?.length
         if upload == nil { upload = ResumableUpload(length: whole) }
         guard upload?.isCreating == true else { return [] }
         if case .file(let body) = body { file = body.found }
@@ -170,12 +155,12 @@ final class UploadResumption {
     /// Notes that the hop's message is being sent.
     func willSend(_ hop: Hop, as transaction: Transaction) {
         guard let upload else { return }
-        if !hop.goesToUpload { discardKept() }
-        transaction.sentOffset = hop.upload?.part?.offset ?? (hop.goesToUpload ? upload.acknowledged : 0)
+        if !hop.leavesRequest { discardKept() }
+        transaction.sentOffset = hop.errand?.part?.offset ?? (hop.leavesRequest ? upload.acknowledged : 0)
         transaction.sentBodyLength = upload.length ?? -1
-        if !hop.goesToUpload || hop.upload?.part != nil, let exchange = transaction.exchange {
-            partInFlight = (exchange, hop.upload?.part?.offset ?? 0)
-            if upload.resource != nil, hop.goesToUpload { exchange.willBeContinued() }
+        if !hop.leavesRequest || hop.errand?.part != nil, let exchange = transaction.exchange {
+            partInFlight = (exchange, hop.errand?.part?.offset ?? 0)
+            if upload.resource != nil, hop.leavesRequest { exchange.willBeContinued() }
         }
     }
 
@@ -254,17 +239,10 @@ final class UploadResumption {
     /// reaches.
     func mayRedirect(_ hop: Hop, to proposal: RedirectPolicy.Proposal) -> Bool {
         guard let url = hop.request.url, proposal.method == hop.request.method,
-            hop.upload?.redirectCount ?? 0 < RedirectPolicy.limit,
+            hop.errand?.redirectCount ?? 0 < RedirectPolicy.limit,
             let origin = Origin(proposal.url)
         else { return false }
         return origin.isSecure || Origin(url)?.isSecure == false
-    }
-
-    /// Prepares the next hop after a request to the upload resource was redirected.
-    func redirected(_ hop: Hop, to next: Hop) {
-        next.upload = hop.upload.map {
-            HopPart(part: $0.part, goesToUpload: $0.goesToUpload, redirectCount: $0.redirectCount + 1)
-        }
     }
 
     private static func isInterruption(_ error: LoadError) -> Bool {
