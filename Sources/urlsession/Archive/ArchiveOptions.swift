@@ -14,19 +14,15 @@ import URLLoadingArchive
 /// The options for recording a command's loads as an HTTP Archive (HAR).
 struct ArchiveOptions: ParsableArguments {
     @Option(
-        name: .customLong("har"),
-        help: ArgumentHelp(
-            "Record all requests and responses with their timings in this file (HTTP Archive 1.2), without passwords, tokens and bodies.",
-            valueName: "file"),
-        completion: .file())
+        "--har <file>",
+        "Record all requests and responses with their timings in this file (HTTP Archive 1.2), without passwords, tokens and bodies."
+    )
     var file: String?
 
-    @Flag(name: .customLong("har-secrets"), help: "With --har: include passwords, tokens and cookie values.")
+    @Flag("--har-secrets", "With --har: include passwords, tokens and cookie values.")
     var keepsSecrets = false
 
-    @Option(
-        name: .customLong("har-bodies"),
-        help: ArgumentHelp("With --har: include bodies of up to this many bytes; k, M or G may follow.", valueName: "bytes"))
+    @Option("--har-bodies <bytes>", "With --har: include bodies of up to this many bytes; k, M or G may follow.")
     var bodies: ByteCount?
 
     func validate() throws {

@@ -25,8 +25,7 @@ struct WaterfallCommand: ParsableCommand {
     @Argument(help: "The archive, written by this or another program; - for standard input.", completion: .file())
     var file: String
 
-    @Option(
-        name: .shortAndLong, help: ArgumentHelp("Write the page to this file.", valueName: "file"), completion: .file())
+    @Option("--output -o <file>", "Write the page to this file.")
     var output: String?
 
     func run() throws {

@@ -25,13 +25,13 @@ struct CredentialDeleteCommand: ParsableCommand {
     @Argument(help: "The user name.")
     var user: String?
 
-    @Option(help: ArgumentHelp("Only credentials for this realm.", valueName: "realm"))
+    @Option("--realm <realm>", "Only credentials for this realm.")
     var realm: String?
 
-    @Option(help: "Only credentials for this method.")
+    @Option("--method <method>", "Only credentials for this method.")
     var method: CredentialSelection.Method?
 
-    @Flag(help: "Delete the credentials of all servers.")
+    @Flag("--all", "Delete the credentials of all servers.")
     var all = false
 
     func validate() throws {

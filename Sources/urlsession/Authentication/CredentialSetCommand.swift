@@ -29,13 +29,13 @@ struct CredentialSetCommand: ParsableCommand {
     @Argument(help: "The user name.")
     var user: String
 
-    @Option(help: ArgumentHelp("Only for this realm of the server.", valueName: "realm"))
+    @Option("--realm <realm>", "Only for this realm of the server.")
     var realm: String?
 
-    @Option(help: "Only for this method.")
+    @Option("--method <method>", "Only for this method.")
     var method: CredentialSelection.Method?
 
-    @Flag(name: .customLong("password-stdin"), help: "Read the password from standard input: one line.")
+    @Flag("--password-stdin", "Read the password from standard input: one line.")
     var readsPassword = false
 
     func validate() throws {

@@ -22,10 +22,10 @@ struct CacheShowCommand: ParsableCommand {
     @Argument(help: "The URL; without a scheme, http:// is assumed.")
     var url: String
 
-    @Flag(help: "Show only the headers.")
+    @Flag("--headers", "Show only the headers.")
     var headers = false
 
-    @Flag(help: "Show only the body.")
+    @Flag("--body", "Show only the body.")
     var body = false
 
     func validate() throws {

@@ -15,39 +15,27 @@ import URLLoading
 struct DownloadCommand: AsyncParsableCommand {
     /// The options for the downloaded file.
     struct Result: ParsableArguments {
-        @Option(
-            name: .shortAndLong,
-            help: ArgumentHelp("The file to write; by default, the name comes from the server or the URL.", valueName: "file"),
-            completion: .file()
-        )
+        @Option("--output -o <file>", "The file to write; by default, the name comes from the server or the URL.")
         var output: String?
 
-        @Flag(help: "Resume an interrupted download; repeat its options, because their secrets are not stored.")
+        @Flag("--resume", "Resume an interrupted download; repeat its options, because their secrets are not stored.")
         var resume = false
 
         @Option(
-            help: ArgumentHelp(
-                "Load this many parts concurrently, each over its own connection, if the server has a strong ETag; at most 6.",
-                valueName: "count"))
+            "--segments <count>",
+            "Load this many parts concurrently, each over its own connection, if the server has a strong ETag; at most 6.")
         var segments = 1
 
-        @Option(
-            help: ArgumentHelp("Keep the file only if it has this digest; otherwise, exit with 32.", valueName: "sha-256=hex"))
+        @Option("--checksum <sha-256=hex>", "Keep the file only if it has this digest; otherwise, exit with 32.")
         var checksum: Checksum?
 
-        @Flag(help: "Load the file only if it is newer on the server, and set the local file's time to the server's.")
+        @Flag("--timestamping", "Load the file only if it is newer on the server, and set the local file's time to the server's.")
         var timestamping = false
 
-        @Option(
-            name: .customLong("input-file"),
-            help: ArgumentHelp(
-                "Also download the URLs in this file, one per line; - for standard input; also -i.", valueName: "file"),
-            completion: .file())
+        @Option("--input-file <file>", "Also download the URLs in this file, one per line; - for standard input; also -i.")
         var lists: [String] = []
 
-        @Flag(
-            name: .shortAndLong,
-            help: ArgumentHelp("Exit with 22 if the server answers 400 or more: the default.", visibility: .hidden))
+        @Flag("--fail -f", "Exit with 22 if the server answers 400 or more: the default.", visibility: .hidden)
         var fail = false
     }
 

@@ -38,16 +38,16 @@ struct GetCommand: AsyncParsableCommand {
 
     @OptionGroup var options: RequestOptions
 
-    @Flag(help: ArgumentHelp("Request a compressed body: the default.", visibility: .hidden))
+    @Flag("--compressed", "Request a compressed body: the default.", visibility: .hidden)
     var compressed = false
 
-    @Flag(help: "Show the stored response without asking the server if it is fresh.")
+    @Flag("--cached", "Show the stored response without asking the server if it is fresh.")
     var cached = false
 
-    @Flag(help: "Send nothing: show the stored response, even a stale one, or exit with 78.")
+    @Flag("--offline", "Send nothing: show the stored response, even a stale one, or exit with 78.")
     var offline = false
 
-    @Option(help: ArgumentHelp("Send the request this many times and show a summary.", valueName: "count"))
+    @Option("--repeat <count>", "Send the request this many times and show a summary.")
     var `repeat`: Int?
 
     private var urls: [String] { addresses + address.named }

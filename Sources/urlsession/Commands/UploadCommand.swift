@@ -15,20 +15,18 @@ import URLLoading
 struct UploadCommand: AsyncParsableCommand {
     /// The options for the response.
     struct Result: ParsableArguments {
-        @Option(
-            name: .shortAndLong, help: ArgumentHelp("Write the response's body to this file.", valueName: "file"),
-            completion: .file())
+        @Option("--output -o <file>", "Write the response's body to this file.")
         var output: String?
 
-        @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
+        @Flag("--include -i", "Show the response's headers before its body.")
         var include = false
 
-        @Flag(help: "For ftp: append the missing rest to the server's file, which is assumed to be the beginning of this one.")
+        @Flag(
+            "--resume",
+            "For ftp: append the missing rest to the server's file, which is assumed to be the beginning of this one.")
         var resume = false
 
-        @Flag(
-            name: .shortAndLong,
-            help: ArgumentHelp("Exit with 22 if the server answers 400 or more: the default.", visibility: .hidden))
+        @Flag("--fail -f", "Exit with 22 if the server answers 400 or more: the default.", visibility: .hidden)
         var fail = false
     }
 

@@ -18,13 +18,13 @@ struct CookieDeleteCommand: ParsableCommand {
         discussion: "With both --domain and --name, cookies that match both are deleted."
     )
 
-    @Option(help: ArgumentHelp("Delete the cookies of this domain and its subdomains.", valueName: "domain"))
+    @Option("--domain <domain>", "Delete the cookies of this domain and its subdomains.")
     var domain: String?
 
-    @Option(help: ArgumentHelp("Delete the cookies with this name.", valueName: "name"))
+    @Option("--name <name>", "Delete the cookies with this name.")
     var name: String?
 
-    @Flag(help: "Delete all cookies.")
+    @Flag("--all", "Delete all cookies.")
     var all = false
 
     func validate() throws {

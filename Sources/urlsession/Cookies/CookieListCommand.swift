@@ -19,7 +19,7 @@ struct CookieListCommand: ParsableCommand {
         discussion: "A domain with a leading dot includes its subdomains."
     )
 
-    @Option(help: ArgumentHelp("Only the cookies of this domain and its subdomains.", valueName: "domain"))
+    @Option("--domain <domain>", "Only the cookies of this domain and its subdomains.")
     var domain: String?
 
     @OptionGroup var output: ListOutput

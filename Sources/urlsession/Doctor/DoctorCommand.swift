@@ -27,15 +27,13 @@ struct DoctorCommand: AsyncParsableCommand {
     @Argument(help: "The http or https URL; without a scheme, http:// is assumed.")
     var url: String
 
-    @Option(
-        name: [.customShort("m"), .customLong("max-time")],
-        help: ArgumentHelp("The timeout of each step; 10 by default.", valueName: "seconds"))
+    @Option("-m --max-time <seconds>", "The timeout of each step; 10 by default.")
     var maximumTime = 10.0
 
-    @Flag(help: "Also examine the stored cookies, responses and HSTS hosts, without changing or sending them.")
+    @Flag("--stores", "Also examine the stored cookies, responses and HSTS hosts, without changing or sending them.")
     var stores = false
 
-    @Flag(help: "Show the result as JSON.")
+    @Flag("--json", "Show the result as JSON.")
     var json = false
 
     @OptionGroup(title: "Connection options") var connections: ConnectionOptions

@@ -25,7 +25,7 @@ struct NetworkCommand: AsyncParsableCommand {
     @Argument(help: "A URL whose proxies are shown.")
     var address: String?
 
-    @Flag(help: "Show the result as JSON.")
+    @Flag("--json", "Show the result as JSON.")
     var json = false
 
     private struct Picture: Encodable {

@@ -12,43 +12,33 @@ import Foundation
 
 /// The options for the URLs to load, and for how many are loaded at once.
 struct AddressOptions: ParsableArguments {
-    @Option(name: .customLong("url"), help: "A URL, like one without an option.")
+    @Option("--url <url>", "A URL, like one without an option.")
     var named: [String] = []
 
-    @Option(
-        name: .customLong("input-file"),
-        help: ArgumentHelp("Also load the URLs in this file, one per line; - for standard input.", valueName: "file"),
-        completion: .file())
+    @Option("--input-file <file>", "Also load the URLs in this file, one per line; - for standard input.")
     var lists: [String] = []
 
     @Flag(
-        name: [.short, .customLong("globoff")],
-        help: "Do not expand braces and brackets in URLs; by default, {a,b}, [1-9], [01-20:5] and [a-z] stand for several URLs."
-    )
+        "-g --globoff",
+        "Do not expand braces and brackets in URLs; by default, {a,b}, [1-9], [01-20:5] and [a-z] stand for several URLs.")
     var globOff = false
 
-    @Option(
-        name: .customLong("proto-default"),
-        help: ArgumentHelp("The protocol of a URL without a scheme; http by default.", valueName: "protocol"))
+    @Option("--proto-default <protocol>", "The protocol of a URL without a scheme; http by default.")
     var scheme: String?
 
-    @Flag(name: .customLong("disallow-username-in-url"), help: "Exit with 67 if a URL contains a user name.")
+    @Flag("--disallow-username-in-url", "Exit with 67 if a URL contains a user name.")
     var refusesUsers = false
 
-    @Flag(
-        name: [.customShort("Z"), .long],
-        help: "Load several URLs at once, without progress; with --repeat, send several requests at once.")
+    @Flag("-Z --parallel", "Load several URLs at once, without progress; with --repeat, send several requests at once.")
     var parallel = false
 
-    @Option(
-        name: .customLong("parallel-max"),
-        help: ArgumentHelp("How many at once, at most 300; by default 50, with --repeat 1.", valueName: "count"))
+    @Option("--parallel-max <count>", "How many at once, at most 300; by default 50, with --repeat 1.")
     var maximumParallel: Int?
 
     /// The value of `--parallel-max`, if curl would accept it; curl ignores other values.
     var most: Int? { maximumParallel.flatMap { 1...300 ~= $0 || $0 > 300 && !parallel ? $0 : nil } }
 
-    @Flag(name: .customLong("fail-early"), help: "Load no more URLs after one that failed.")
+    @Flag("--fail-early", "Load no more URLs after one that failed.")
     var failsEarly = false
 
     func validate() throws {

@@ -14,64 +14,41 @@ import URLLoading
 /// The options for a request's body or, with `--get`, its query.
 struct BodyOptions: ParsableArguments {
     @Option(
-        name: [.customShort("d"), .long, .customLong("data-ascii")],
-        help: ArgumentHelp(
-            "A body to POST; @file reads a file without its line breaks, - standard input; several are joined with &.",
-            valueName: "body"),
-        transform: DataPiece.plain
-    )
+        "-d --data --data-ascii <body>",
+        "A body to POST; @file reads a file without its line breaks, - standard input; several are joined with &.",
+        transform: DataPiece.plain)
     var data: [DataPiece] = []
 
-    @Option(
-        name: .customLong("data-binary"),
-        help: ArgumentHelp("Like --data, but the file is sent unchanged.", valueName: "body"),
-        transform: DataPiece.binary
-    )
+    @Option("--data-binary <body>", "Like --data, but the file is sent unchanged.", transform: DataPiece.binary)
     var binary: [DataPiece] = []
 
-    @Option(
-        name: .customLong("data-raw"),
-        help: ArgumentHelp("Like --data, but without the special meaning of @ and -.", valueName: "body"),
-        transform: DataPiece.raw
-    )
+    @Option("--data-raw <body>", "Like --data, but without the special meaning of @ and -.", transform: DataPiece.raw)
     var raw: [DataPiece] = []
 
     @Option(
-        name: .customLong("data-urlencode"),
-        help: ArgumentHelp(
-            "Like --data, but percent-encoded: content, =content, name=content, @file or name@file.", valueName: "data"),
-        transform: DataPiece.encoded
-    )
+        "--data-urlencode <data>",
+        "Like --data, but percent-encoded: content, =content, name=content, @file or name@file.", transform: DataPiece.encoded)
     var encoded: [DataPiece] = []
 
-    @Option(help: ArgumentHelp("A JSON body to POST, read like --data.", valueName: "body"))
+    @Option("--json <body>", "A JSON body to POST, read like --data.")
     var json: [String] = []
 
     @Option(
-        name: [.customShort("F"), .customLong("form")],
-        help: ArgumentHelp(
-            "A field of a form to POST (multipart/form-data): name=content, name=@file to send a file or several with commas, "
-                + "name=<file to send only its content; ;type=, ;filename= and ;headers= may follow.",
-            valueName: "name=content"
-        )
-    )
+        "-F --form <name=content>",
+        "A field of a form to POST (multipart/form-data): name=content, name=@file to send a file or several with commas, "
+            + "name=<file to send only its content; ;type=, ;filename= and ;headers= may follow.")
     var form: [String] = []
 
     @Option(
-        name: [.customShort("T"), .customLong("upload-file")],
-        help: ArgumentHelp(
-            "Send this file (PUT), - for standard input; its name is appended if the URL ends with a slash; one for each of several URLs.",
-            valueName: "file"),
-        completion: .file())
+        "-T --upload-file <file>",
+        "Send this file (PUT), - for standard input; its name is appended if the URL ends with a slash; one for each of several URLs."
+    )
     var uploads: [String] = []
 
-    @Option(
-        name: .customLong("url-query"),
-        help: ArgumentHelp("Add this to the URL's query, encoded like --data-urlencode; after a +, unchanged.", valueName: "data")
-    )
+    @Option("--url-query <data>", "Add this to the URL's query, encoded like --data-urlencode; after a +, unchanged.")
     var queries: [String] = []
 
-    @Flag(name: [.customShort("G"), .customLong("get")], help: "Send the content of --data in the URL's query, with GET.")
+    @Flag("-G --get", "Send the content of --data in the URL's query, with GET.")
     var asQuery = false
 
     func validate() throws {

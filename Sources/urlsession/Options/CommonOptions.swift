@@ -12,99 +12,72 @@ import ArgumentParser
 /// The options of every load: request header fields, timeouts, redirects, cookies and messages.
 struct CommonOptions: ParsableArguments {
     @Option(
-        name: [.customShort("H"), .long],
-        help: ArgumentHelp(
-            "A request header; without a value, it is omitted; @file contains one per line; may be repeated.",
-            valueName: "name: value"))
+        "-H --header <name: value>",
+        "A request header; without a value, it is omitted; @file contains one per line; may be repeated.")
     var header: [String] = []
 
-    @Option(name: [.customShort("X"), .customLong("request")], help: "The request method.")
+    @Option("-X --request <request>", "The request method.")
     var method: String?
 
-    @Option(
-        name: [.customShort("A"), .customLong("user-agent")],
-        help: ArgumentHelp("The value of the User-Agent header.", valueName: "name")
-    )
+    @Option("-A --user-agent <name>", "The value of the User-Agent header.")
     var userAgent: String?
 
-    @Option(
-        name: [.customShort("e"), .customLong("referer")],
-        help: ArgumentHelp("The value of the Referer header.", valueName: "url"))
+    @Option("-e --referer <url>", "The value of the Referer header.")
     var referer: String?
 
-    @Option(
-        name: [.customShort("m"), .customLong("max-time")],
-        help: ArgumentHelp("The timeout of the whole load.", valueName: "seconds"))
+    @Option("-m --max-time <seconds>", "The timeout of the whole load.")
     var maximumTime: Double?
 
-    @Option(
-        name: .customLong("connect-timeout"),
-        help: ArgumentHelp("The timeout for connecting: name lookup, connection and TLS.", valueName: "seconds"))
+    @Option("--connect-timeout <seconds>", "The timeout for connecting: name lookup, connection and TLS.")
     var connectTimeout: Double?
 
-    @Option(
-        name: .customLong("idle-time"),
-        help: ArgumentHelp("How long the server may stay silent; 60 by default.", valueName: "seconds"))
+    @Option("--idle-time <seconds>", "How long the server may stay silent; 60 by default.")
     var idleTime: Double?
 
-    @Flag(name: .customLong("wait"), help: "Wait for a network if there is none.")
+    @Flag("--wait", "Wait for a network if there is none.")
     var waitsForNetwork = false
 
-    @Flag(name: .customLong("no-location"), help: "Show a redirect instead of following it.")
+    @Flag("--no-location", "Show a redirect instead of following it.")
     var staysPut = false
 
-    @Flag(
-        name: [.customShort("L"), .customLong("location")],
-        help: ArgumentHelp("Follow redirects: the default.", visibility: .hidden))
+    @Flag("-L --location", "Follow redirects: the default.", visibility: .hidden)
     var followsRedirects = false
 
-    @Option(name: .customLong("max-redirs"), help: ArgumentHelp("The maximum number of redirects to follow.", valueName: "count"))
+    @Option("--max-redirs <count>", "The maximum number of redirects to follow.")
     var maximumRedirects: Int?
 
     @Option(
-        name: [.customShort("b"), .customLong("cookies"), .customLong("cookie")],
-        help: ArgumentHelp(
-            "Also send this cookie, or send those of a cookies.txt file instead of the stored ones; may be repeated.",
-            valueName: "name=value|file"
-        )
-    )
+        "-b --cookies --cookie <name=value|file>",
+        "Also send this cookie, or send those of a cookies.txt file instead of the stored ones; may be repeated.")
     var cookies: [String] = []
 
-    @Flag(
-        name: [.customShort("j"), .customLong("junk-session-cookies")],
-        help: "Ignore session cookies in cookie files.")
+    @Flag("-j --junk-session-cookies", "Ignore session cookies in cookie files.")
     var dropsSessionCookies = false
 
-    @Flag(name: .customLong("no-cookies"), help: "Send no stored cookies, and store none that the server sets.")
+    @Flag("--no-cookies", "Send no stored cookies, and store none that the server sets.")
     var ignoresCookies = false
 
-    @Flag(name: .customLong("no-cache"), help: "Ask the server, regardless of this cache and of caches in between.")
+    @Flag("--no-cache", "Ask the server, regardless of this cache and of caches in between.")
     var ignoresCache = false
 
-    @Flag(name: .shortAndLong, help: "Show no progress and no error messages.")
+    @Flag("--silent -s", "Show no progress and no error messages.")
     var silent = false
 
-    @Flag(name: [.customShort("S"), .customLong("show-error")], help: "With --silent: show error messages anyway.")
+    @Flag("-S --show-error", "With --silent: show error messages anyway.")
     var showsErrors = false
 
-    @Option(
-        name: .customLong("stderr"), help: ArgumentHelp("Write messages to this file, - for standard output.", valueName: "file"),
-        completion: .file())
+    @Option("--stderr <file>", "Write messages to this file, - for standard output.")
     var errorFile: String?
 
-    @Flag(name: .shortAndLong, help: "Show requests and responses on standard error.")
+    @Flag("--verbose -v", "Show requests and responses on standard error.")
     var verbose = false
 
-    @Flag(name: .long, help: "Show the timings on standard error.")
+    @Flag("--metrics", "Show the timings on standard error.")
     var metrics = false
 
     @Option(
-        name: [.customShort("w"), .customLong("write-out")],
-        help: ArgumentHelp(
-            "At the end, write this, with curl's variables: %{http_code}, %header{name}, …; @file reads it from a file.",
-            valueName: "format"
-        )
-    )
+        "-w --write-out <format>",
+        "At the end, write this, with curl's variables: %{http_code}, %header{name}, …; @file reads it from a file.")
     var writeOut: String?
 
     func validate() throws {

@@ -15,70 +15,49 @@ import URLLoading
 struct ConnectionOptions: ParsableArguments {
     typealias Settings = URLSessionConfiguration.ConnectionOptions
 
-    @Option(
-        help: ArgumentHelp(
-            "Use these addresses for a host and port; * stands for any host.", valueName: "host:port:address[,address]"))
+    @Option("--resolve <host:port:address[,address]>", "Use these addresses for a host and port; * stands for any host.")
     var resolve: [String] = []
 
     @Option(
-        name: .customLong("connect-to"),
-        help: ArgumentHelp(
-            "Connect to host2:port2 instead of host1:port1; empty means any, or the same.", valueName: "host1:port1:host2:port2")
-    )
+        "--connect-to <host1:port1:host2:port2>", "Connect to host2:port2 instead of host1:port1; empty means any, or the same.")
     var connectTo: [String] = []
 
-    @Option(
-        name: .customLong("unix-socket"), help: ArgumentHelp("Connect through this Unix-domain socket.", valueName: "path"),
-        completion: .file())
+    @Option("--unix-socket <path>", "Connect through this Unix-domain socket.")
     var unixSocket: String?
 
-    @Option(help: ArgumentHelp("Connect from this interface or address of this machine.", valueName: "name|address"))
+    @Option("--interface <name|address>", "Connect from this interface or address of this machine.")
     var interface: String?
 
-    @Option(
-        name: .customLong("dns-servers"),
-        help: ArgumentHelp(
-            "Ask these name servers for addresses, instead of the system.", valueName: "address[:port][,address[:port]]")
-    )
+    @Option("--dns-servers <address[:port][,address[:port]]>", "Ask these name servers for addresses, instead of the system.")
     var nameServers: String?
 
     @Flag(
-        help:
-            "Use only addresses that DNSSEC validates, through libunbound; without it, and for unsigned names, exit with 6."
-    )
+        "--dnssec",
+        "Use only addresses that DNSSEC validates, through libunbound; without it, and for unsigned names, exit with 6.")
     var dnssec = false
 
-    @Option(
-        name: .customLong("proto"),
-        help: ArgumentHelp(
-            "The allowed protocols, also of redirects: '=https' for only https, '-ftp' for all but ftp.", valueName: "list")
-    )
+    @Option("--proto <list>", "The allowed protocols, also of redirects: '=https' for only https, '-ftp' for all but ftp.")
     var schemes: SchemeRule?
 
-    @Option(
-        name: .customLong("proto-redir"), help: ArgumentHelp("The same, but only for redirects.", valueName: "list"))
+    @Option("--proto-redir <list>", "The same, but only for redirects.")
     var redirectSchemes: SchemeRule?
 
-    @Flag(name: [.customShort("4"), .customLong("ipv4")], help: "Connect only to IPv4 addresses.")
+    @Flag("-4 --ipv4", "Connect only to IPv4 addresses.")
     var ipv4 = false
 
-    @Flag(name: [.customShort("6"), .customLong("ipv6")], help: "Connect only to IPv6 addresses.")
+    @Flag("-6 --ipv6", "Connect only to IPv6 addresses.")
     var ipv6 = false
 
-    @Flag(name: .customLong("http1.1"), help: "Use only HTTP/1.1.")
+    @Flag("--http1.1", "Use only HTTP/1.1.")
     var http1Only = false
 
-    @Flag(
-        name: [.customShort("N"), .customLong("no-buffer")],
-        help: ArgumentHelp("Write the body as it arrives: the default.", visibility: .hidden))
+    @Flag("-N --no-buffer", "Write the body as it arrives: the default.", visibility: .hidden)
     var unbuffered = false
 
-    @Flag(
-        name: .customLong("http2"),
-        help: ArgumentHelp("Use HTTP/2 if the server supports it: the default.", visibility: .hidden))
+    @Flag("--http2", "Use HTTP/2 if the server supports it: the default.", visibility: .hidden)
     var http2 = false
 
-    @Flag(name: .customLong("http2-prior-knowledge"), help: "Use HTTP/2 without TLS, too.")
+    @Flag("--http2-prior-knowledge", "Use HTTP/2 without TLS, too.")
     var http2PriorKnowledge = false
 
     func validate() throws {

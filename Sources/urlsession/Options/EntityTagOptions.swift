@@ -13,15 +13,10 @@ import URLLoading
 
 /// The options that save a response's `ETag` to a file, and make a later request conditional on it.
 struct EntityTagOptions: ParsableArguments {
-    @Option(
-        name: .customLong("etag-save"), help: ArgumentHelp("Write the response's ETag to this file.", valueName: "file"),
-        completion: .file())
+    @Option("--etag-save <file>", "Write the response's ETag to this file.")
     var saved: String?
 
-    @Option(
-        name: .customLong("etag-compare"),
-        help: ArgumentHelp("Load only if the ETag differs from the one in this file, which may be missing.", valueName: "file"),
-        completion: .file())
+    @Option("--etag-compare <file>", "Load only if the ETag differs from the one in this file, which may be missing.")
     var compared: String?
 
     /// The value of If-None-Match; nil without `--etag-compare`.

@@ -14,58 +14,39 @@ import URLLoading
 /// The options for authentication with servers and proxies.
 struct LoginOptions: ParsableArguments {
     @Option(
-        name: .shortAndLong,
-        help: ArgumentHelp(
-            "Answer the server's challenges; a missing password is asked for. Never sent to another host.",
-            valueName: "user[:password]"
-        )
-    )
+        "--user -u <user[:password]>",
+        "Answer the server's challenges; a missing password is asked for. Never sent to another host.")
     var user: String?
 
     @OptionGroup var netrc: NetrcOptions
 
-    @Option(
-        name: .customLong("oauth2-bearer"),
-        help: ArgumentHelp("Send this token (Authorization: Bearer). Never sent to another host.", valueName: "token"))
+    @Option("--oauth2-bearer <token>", "Send this token (Authorization: Bearer). Never sent to another host.")
     var bearerToken: String?
 
-    @Flag(help: "With --user: allow Basic; can be combined with the next three.")
+    @Flag("--basic", "With --user: allow Basic; can be combined with the next three.")
     var basic = false
 
-    @Flag(help: "The same for Digest.")
+    @Flag("--digest", "The same for Digest.")
     var digest = false
 
-    @Flag(help: "The same for NTLM.")
+    @Flag("--ntlm", "The same for NTLM.")
     var ntlm = false
 
-    @Flag(help: "The same for Negotiate; without --user, a Kerberos ticket is used, which is also the default.")
+    @Flag("--negotiate", "The same for Negotiate; without --user, a Kerberos ticket is used, which is also the default.")
     var negotiate = false
 
     @Option(
-        name: [.customShort("x"), .long],
-        help: ArgumentHelp(
-            """
-            Use this proxy: http (the default), https, socks4, socks4a, socks5 or socks5h. The default port is 1080, for https 443. \
-            "" for none, regardless of the environment.
-            """,
-            valueName: "[scheme://]host[:port]"
-        )
-    )
+        "-x --proxy <[scheme://]host[:port]>",
+        """
+        Use this proxy: http (the default), https, socks4, socks4a, socks5 or socks5h. The default port is 1080, for https 443. \
+        "" for none, regardless of the environment.
+        """)
     var proxy: String?
 
-    @Option(
-        name: [.customShort("U"), .customLong("proxy-user")],
-        help: ArgumentHelp("Answer the proxy's challenges; a missing password is asked for.", valueName: "user[:password]")
-    )
+    @Option("-U --proxy-user <user[:password]>", "Answer the proxy's challenges; a missing password is asked for.")
     var proxyUser: String?
 
-    @Option(
-        name: .customLong("noproxy"),
-        help: ArgumentHelp(
-            "Use no proxy for these hosts, domains and networks, instead of those in no_proxy; '*' for all.",
-            valueName: "list"
-        )
-    )
+    @Option("--noproxy <list>", "Use no proxy for these hosts, domains and networks, instead of those in no_proxy; '*' for all.")
     var noProxy: String?
 
     func validate() throws {

@@ -12,16 +12,13 @@ import Foundation
 
 /// The options for reading logins from a `.netrc` file.
 struct NetrcOptions: ParsableArguments {
-    @Flag(
-        name: .shortAndLong,
-        help: "Take user names and passwords from ~/.netrc, instead of the URL; each host gets only its own.")
+    @Flag("--netrc -n", "Take user names and passwords from ~/.netrc, instead of the URL; each host gets only its own.")
     var netrc = false
 
-    @Flag(name: .customLong("netrc-optional"), help: "The same, if the URL has no password.")
+    @Flag("--netrc-optional", "The same, if the URL has no password.")
     var isOptional = false
 
-    @Option(
-        name: .customLong("netrc-file"), help: ArgumentHelp("The same, from this file.", valueName: "file"), completion: .file())
+    @Option("--netrc-file <file>", "The same, from this file.")
     var file: String?
 
     /// Returns the file's content; nil if none of the options is given, or ~/.netrc does not exist.

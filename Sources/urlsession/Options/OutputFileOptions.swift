@@ -13,30 +13,22 @@ import URLLoading
 
 /// The options for the file of a body: its folder, modification time and maximum size.
 struct OutputFileOptions: ParsableArguments {
-    @Option(
-        name: .customLong("output-dir"), help: ArgumentHelp("Put files into this folder.", valueName: "folder"),
-        completion: .directory)
+    @Option("--output-dir <folder>", "Put files into this folder.")
     var folder: String?
 
-    @Option(
-        name: .customLong("directory-prefix"),
-        help: ArgumentHelp("The same, and create the folder; for download also -P.", valueName: "folder"), completion: .directory)
+    @Option("--directory-prefix <folder>", "The same, and create the folder; for download also -P.")
     var prefix: String?
 
-    @Flag(name: .customLong("create-dirs"), help: "Create the missing folders of a file.")
+    @Flag("--create-dirs", "Create the missing folders of a file.")
     var createsFolders = false
 
-    @Flag(
-        name: [.customShort("R"), .customLong("remote-time")],
-        help: "Set the file's time to that of the server's file.")
+    @Flag("-R --remote-time", "Set the file's time to that of the server's file.")
     var takesTime = false
 
-    @Option(
-        name: .customLong("max-filesize"),
-        help: ArgumentHelp("Exit with 63 if the body is longer; k, M or G may follow.", valueName: "bytes"))
+    @Option("--max-filesize <bytes>", "Exit with 63 if the body is longer; k, M or G may follow.")
     var maximumSize: ByteCount?
 
-    @Flag(name: [.customShort("#"), .customLong("progress-bar")], help: ArgumentHelp("The default.", visibility: .hidden))
+    @Flag("-# --progress-bar", "The default.", visibility: .hidden)
     var bar = false
 
     /// Returns the path for a file name, and creates the folders if the user requests that.

@@ -12,62 +12,47 @@ import Foundation
 
 /// The options for the destination of a response, and for the part of it that is wanted.
 struct ResultOptions: ParsableArguments {
-    @Option(
-        name: .shortAndLong,
-        help: ArgumentHelp("Write the body to this file; one for each of several URLs.", valueName: "file"),
-        completion: .file())
+    @Option("--output -o <file>", "Write the body to this file; one for each of several URLs.")
     var output: [String] = []
 
-    @Flag(
-        name: [.customShort("O"), .customLong("remote-name")],
-        help: "Write the body to a file named after the URL; once for each URL.")
+    @Flag("-O --remote-name", "Write the body to a file named after the URL; once for each URL.")
     var names: Int
 
-    @Flag(name: .customLong("remote-name-all"), help: "The same for every URL.")
+    @Flag("--remote-name-all", "The same for every URL.")
     var namesAll = false
 
-    @Flag(
-        name: [.customShort("J"), .customLong("remote-header-name")],
-        help: "With --remote-name: use the file name that the server suggests, unless that file exists.")
+    @Flag("-J --remote-header-name", "With --remote-name: use the file name that the server suggests, unless that file exists.")
     var takesServerName = false
 
     @Option(
-        name: [.customShort("C"), .customLong("continue-at")],
-        help: ArgumentHelp(
-            "Continue after this many bytes, or with - at the end of the file; exit with 33 if the rest may be of another version.",
-            valueName: "offset")
-    )
+        "-C --continue-at <offset>",
+        "Continue after this many bytes, or with - at the end of the file; exit with 33 if the rest may be of another version.")
     var continueAt: String?
 
-    @Flag(name: .customLong("no-clobber"), help: "If a file exists, write another one, with .1 and so on appended to its name.")
+    @Flag("--no-clobber", "If a file exists, write another one, with .1 and so on appended to its name.")
     var keepsFiles = false
 
-    @Flag(name: .customLong("remove-on-error"), help: "Remove the file of a load that fails.")
+    @Flag("--remove-on-error", "Remove the file of a load that fails.")
     var removesOnError = false
 
-    @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
+    @Flag("--include -i", "Show the response's headers before its body.")
     var include = false
 
-    @Flag(name: [.customShort("I"), .long], help: "Request only the headers (HEAD).")
+    @Flag("-I --head", "Request only the headers (HEAD).")
     var head = false
 
-    @Flag(name: .shortAndLong, help: "Show no body and exit with 22 if the server answers 400 or more.")
+    @Flag("--fail -f", "Show no body and exit with 22 if the server answers 400 or more.")
     var fail = false
 
-    @Flag(name: .customLong("fail-with-body"), help: "The same, but show the body.")
+    @Flag("--fail-with-body", "The same, but show the body.")
     var failsWithBody = false
 
-    @Option(
-        name: .shortAndLong,
-        help: ArgumentHelp("Request only these bytes, such as 0-99, 100- or -100.", valueName: "range"))
+    @Option("--range -r <range>", "Request only these bytes, such as 0-99, 100- or -100.")
     var range: String?
 
     @Option(
-        name: [.customShort("z"), .customLong("time-cond")],
-        help: ArgumentHelp(
-            "Load only if modified after this date, or after this file was; with a leading -, only if not.",
-            valueName: "date|file")
-    )
+        "-z --time-cond <date|file>",
+        "Load only if modified after this date, or after this file was; with a leading -, only if not.")
     var timeCondition: String?
 
     var takesName: Bool { names > 0 || namesAll }

@@ -14,30 +14,22 @@ import URLLoading
 /// `--retry` and related options: loads that failed temporarily are retried.
 struct RetryOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "Retry temporary failures this many times: timeouts, unknown hosts, and status 408, 429, 500, 502, 503 and 504.",
-            valueName: "count"
-        )
-    )
+        "--retry <count>",
+        "Retry temporary failures this many times: timeouts, unknown hosts, and status 408, 429, 500, 502, 503 and 504.")
     var retry = 0
 
-    @Flag(name: .customLong("retry-all-errors"), help: "With --retry: retry all failures.")
+    @Flag("--retry-all-errors", "With --retry: retry all failures.")
     var all = false
 
-    @Flag(name: .customLong("retry-connrefused"), help: "With --retry: also retry if a connection was refused.")
+    @Flag("--retry-connrefused", "With --retry: also retry if a connection was refused.")
     var refused = false
 
     @Option(
-        name: .customLong("retry-delay"),
-        help: ArgumentHelp(
-            "How long to wait before each retry, by default 1 second, then 2, 4 and so on; longer if the server says so.",
-            valueName: "seconds"
-        )
-    )
+        "--retry-delay <seconds>",
+        "How long to wait before each retry, by default 1 second, then 2, 4 and so on; longer if the server says so.")
     var delay: Double?
 
-    @Option(
-        name: .customLong("retry-max-time"), help: ArgumentHelp("Start no retry after this time.", valueName: "seconds"))
+    @Option("--retry-max-time <seconds>", "Start no retry after this time.")
     var maximumTime: Double?
 
     func validate() throws {

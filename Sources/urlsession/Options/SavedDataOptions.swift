@@ -13,17 +13,10 @@ import URLLoading
 
 /// The options for saving response heads and cookies.
 struct SavedDataOptions: ParsableArguments {
-    @Option(
-        name: [.customShort("D"), .customLong("dump-header")],
-        help: ArgumentHelp("Write the heads of all responses to this file, as received.", valueName: "file"),
-        completion: .file())
+    @Option("-D --dump-header <file>", "Write the heads of all responses to this file, as received.")
     var headFile: String?
 
-    @Option(
-        name: [.customShort("c"), .customLong("cookie-jar")],
-        help: ArgumentHelp(
-            "Write the cookies to this cookies.txt file at the end; stored cookies are not sent.", valueName: "file"),
-        completion: .file())
+    @Option("-c --cookie-jar <file>", "Write the cookies to this cookies.txt file at the end; stored cookies are not sent.")
     var cookieJar: String?
 
     /// Returns the destination of all response heads.

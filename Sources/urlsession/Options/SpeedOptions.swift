@@ -12,21 +12,14 @@ import Foundation
 
 /// The options for the maximum and the minimum speed of a load.
 struct SpeedOptions: ParsableArguments {
-    @Option(
-        name: .customLong("limit-rate"),
-        help: ArgumentHelp("The maximum rate in each direction, in bytes per second; k, M or G may follow.", valueName: "bytes"))
+    @Option("--limit-rate <bytes>", "The maximum rate in each direction, in bytes per second; k, M or G may follow.")
     var limit: ByteCount?
 
-    @Option(
-        name: [.customShort("Y"), .customLong("speed-limit")],
-        help: ArgumentHelp(
-            "Exit with 28 if a load is slower than this many bytes per second for --speed-time.", valueName: "bytes"))
+    @Option("-Y --speed-limit <bytes>", "Exit with 28 if a load is slower than this many bytes per second for --speed-time.")
     var least: ByteCount?
 
     @Option(
-        name: [.customShort("y"), .customLong("speed-time")],
-        help: ArgumentHelp(
-            "How long a load may be slower than --speed-limit, which is 1 if not given; 30 by default.", valueName: "seconds"))
+        "-y --speed-time <seconds>", "How long a load may be slower than --speed-limit, which is 1 if not given; 30 by default.")
     var leastTime: Double?
 
     func validate() throws {

@@ -61,68 +61,48 @@ struct TrustOptions: ParsableArguments {
         }
     }
 
-    @Option(
-        name: .customLong("cacert"), help: ArgumentHelp("Trust only the certificates in this PEM file.", valueName: "file"),
-        completion: .file())
+    @Option("--cacert <file>", "Trust only the certificates in this PEM file.")
     var trustRoots: String?
 
-    @Option(
-        name: [.customShort("E"), .long],
-        help: ArgumentHelp("Send this certificate if the server requests one: PEM.", valueName: "file[:password]"),
-        completion: .file()
-    )
+    @Option("-E --cert <file[:password]>", "Send this certificate if the server requests one: PEM.")
     var cert: String?
 
-    @Option(
-        help: ArgumentHelp("The private key of --cert, if it is in a separate file: PEM or DER.", valueName: "file"),
-        completion: .file())
+    @Option("--key <file>", "The private key of --cert, if it is in a separate file: PEM or DER.")
     var key: String?
 
-    @Option(help: ArgumentHelp("The password of the key, if it does not follow the file's name.", valueName: "password"))
+    @Option("--pass <password>", "The password of the key, if it does not follow the file's name.")
     var pass: String?
 
-    @Option(
-        name: .customLong("cert-type"),
-        help: ArgumentHelp("The format of --cert: PEM, or P12, which is the same as --p12.", valueName: "type"))
+    @Option("--cert-type <type>", "The format of --cert: PEM, or P12, which is the same as --p12.")
     var certificateType: CertificateType?
 
-    @Option(name: .customLong("key-type"), help: ArgumentHelp("PEM or DER: --key reads both.", visibility: .hidden))
+    @Option("--key-type <key-type>", "PEM or DER: --key reads both.", visibility: .hidden)
     var keyType: KeyType?
 
-    @Option(help: ArgumentHelp("The same as --cert with its key: PKCS #12.", valueName: "file[:password]"), completion: .file())
+    @Option("--p12 <file[:password]>", "The same as --cert with its key: PKCS #12.")
     var p12: String?
 
     @Option(
-        name: [.long, .customLong("pinnedpubkey")],
-        help: ArgumentHelp(
-            "Accept only server certificates whose public key has one of these hashes.",
-            valueName: "sha256//hash[;sha256//hash]"
-        )
-    )
+        "--pin --pinnedpubkey <sha256//hash[;sha256//hash]>",
+        "Accept only server certificates whose public key has one of these hashes.")
     var pin: String?
 
-    @Option(
-        name: .customLong("tls-min"),
-        help: ArgumentHelp("The lowest TLS version to accept; 1.2 by default.", valueName: "version"))
+    @Option("--tls-min <version>", "The lowest TLS version to accept; 1.2 by default.")
     var lowestVersion: Version?
 
-    @Option(
-        name: .customLong("tls-max"),
-        help: ArgumentHelp("The highest TLS version to offer; 1.3 by default.", valueName: "version"))
+    @Option("--tls-max <version>", "The highest TLS version to offer; 1.3 by default.")
     var highestVersion: Version?
 
     @Flag(exclusivity: .chooseLast)
     var leastVersion: LeastVersion?
 
-    @Flag(name: [.customShort("k"), .long], help: "Trust any certificate of the server.")
+    @Flag("-k --insecure", "Trust any certificate of the server.")
     var insecure = false
 
-    @Flag(
-        name: .customLong("ssl-reqd"),
-        help: "For ftp: start TLS before the login, and protect the data connections, or fail.")
+    @Flag("--ssl-reqd", "For ftp: start TLS before the login, and protect the data connections, or fail.")
     var sslReqd = false
 
-    @Flag(help: "Apply the defaults of App Transport Security: only https, with TLS 1.2 and forward secrecy.")
+    @Flag("--ats", "Apply the defaults of App Transport Security: only https, with TLS 1.2 and forward secrecy.")
     var ats = false
 
     func validate() throws {

@@ -19,7 +19,7 @@ protocol ListItem: Encodable {
 
 /// The output of the `list` commands: a line of titles and a line for each item, or JSON.
 struct ListOutput: ParsableArguments {
-    @Flag(help: "Show the list as JSON.")
+    @Flag("--json", "Show the list as JSON.")
     var json = false
 
     /// Writes the items.

@@ -28,10 +28,10 @@ struct StreamCommand: AsyncParsableCommand {
     @Argument(help: "The port, from 1 to 65535.")
     var port: Int
 
-    @Flag(help: "Start TLS immediately.")
+    @Flag("--tls", "Start TLS immediately.")
     var tls = false
 
-    @Option(help: ArgumentHelp("Ask the server to start TLS: smtp, imap, pop3 or ftp.", valueName: "protocol"))
+    @Option("--starttls <protocol>", "Ask the server to start TLS: smtp, imap, pop3 or ftp.")
     var starttls: StartTLS.Dialogue?
 
     @OptionGroup var options: RequestOptions

@@ -26,19 +26,19 @@ struct WebSocketCommand: AsyncParsableCommand {
     @Argument(help: "The URL; without a scheme, ws:// is assumed.")
     var url: String
 
-    @Flag(help: "Send standard input as binary messages, and write received binary messages unchanged.")
+    @Flag("--binary", "Send standard input as binary messages, and write received binary messages unchanged.")
     var binary = false
 
-    @Option(help: ArgumentHelp("Send a ping at this interval, and fail if one is not answered.", valueName: "seconds"))
+    @Option("--ping <seconds>", "Send a ping at this interval, and fail if one is not answered.")
     var ping: Double?
 
-    @Option(help: ArgumentHelp("Offer a subprotocol; may be repeated.", valueName: "name"))
+    @Option("--subprotocol <name>", "Offer a subprotocol; may be repeated.")
     var subprotocol: [String] = []
 
-    @Option(help: ArgumentHelp("Fail if a message is larger; 64 MiB by default.", valueName: "bytes"))
+    @Option("--max-message <bytes>", "Fail if a message is larger; 64 MiB by default.")
     var maxMessage = 67_108_864
 
-    @Flag(help: "Offer to compress messages.")
+    @Flag("--deflate", "Offer to compress messages.")
     var deflate = false
 
     @OptionGroup var options: RequestOptions
