@@ -87,50 +87,51 @@ var targets: [Target] = [
     module("LoadingModel", ["HTTPWire"]),
     // Modules with I/O.
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    module("LibC"),
     .target(name: "CLoadingSystem"),
-    module("SystemThreads", ["CLoadingSystem"]),
+    module("SystemThreads", ["CLoadingSystem", "LibC"]),
     // Certificates, keys and identities as values; the evaluation of server trust.
-    module("LoadingTrust", ["HTTPRules", "LoadingModel", x509, asn1, crypto, cryptoExtras]),
+    module("LoadingTrust", ["HTTPRules", "LoadingModel", "LibC", x509, asn1, crypto, cryptoExtras]),
     module(
         "HTTPTransport",
         [
             "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingTrust", "SystemThreads", "CZlib",
-            "CLoadingSystem",
+            "CLoadingSystem", "LibC",
             nioCore, nioPosix, nioSSL, nioTLS, x509, asn1, crypto,
         ]
     ),
     // C libraries that are loaded at run time if the system has them.
     .target(name: "CSystemLibraries"),
-    module("SystemLibraries", ["CSystemLibraries"]),
+    module("SystemLibraries", ["CSystemLibraries", "LibC"]),
     // Cookies, cache, credentials and HSTS hosts: shared, durable, thread-safe.
     module(
         "LoadingStores",
-        ["HTTPWire", "HTTPRules", "LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem", crypto, deque]),
+        ["HTTPWire", "HTTPRules", "LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem", "LibC", crypto, deque]),
     module(
         "LoadingEngine",
         [
             "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingTrust", "SystemLibraries", "LoadingStores",
-            "HTTPTransport", "SystemThreads", nioCore, nioPosix,
+            "HTTPTransport", "SystemThreads", "LibC", nioCore, nioPosix,
         ]
     ),
     // Logging, metrics and tracing, each with a trait; without these traits, the module is empty.
     module("LoadingObservers", ["HTTPRules", "LoadingModel", logging, metrics, tracing]),
     // Background sessions: the messages between programs and the daemon.
-    module("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores"]),
+    module("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores", "LibC"]),
     // The program's side of background sessions.
-    module("BackgroundClient", ["BackgroundProtocol", "LoadingModel", "SystemThreads", "CLoadingSystem"]),
+    module("BackgroundClient", ["BackgroundProtocol", "LoadingModel", "SystemThreads", "CLoadingSystem", "LibC"]),
     // The daemon's side of background sessions.
     module(
         "BackgroundDaemon",
         [
             "BackgroundProtocol", "BackgroundClient", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores",
-            "LoadingEngine", "NetworkPaths", "SystemLibraries", "SystemThreads", "CLoadingSystem", deque, nioCore, nioPosix,
-            crypto, grdb,
+            "LoadingEngine", "NetworkPaths", "SystemLibraries", "SystemThreads", "CLoadingSystem", "LibC", deque, nioCore,
+            nioPosix, crypto, grdb,
         ]
     ),
-    .executableTarget(name: "urlsessiond", dependencies: ["BackgroundDaemon"], swiftSettings: settings),
+    .executableTarget(name: "urlsessiond", dependencies: ["BackgroundDaemon", "LibC"], swiftSettings: settings),
     // The available networks and their properties.
-    module("NetworkPaths", ["LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem"]),
+    module("NetworkPaths", ["LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem", "LibC"]),
     // The symbol by which Foundation finds a class of the façade.
     .target(name: "CFoundationNames"),
     // The façade: Apple's API.

@@ -9,14 +9,9 @@
 
 import BackgroundProtocol
 import CLoadingSystem
+import LibC
 import Synchronization
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// A connection to the daemon.
 ///

@@ -10,13 +10,8 @@
 package import BackgroundProtocol
 import CLoadingSystem
 internal import FoundationEssentials
+import LibC
 package import LoadingModel
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Finds and starts the daemon's program.
 ///

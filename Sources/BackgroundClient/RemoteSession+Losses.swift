@@ -8,14 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundProtocol
+import LibC
 import LoadingModel
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Tasks that were reported as failed because the daemon was unreachable, but that the daemon may still have.
 ///

@@ -8,14 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundProtocol
+import LibC
 package import LoadingModel
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The numbers of tasks that this process performs itself: the daemon does not know of them, and cannot count after them.
 ///

@@ -9,13 +9,8 @@
 
 import BackgroundProtocol
 import CLoadingSystem
+import LibC
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The units of systemd's user manager that start the daemon when a program connects to the daemon's socket.
 package enum ServiceUnit {

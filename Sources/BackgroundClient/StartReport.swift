@@ -9,13 +9,8 @@
 
 import BackgroundProtocol
 import CLoadingSystem
+import LibC
 import LoadingModel
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Reads what a starting daemon reports, until the daemon listens or ends.
 ///

@@ -12,6 +12,7 @@ import BackgroundProtocol
 import CLoadingSystem
 import FoundationEssentials
 import HTTPRules
+import LibC
 import LoadingEngine
 import LoadingModel
 import LoadingStores
@@ -19,12 +20,6 @@ import NIOCore
 import NIOPosix
 import NetworkPaths
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 #if !Daemon
 #error("urlsessiond needs the package's trait Daemon, which is a default one: if you pass --traits, include Daemon")

@@ -10,14 +10,9 @@
 import BackgroundProtocol
 import CLoadingSystem
 import FoundationEssentials
+import LibC
 import NIOCore
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Why a daemon does not start.
 enum StartFailure: Error {

@@ -10,12 +10,7 @@
 import BackgroundProtocol
 import CLoadingSystem
 import FoundationEssentials
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 /// Files that killed daemons and programs left beside the socket and the state.
 enum Leftovers {

@@ -7,11 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 /// Argument lists and environments for C functions.
 package enum CStringList {

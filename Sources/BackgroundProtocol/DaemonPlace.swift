@@ -8,13 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 import FoundationEssentials
+import LibC
 import LoadingStores
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Where a user's daemon listens.
 ///

@@ -7,13 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 import LoadingStores
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Small files that the daemon and programs of one user exchange; most need not survive a power failure.
 package enum SmallFile {

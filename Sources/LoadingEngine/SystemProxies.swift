@@ -8,13 +8,8 @@
 //===----------------------------------------------------------------------===//
 package import HTTPRules
 import HTTPWire
+import LibC
 import SystemLibraries
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The system's proxies: from the environment, as curl reads it, or otherwise from the settings of a GNOME desktop.
 package enum SystemProxies {

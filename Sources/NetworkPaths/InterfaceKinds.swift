@@ -6,13 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import LibC
 import LoadingModel
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Determines the kind of an interface from sysfs.
 struct InterfaceKinds {

@@ -7,15 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 import CLoadingSystem
+import LibC
 package import LoadingModel
 import SystemLibraries
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Watches the machine's links, addresses and routes on a separate thread: reading sysfs or asking other processes takes too long
 /// for an event loop.

@@ -8,12 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import CSystemLibraries
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+import LibC
 
 /// Finds services on the local network (DNS-SD, RFC 6763), through Avahi's client library and its daemon.
 ///

@@ -8,12 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import CSystemLibraries
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+import LibC
 
 /// Asks name servers for addresses through c-ares: over UDP, and over TCP for truncated answers.
 ///

@@ -8,12 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import CSystemLibraries
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+import LibC
 
 /// The desktop's settings (GSettings), through GLib's GIO.
 ///

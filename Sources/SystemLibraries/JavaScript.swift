@@ -8,13 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 import CSystemLibraries
+import LibC
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
 
 /// A script in a separate JavaScript context, run by the system's JavaScriptCore (WebKitGTK).
 ///

@@ -8,13 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 import CSystemLibraries
+import LibC
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
 
 /// The desktop's store of secrets (freedesktop.org, Secret Service API: GNOME Keyring, KWallet), through libsecret.
 ///

@@ -8,13 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 import CSystemLibraries
+import LibC
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
 
 /// Looks up addresses that are validated with DNSSEC (RFC 4035), through libunbound.
 ///

@@ -7,11 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 /// A lock with a condition variable, which `Mutex` lacks.
 package final class Monitor: @unchecked Sendable {

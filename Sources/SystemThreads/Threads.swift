@@ -8,12 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import CLoadingSystem
-
-#if canImport(Glibc)
-package import Glibc
-#else
-package import Musl
-#endif
+package import LibC
 
 /// The library's own threads, for work that would block an event loop or Swift's cooperative thread pool.
 package enum Threads {

@@ -8,11 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundDaemon
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 exit(Daemon.main())

@@ -9,14 +9,9 @@
 
 import CLoadingSystem
 import FoundationEssentials
+import LibC
 import Synchronization
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The daemon's log: written to standard error, in journald's format if journald reads it.
 ///

@@ -8,12 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import FoundationEssentials
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 /// Force-quits programs for the user, and gives up their transfers.
 final class Quits {

@@ -9,15 +9,10 @@
 
 import BackgroundProtocol
 import FoundationEssentials
+import LibC
 import LoadingModel
 import NIOCore
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The file that stores the user's terms for transfers, beside the list of transfers.
 struct TermsFile: Sendable {

@@ -7,13 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// A text that a thread waits for; the first text that is set counts.
 ///

@@ -10,14 +10,9 @@
 import BackgroundProtocol
 import CLoadingSystem
 import HTTPRules
+import LibC
 import LoadingModel
 import NIOCore
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// A program at the other end of the socket.
 ///

@@ -9,15 +9,10 @@
 
 import BackgroundProtocol
 import CLoadingSystem
+import LibC
 import NIOCore
 import Synchronization
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Makes a running daemon's files again if they are removed: its locks, its socket, and its list of transfers.
 ///

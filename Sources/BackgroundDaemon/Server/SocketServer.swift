@@ -10,15 +10,10 @@
 import BackgroundProtocol
 import CLoadingSystem
 import FoundationEssentials
+import LibC
 import NIOCore
 import NIOPosix
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Listens for connections, and accepts only those of this user's programs.
 struct SocketServer: Sendable {

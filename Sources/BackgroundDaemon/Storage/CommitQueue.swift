@@ -7,13 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Calls that wait for the disk, and the thread that commits them together.
 ///

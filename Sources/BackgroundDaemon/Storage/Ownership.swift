@@ -8,13 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 import CLoadingSystem
+import LibC
 import LoadingStores
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Checks whether a file can be trusted.
 enum Ownership {

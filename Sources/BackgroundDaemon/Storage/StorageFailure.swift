@@ -7,16 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 import LoadingStores
 
 #if Daemon
 import GRDB
-#endif
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
 #endif
 
 /// Why the daemon's store could not read or store something.

@@ -8,13 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 import Crypto
+import LibC
 import LoadingStores
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The key of a ``StorageSeal``, 32 random bytes in a separate file.
 ///

@@ -7,16 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 import LoadingStores
 
 #if Daemon
 import GRDB
-#endif
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
 #endif
 
 /// Replaces the database by a new one with the same sessions and transfers.

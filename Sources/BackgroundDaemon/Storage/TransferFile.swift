@@ -9,17 +9,12 @@
 
 import CLoadingSystem
 import FoundationEssentials
+import LibC
 import LoadingStores
 import Synchronization
 
 #if Daemon
 import GRDB
-#endif
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
 #endif
 
 /// The database of a ``TransferStore``, with its files.

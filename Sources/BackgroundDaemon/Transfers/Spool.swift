@@ -10,13 +10,8 @@
 import CLoadingSystem
 import FoundationEssentials
 import HTTPRules
+import LibC
 import LoadingModel
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The files of the transfers: a folder for each session, which holds partial files, and complete files that wait for their
 /// program.

@@ -6,14 +6,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import LibC
 import LoadingModel
 import NIOCore
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
 
 /// The failures of a dial, address by address, and the resulting error.
 struct DialFailures {

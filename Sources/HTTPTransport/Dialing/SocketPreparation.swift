@@ -6,15 +6,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import LibC
 import LoadingModel
 import NIOCore
 import NIOPosix
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
 
 /// The options to set on a socket before it connects: its source, and how its packets are marked.
 struct SocketPreparation {

@@ -6,13 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import LibC
 import LoadingModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
 
 /// How packets of a service are marked for the network, and which queue of this machine they use.
 ///

@@ -7,14 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 import NIOCore
 import NIOSSL
-
-#if canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The end of a connection whose request another request continues.
 extension HTTP1Connection {

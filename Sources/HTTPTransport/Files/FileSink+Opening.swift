@@ -8,16 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 import CLoadingSystem
+import LibC
 package import LoadingModel
 import NIOCore
 package import SystemThreads
 import TransportMachines
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 extension FileSink {
     /// The maximum free space, in bytes, that an announced length can require.

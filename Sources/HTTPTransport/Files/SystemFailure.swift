@@ -7,13 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 package import LoadingModel
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// A system call's error number, with its text.
 package struct SystemFailure: Error, Sendable, Hashable, CustomStringConvertible {

@@ -7,15 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 import HTTPRules
+import LibC
 package import LoadingModel
 package import NIOCore
 import TransportMachines
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
 
 /// Looks up the addresses of a host, one family at a time, so that a race can start with the family whose addresses arrive first.
 package protocol Resolver: Sendable {

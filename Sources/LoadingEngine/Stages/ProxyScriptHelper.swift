@@ -8,12 +8,7 @@
 //===----------------------------------------------------------------------===//
 import HTTPRules
 import HTTPTransport
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+import LibC
 
 /// Implements the helper functions of proxy scripts.
 ///

@@ -9,14 +9,9 @@
 
 import CLoadingSystem
 import FoundationEssentials
+import LibC
 import Synchronization
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// An open file of the disk tier, which is read as a whole, or without its body; a large body is then read in pieces.
 ///

@@ -9,13 +9,8 @@
 
 import FoundationEssentials
 import HTTPRules
+import LibC
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Changes of files; all of them run on the disk queue.
 extension DiskTier {

@@ -7,13 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Maintenance of the directory, which runs on the disk queue.
 ///

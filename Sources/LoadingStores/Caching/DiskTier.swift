@@ -9,13 +9,8 @@
 
 import HTTPRules
 import HTTPWire
+import LibC
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The entries on disk: one file each, in 256 folders, found by name.
 ///

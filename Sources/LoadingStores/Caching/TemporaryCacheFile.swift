@@ -10,13 +10,8 @@
 import CLoadingSystem
 import FoundationEssentials
 import HTTPRules
+import LibC
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// A cache file under a temporary name while it is written.
 ///

@@ -8,12 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import FoundationEssentials
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 extension UnsafeMutableRawBufferPointer {
     /// Memory from `malloc`, or nil if the allocation fails: the length comes from a file, and may be too large.

@@ -7,11 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 /// The key of a ``SealedCredentialFile``: in the kernel's keyring, and in a file beside the credentials.
 ///

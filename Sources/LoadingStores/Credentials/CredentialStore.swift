@@ -7,14 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 package import LoadingModel
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The credentials of one storage, by protection space and user.
 ///

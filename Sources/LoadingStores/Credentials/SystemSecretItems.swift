@@ -7,13 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 import SystemLibraries
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The items of the Secret Service in the desktop session.
 struct SystemSecretItems: SecretItems {

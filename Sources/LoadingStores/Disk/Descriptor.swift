@@ -7,11 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#if canImport(Glibc)
-package import Glibc
-#else
-package import Musl
-#endif
+package import LibC
 
 /// A file descriptor that is closed at the end of its lifetime.
 package struct Descriptor: ~Copyable {

@@ -7,14 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 import Synchronization
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// A few threads for work that may wait for the disk.
 ///

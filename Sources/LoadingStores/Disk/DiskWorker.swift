@@ -8,13 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 import DequeModule
+import LibC
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The thread of a ``DiskQueue`` lane and its queued work.
 ///

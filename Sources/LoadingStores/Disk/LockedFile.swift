@@ -7,11 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 /// A locked ``SharedFile``: other processes do not change it during the lifetime of this value.
 package struct LockedFile: ~Copyable {

@@ -7,13 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 import SystemThreads
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// A small file that several processes read and change.
 ///

@@ -7,11 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 /// Why a store's file could not be read or written.
 package enum StoreFailure: Error, Hashable, Sendable {

@@ -9,12 +9,7 @@
 
 import FoundationEssentials
 import HTTPWire
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 /// The directories of stores, according to the XDG Base Directory Specification, version 0.8.
 ///

@@ -7,13 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import LibC
 package import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// Warnings about a store's files for the person who runs the program; no request fails because of these problems.
 package enum StoreWarnings {

@@ -7,12 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
+import LibC
 
 /// Reads a file of root certificates: a regular file, or, where that is allowed, a pipe, as of a shell's process substitution.
 enum RootFile {
