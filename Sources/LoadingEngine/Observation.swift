@@ -102,12 +102,7 @@ extension Transaction {
 
     private var observedResponse: ObservedResponse {
         let head = exchange?.head
-        let version: String? =
-            switch exchange?.version {
-            case .http1: head?.minorVersion == 0 ? "1.0" : "1.1"
-            case .http2: "2"
-            case nil: nil
-            }
+        let version = exchange.map { $0.version == .http1 ? head?.minorVersion == 0 ? "1.0" : "1.1" : "\($0.version.number)" }
         return ObservedResponse(status: head?.status, version: version, connection: exchange?.facts)
     }
     #endif

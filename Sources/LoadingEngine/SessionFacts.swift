@@ -41,9 +41,9 @@ final class SessionFacts {
     /// The cache keys that are being revalidated in the background.
     var revalidating: Set<String> = []
 
-    /// Servers that refused HTTP/2.
+    /// The servers that have refused versions, and the versions that remain.
     // Unchecked because every request checks it; each insertion is a single statement.
-    @exclusivity(unchecked) private(set) var http1Origins: Set<Origin> = []
+    @exclusivity(unchecked) private(set) var narrowedOrigins: [Origin: HTTPVersions] = [:]
 
     /// Whether the session may reach, or accept, a server for a URL that other sessions would not.
     let mayReachOtherServers: Bool
@@ -81,13 +81,13 @@ final class SessionFacts {
         cacheControl = headers.sessionValue("Cache-Control")
     }
 
-    /// The maximum number of remembered servers that refused HTTP/2.
-    private static let maximumHTTP1Origins = 1_024
+    /// The maximum number of remembered servers that refused a version.
+    private static let maximumNarrowedOrigins = 1_024
 
-    /// Records that the server requires HTTP/1.1.
-    func noteHTTP1(_ origin: Origin) {
-        if http1Origins.count >= Self.maximumHTTP1Origins { http1Origins = [] }
-        http1Origins.insert(origin)
+    /// Records that only some versions may be used with the server.
+    func narrow(_ origin: Origin, to versions: HTTPVersions) {
+        if narrowedOrigins.count >= Self.maximumNarrowedOrigins { narrowedOrigins = [:] }
+        narrowedOrigins[origin, default: .all].formIntersection(versions)
     }
 
     /// Returns the time of day of an instant, in seconds since the reference date.

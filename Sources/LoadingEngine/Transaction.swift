@@ -9,6 +9,7 @@
 import FoundationEssentials
 import HTTPRules
 import HTTPTransport
+import HTTPWire
 import LoadingModel
 import LoadingStores
 import NIOCore

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+package import HTTPWire
+
 /// What is known about a request that failed without a response.
 package enum RetryEvidence: Sendable, Hashable {
     /// There is no reliable information.
@@ -16,8 +18,8 @@ package enum RetryEvidence: Sendable, Hashable {
     case streamFailed
     /// The server has not started to process the request, so any request may be retried (RFC 9113, section 8.7).
     case notProcessed(Refusal)
-    /// The request was not processed, because the server requires HTTP/1.1 (RFC 9113, section 7).
-    case wantsHTTP1
+    /// The request was not processed, because the server requires one of these versions (RFC 9113, section 7).
+    case requires(HTTPVersions)
 
     /// How a connection refused a request.
     package struct Refusal: Sendable, Hashable {
@@ -35,7 +37,7 @@ package enum RetryEvidence: Sendable, Hashable {
     /// Whether the server has not started to process the request.
     package var isUnprocessed: Bool {
         switch self {
-        case .notProcessed, .wantsHTTP1: true
+        case .notProcessed, .requires: true
         case .none, .streamFailed: false
         }
     }
@@ -147,7 +149,7 @@ package enum RetryPolicy {
         case .none: break
         case .streamFailed: return false
         case .notProcessed: return bodyIsReplayable && refusals.allowsRetry
-        case .wantsHTTP1: return bodyIsReplayable && attempts < Self.versionAttempts
+        case .requires: return bodyIsReplayable && attempts < Self.versionAttempts
         }
         return connectionWasReused && !receivedAnyBytes && attempts < Self.attempts
             && mayRepeat(method: method, bodyIsReplayable: bodyIsReplayable)

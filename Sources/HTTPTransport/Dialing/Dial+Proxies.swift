@@ -43,7 +43,7 @@ extension Dialer.Dial {
         guard proxy.kind == .https else { return pass(proxy, by: channel, agreed: nil) }
         let start = now()
         // The app may judge the session's servers, but not its proxies: the roots decide about proxies.
-        tls.secure(
+        dialer.tls.secure(
             channel, to: ServerName(host: proxy.host, port: proxy.port), demands: .none, advice: HandshakeAdvice { nil }
         ) { [self] result in
             guard !isOver else { return }

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 import HTTPRules
+import HTTPWire
 import LoadingModel
 import NIOCore
 import NIOPosix
@@ -18,6 +19,7 @@ extension Dialer {
         private typealias Race = AddressRace<SocketAddress>
 
         let route: Route
+        let versions: HTTPVersions
         /// Where the TCP connection leads: the server, or the proxy in front of it.
         let peer: ServerName
         /// The server, or its replacement in the session's configuration; certificates must still be valid for the route's host.
@@ -25,7 +27,6 @@ extension Dialer {
         let demands: TLSDemands
         let advice: HandshakeAdvice
         let loop: any EventLoop
-        let tls: TLSSession
         let dialer: Dialer
         let resolver: any Resolver
         private let preparation: SocketPreparation?
@@ -68,10 +69,11 @@ extension Dialer {
         private(set) var connectStart: Double?
 
         init(
-            _ route: Route, by dialer: Dialer, room: ConnectionBudget.Share?, advice: HandshakeAdvice,
+            _ route: Route, _ versions: HTTPVersions, by dialer: Dialer, room: ConnectionBudget.Share?, advice: HandshakeAdvice,
             completion: @escaping (Result<DialledChannel, LoadError>) -> Void
         ) {
             self.route = route
+            self.versions = versions
             self.room = room
             hasSpareReservation = room != nil
             self.advice = advice
@@ -82,7 +84,6 @@ extension Dialer {
             demands = route.isSecure ? dialer.demands(route.host) : .none
             self.completion = completion
             loop = dialer.loop
-            tls = dialer.tls
             resolver = dialer.resolver(for: route)
             // A Unix socket does not use the network.
             network = dialer.options?.unixSocketPath == nil ? dialer.network : nil
@@ -99,7 +100,7 @@ extension Dialer {
         }
 
         private func prepare() {
-            if route.isSecure { tls.prepare(demands, offersHTTP2: dialer.offersHTTP2(for: route)) }
+            if route.isSecure { dialer.tls.prepare(demands, versions: versions) }
             guard let network, network.mayConcern(peer.host) else { return startWithKnownNetworks() }
             network.whenKnown { [self] in startWithKnownNetworks() }
         }
@@ -384,11 +385,10 @@ extension Dialer.Dial {
     func secure(_ channel: any Channel) {
         guard completion != nil else { return }
         let start = now()
-        let server = ServerName(host: route.host, port: route.port)
-        tls.secure(
-            channel, to: server, demands: demands, isInner: route.proxy?.kind == .https,
-            offersHTTP2: dialer.offersHTTP2(for: route),
-            advice: advice, reach: reach(channel), renegotiation: route.details?.holder?.renegotiation
+        dialer.tls.secure(
+            channel, to: ServerName(host: route.host, port: route.port), demands: demands, isInner: route.proxy?.kind == .https,
+            versions: versions, advice: advice,
+            reach: reach(channel), renegotiation: route.details?.holder?.renegotiation
         ) { [self] result in
             switch result {
             case .success(let agreed): finish(with: channel, secured: (agreed, start))

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 package import HTTPRules
+package import HTTPWire
 package import LoadingModel
 package import NIOCore
 
@@ -94,13 +95,12 @@ package final class Dialer {
         return DirectedResolver(options, otherwise: resolver)
     }
 
-    /// Whether connections of a route let the server choose HTTP/2.
-    func offersHTTP2(for route: Route) -> Bool { route.mayUseHTTP2 && options?.httpVersions != .http1Only }
-
-    /// Whether connections of a route speak HTTP/2 without negotiation: in cleartext, with prior knowledge.
-    func assumesHTTP2(for route: Route) -> Bool {
-        guard options?.httpVersions == .http2PriorKnowledge, !route.isSecure else { return false }
-        return route.details.map { $0.holder == nil && !$0.requiresHTTP1 && !$0.isForwarded } ?? true
+    /// Returns the versions that a connection of a route may turn out to have; without TLS, which negotiates it, only one.
+    func versions(of route: Route) -> HTTPVersions {
+        let setting = options?.httpVersions ?? .negotiated
+        if route.isSecure { return setting == .http1Only ? .http1 : route.versions.intersection([.http1, .http2]) }
+        guard setting == .http2PriorKnowledge, route.details?.isForwarded != true else { return .http1 }
+        return route.versions.contains(.http2) ? .http2 : .http1
     }
 
     func preparation(for route: Route) -> SocketPreparation? {
@@ -119,6 +119,7 @@ package final class Dialer {
     ///
     /// - Parameters:
     ///   - route: The route of the connection.
+    ///   - versions: The versions that the connection may have; nil for all that the route allows.
     ///   - room: The pool's share of the budget; it already contains one reservation for the dial. The dial releases an unused
     ///     reservation when the dial ends, and the reservation of a socket when the socket is closed.
     ///   - adviser: Returns the load to ask about the connection; called for each question.
@@ -127,11 +128,14 @@ package final class Dialer {
     ///     byte.
     /// - Returns: The dial, for cancelling it.
     package func dial(
-        _ route: Route, room: ConnectionBudget.Share? = nil, adviser: @escaping () -> (any HandshakeAdviser)? = { nil },
+        _ route: Route, versions: HTTPVersions? = nil, room: ConnectionBudget.Share? = nil,
+        adviser: @escaping () -> (any HandshakeAdviser)? = { nil },
         completion: @escaping (Result<DialledChannel, LoadError>) -> Void
     ) -> Dial {
         loop.preconditionInEventLoop()
-        let dial = Dial(route, by: self, room: room, advice: HandshakeAdvice(adviser), completion: completion)
+        let dial = Dial(
+            route, versions ?? self.versions(of: route), by: self, room: room, advice: HandshakeAdvice(adviser),
+            completion: completion)
         dial.start()
         return dial
     }

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 package import HTTPRules
+package import HTTPWire
 package import LoadingModel
 import NIOCore
 
@@ -31,19 +32,10 @@ package struct Route: Sendable, Hashable {
     /// Whether the route's connections carry the bytes of a stream task instead of HTTP.
     var carriesByteStream: Bool { details?.carriesByteStream ?? false }
 
-    /// Whether the server may choose HTTP/2; false for a holder's authenticated connection, because the schemes that authenticate a
-    /// connection require HTTP/1.1.
-    package var mayUseHTTP2: Bool { isSecure && details.map { $0.holder == nil && !$0.requiresHTTP1 } ?? true }
-
-    /// The same route, for HTTP/1.1 only.
-    var restrictedToHTTP1: Route {
-        var route = self
-        route.details = RouteDetails(
-            proxy: details?.proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: details?.holder,
-            needs: details?.needs, tunnelCredential: details?.tunnelCredential, requiresHTTP1: true,
-            hasAlternatives: details?.hasAlternatives ?? false, carriesByteStream: details?.carriesByteStream ?? false,
-            addresses: details?.addresses ?? [], isExact: details?.isExact ?? false)
-        return route
+    /// The versions that the route allows; for a holder's authenticated connection HTTP/1.1, which the schemes that authenticate a
+    /// connection require.
+    package var versions: HTTPVersions {
+        details.map { $0.holder == nil ? $0.versions : .http1 } ?? .all
     }
 
     /// Returns the reason why the connection must not lead to an address of its server; nil if it may.
@@ -84,8 +76,8 @@ package final class RouteDetails: Sendable, Hashable {
     package let needs: ConnectionNeeds?
     /// Nil if the session authenticates to the proxy, or there is no tunnel.
     package let tunnelCredential: TunnelCredential?
-    /// Whether the server requires HTTP/1.1.
-    package let requiresHTTP1: Bool
+    /// The versions that the request and the server allow.
+    package let versions: HTTPVersions
     /// Whether there is another way to the server; if so, the proxy gets less time than a server.
     ///
     /// Comparisons of routes ignore this property.
@@ -100,7 +92,7 @@ package final class RouteDetails: Sendable, Hashable {
 
     package init(
         proxy: ProxyServer?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil,
-        needs: ConnectionNeeds? = nil, tunnelCredential: TunnelCredential? = nil, requiresHTTP1: Bool = false,
+        needs: ConnectionNeeds? = nil, tunnelCredential: TunnelCredential? = nil, versions: HTTPVersions = .all,
         hasAlternatives: Bool = false, carriesByteStream: Bool = false, addresses: [String] = [],
         isExact: Bool = false
     ) {
@@ -108,7 +100,7 @@ package final class RouteDetails: Sendable, Hashable {
         self.addresses = addresses
         self.carriesByteStream = carriesByteStream
         self.tunnelCredential = tunnelCredential
-        self.requiresHTTP1 = requiresHTTP1
+        self.versions = versions
         self.hasAlternatives = hasAlternatives
         self.proxy = proxy
         self.isForwarded = isForwarded
@@ -120,7 +112,7 @@ package final class RouteDetails: Sendable, Hashable {
     package static func == (left: RouteDetails, right: RouteDetails) -> Bool {
         left === right
             || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.judge == right.judge
-                && left.holder == right.holder && left.needs == right.needs && left.requiresHTTP1 == right.requiresHTTP1
+                && left.holder == right.holder && left.needs == right.needs && left.versions == right.versions
                 && left.tunnelCredential == right.tunnelCredential && left.carriesByteStream == right.carriesByteStream
                 && left.addresses == right.addresses && left.isExact == right.isExact
     }
@@ -131,7 +123,7 @@ package final class RouteDetails: Sendable, Hashable {
         hasher.combine(judge)
         hasher.combine(holder)
         hasher.combine(needs)
-        hasher.combine(requiresHTTP1)
+        hasher.combine(versions)
         hasher.combine(tunnelCredential)
         hasher.combine(carriesByteStream)
         hasher.combine(addresses)

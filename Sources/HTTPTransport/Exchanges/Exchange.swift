@@ -74,7 +74,7 @@ package final class Exchange {
     package let control: LoadControl
     package let facts: ConnectionFacts
     package let isReused: Bool
-    package let version: HTTPVersion
+    package let version: HTTPVersions
     /// Whether the request asks to switch protocols.
     var asksToSwitch = false
     /// Whether another request will continue this one's content if this exchange ends before its response.
@@ -114,7 +114,7 @@ package final class Exchange {
     @exclusivity(unchecked) var bodyFile = SentFile()
 
     init(
-        control: LoadControl, carrier: any ExchangeCarrier, facts: ConnectionFacts, version: HTTPVersion, isReused: Bool,
+        control: LoadControl, carrier: any ExchangeCarrier, facts: ConnectionFacts, version: HTTPVersions, isReused: Bool,
         now: NIODeadline
     ) {
         self.control = control

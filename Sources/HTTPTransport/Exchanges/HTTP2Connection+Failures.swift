@@ -74,7 +74,7 @@ struct HTTP2ConnectionStatus {
 
     /// The evidence for requests that the server has not processed and will not process.
     var evidence: RetryEvidence {
-        goAway?.code == .http11Required ? .wantsHTTP1 : .notProcessed(.init(endsConnection: true, isLast: isLastFruitless))
+        goAway?.code == .http11Required ? .requires(.http1) : .notProcessed(.init(endsConnection: true, isLast: isLastFruitless))
     }
 
     /// The reason why nothing can be sent.

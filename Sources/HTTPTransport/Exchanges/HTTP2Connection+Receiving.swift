@@ -140,7 +140,7 @@ extension HTTP2Connection {
             switch code {
             case .refusedStream where !hasBegun:
                 .notProcessed(.init(endsConnection: false))
-            case .http11Required where !hasBegun: .wantsHTTP1
+            case .http11Required where !hasBegun: .requires(.http1)
             default: .streamFailed
             }
         let message = "receiving the response from \(facts.peer): the server reset the stream (\(code.name))"
@@ -152,10 +152,10 @@ extension HTTP2Connection {
     /// "Receivers of a GOAWAY frame MUST NOT open additional streams on the connection" (RFC 9113, section 6.8).
     private func receive(_ goAway: HTTP2ConnectionStatus.GoAway) throws(HTTP2Failure) {
         let isFirst = try status.take(goAway)
-        let wantsHTTP1 = goAway.code == .http11Required
+        let requiresOther = goAway.code == .http11Required
         let refused = streamsInOrder.filter { $0.id > goAway.lastStream }
-        countIfFruitless(refused.count == streams.count && !wantsHTTP1, asksForCalm: goAway.code == .enhanceYourCalm)
-        if wantsHTTP1 { pool?.wantsHTTP1(self) }
+        countIfFruitless(refused.count == streams.count && !requiresOther, asksForCalm: goAway.code == .enhanceYourCalm)
+        if requiresOther { pool?.narrow(ConnectionID(id), to: .http1) }
         // The pool is notified before the streams end, so that it does not give their places to other loads.
         if isFirst { pool?.drains(self) }
         for stream in refused {

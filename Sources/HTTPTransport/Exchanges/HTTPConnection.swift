@@ -135,20 +135,6 @@ package struct OutgoingMessage {
     }
 }
 
-/// The version of HTTP of an exchange.
-package enum HTTPVersion: Sendable, Hashable {
-    case http1
-    case http2
-
-    /// The name in ALPN and in metrics.
-    package var name: String {
-        switch self {
-        case .http1: "http/1.1"
-        case .http2: "h2"
-        }
-    }
-}
-
 /// What the kernel knows of a connection's socket at this moment.
 struct SocketState: OptionSet {
     let rawValue: CInt

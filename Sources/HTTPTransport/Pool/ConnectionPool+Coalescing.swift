@@ -31,7 +31,7 @@ extension ConnectionPool {
     /// - Returns: false if there is no such connection, in which case `decide` is not called.
     func coalesce(_ id: ConnectionID, _ addresses: [SocketAddress], decide: @escaping (Bool) -> Void) -> Bool {
         guard let origin = entries[id]?.origin, let route = routes[origin], route.isSecure, route.details == nil,
-            dialer.offersHTTP2(for: route), !separated.contains(route), machine.hasSingleDial(origin),
+            dialer.versions(of: route).mayShare, !separated.contains(route), machine.hasSingleDial(origin),
             // An app that judges servers must be asked about each server.
             adviser(for: origin)?.judgesServers == false, hasOneRoute(origin, route),
             let host = candidate(for: route, addresses)

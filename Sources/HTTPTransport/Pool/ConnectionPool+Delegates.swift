@@ -91,7 +91,7 @@ extension ConnectionPool {
         guard chain.isForAllDelegates, machine.count(origin) == 1, let common = commonOrigin(of: route),
             machine.mayTakeDial(common)
         else { return }
-        if let known = versions[origin] { versions[common, default: KnownVersion()].learn(known) }
+        if let known = servers[origin] { servers[common, default: KnownServer()].learn(known) }
         regroup(queued { $0.origin == origin }, [id], to: common)
     }
 
@@ -126,7 +126,7 @@ extension ConnectionPool {
         let followers = machine.dials(origin).filter { $0 != id && $0 != other && entries[$0]?.dial?.maySwitchLoads == true }
         let dials = id.map { [$0] } ?? []
         let own = makeOrigin(of: route)
-        versions[own] = versions[origin]
+        servers[own] = servers[origin]
         regroup(waiting, dials + followers.prefix(max(0, waiting.count - dials.count)), to: own)
     }
 
@@ -152,7 +152,7 @@ extension Route {
         guard let details else { return self }
         let common = RouteDetails(
             proxy: details.proxy, needs: details.needs, tunnelCredential: details.tunnelCredential,
-            requiresHTTP1: details.requiresHTTP1, hasAlternatives: details.hasAlternatives, addresses: details.addresses,
+            versions: details.versions, hasAlternatives: details.hasAlternatives, addresses: details.addresses,
             isExact: details.isExact)
         let hasOthers = common != RouteDetails(proxy: nil)
         return Route(isSecure: isSecure, host: host, port: port, details: hasOthers ? common : nil)

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import HTTPWire
 import LoadingModel
 import NIOCore
 import TransportMachines
@@ -15,10 +16,11 @@ import TransportMachines
 /// Opens connections for the pool.
 extension ConnectionPool {
     /// What earlier connections to an origin have revealed about its server.
-    struct KnownVersion {
-        var isHTTP1 = false
-        /// Whether a connection negotiated HTTP/2 with a prohibited cipher suite, or the server demanded HTTP/1.1.
-        var isUnfitForHTTP2 = false
+    struct KnownServer {
+        /// The versions that may be used: the server has not refused them, nor negotiated them with a prohibited cipher suite.
+        var accepted = HTTPVersions.all
+        /// The version of the last connection; all versions if there was none.
+        var agreed = HTTPVersions.all
         /// The server's last limit on concurrent exchanges.
         var capacity: Int?
         /// The instant until which no second connection is made to the server.
@@ -28,19 +30,24 @@ extension ConnectionPool {
         var pausedUntil: NIODeadline?
 
         /// Adds what a new connection revealed that was dialled for another origin.
-        mutating func learn(_ other: KnownVersion) {
-            isHTTP1 = other.isHTTP1
-            isUnfitForHTTP2 = isUnfitForHTTP2 || other.isUnfitForHTTP2
+        mutating func learn(_ other: KnownServer) {
+            agreed = other.agreed
+            accepted.formIntersection(other.accepted)
         }
     }
 
     /// The maximum number of retries of a dial for which the system has no descriptor.
     private static let maximumRetries = 20
 
-    /// Whether connections to the origin can turn out to use HTTP/2, judging by earlier connections.
+    /// The versions that a new connection to the origin may turn out to have.
+    private func versions(_ origin: OriginID, _ route: Route) -> HTTPVersions {
+        dialer.versions(of: route).narrowed(to: servers[origin]?.accepted ?? .all)
+    }
+
+    /// Whether connections to the origin can turn out to be shared, judging by earlier connections.
     func mayBeShared(_ origin: OriginID, _ route: Route) -> Bool {
-        guard dialer.offersHTTP2(for: route) || dialer.assumesHTTP2(for: route) else { return false }
-        return versions[origin].map { !$0.isHTTP1 && !$0.isUnfitForHTTP2 } ?? true
+        let server = servers[origin] ?? KnownServer()
+        return dialer.versions(of: route).intersection(server.accepted).intersection(server.agreed).mayShare
     }
 
     func dial(_ id: ConnectionID, _ origin: OriginID) {
@@ -51,11 +58,10 @@ extension ConnectionPool {
     func dial(_ id: ConnectionID) {
         guard let origin = entries[id]?.origin, let route = routes[origin] else { return }
         entries[id]?.hasBegun = true
-        let way = versions[origin]?.isUnfitForHTTP2 == true ? route.restrictedToHTTP1 : route
-        let dial = dialer.dial(way, room: room, adviser: { [unowned self] in adviser(for: entries[id]?.origin ?? origin) }) {
-            [self] result in
-            dialled(id, result)
-        }
+        let dial = dialer.dial(
+            route, versions: versions(origin, route), room: room,
+            adviser: { [unowned self] in adviser(for: entries[id]?.origin ?? origin) }
+        ) { [self] in dialled(id, $0) }
         // The request timeout does not run while the dial waits for other lookups.
         dial.holdChanged = { [unowned self] in perform(machine.handle(.appIsAsked(entries[id]?.origin ?? origin, $0))) }
         dial.proxyIsSilent = { [unowned self] isConnected in
@@ -146,10 +152,10 @@ extension ConnectionPool {
     /// "An HTTP/2 deployment that uses TLS 1.2 SHOULD NOT use any of the prohibited cipher suites" (RFC 9113, section 9.2.2).
     private func mayUse(_ dialled: DialledChannel, _ id: ConnectionID) -> Bool {
         let facts = dialled.facts
-        guard facts.applicationProtocol == HTTPVersion.http2.name,
-            !HTTP2CipherSuites.permit(version: facts.tlsVersion, suite: facts.tlsCipherSuite), let origin = entries[id]?.origin
+        guard facts.applicationProtocol == HTTPVersions.http2.name,
+            !HTTP2CipherSuites.permit(version: facts.tlsVersion, suite: facts.tlsCipherSuite), entries[id] != nil
         else { return true }
-        versions[origin, default: KnownVersion()].isUnfitForHTTP2 = true
+        narrow(id, to: .all.subtracting(.http2))
         dialled.channel.close(promise: nil)
         entries[id]?.dial = nil
         _ = room.takeMore(isNeeded: true)
@@ -169,9 +175,9 @@ extension ConnectionPool {
         }
         observe(dialled, to: origin)
         let isHTTP2 =
-            dialled.facts.applicationProtocol == HTTPVersion.http2.name
-            || origin.flatMap { routes[$0] }.map(dialer.assumesHTTP2) ?? false
-        if let origin { versions[origin, default: KnownVersion()].isHTTP1 = !isHTTP2 }
+            dialled.facts.applicationProtocol == HTTPVersions.http2.name
+            || origin.flatMap { routes[$0] }.map { dialer.versions(of: $0) == .http2 } ?? false
+        if let origin { servers[origin, default: KnownServer()].agreed = isHTTP2 ? .http2 : .http1 }
         if let origin, !isHTTP2 { resetFailures(origin) }
         guard isHTTP2 else {
             let connection = HTTP1Connection(id: id.number, facts: dialled.facts, keptChain: dialled.keptChain)
@@ -181,7 +187,7 @@ extension ConnectionPool {
         }
         let connection = HTTP2Connection(
             id: id.number, facts: dialled.facts, keptChain: dialled.keptChain, loop: loop,
-            initialCapacity: origin.flatMap { versions[$0]?.capacity } ?? 1)
+            initialCapacity: origin.flatMap { servers[$0]?.capacity } ?? 1)
         connection.pool = self
         try pipeline.addHandler(connection)
         return connection

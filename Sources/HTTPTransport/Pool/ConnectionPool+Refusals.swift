@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import HTTPRules
+import HTTPWire
 import LoadingModel
 import NIOCore
 import TransportMachines
@@ -21,8 +22,8 @@ extension ConnectionPool {
 
     /// Forgets earlier failures of connections to the origin, so that they no longer delay the next dial.
     func resetFailures(_ origin: OriginID) {
-        versions[origin]?.fruitless.reset()
-        versions[origin]?.pausedUntil = nil
+        servers[origin]?.fruitless.reset()
+        servers[origin]?.pausedUntil = nil
     }
 
     /// Handles a connection on which the server takes no more requests.
@@ -36,7 +37,7 @@ extension ConnectionPool {
     func stopsTakingRequests(_ connection: any HTTPConnection, isFruitless: Bool, asksForCalm: Bool) -> Bool {
         let id = ConnectionID(connection.id)
         guard let origin = entries[id]?.origin else { return false }
-        var known = versions[origin, default: KnownVersion()]
+        var known = servers[origin, default: KnownServer()]
         if asksForCalm { known.calmUntil = loop.now + Self.calmPeriod }
         // While another connection works, requests can be sent on that connection.
         let others = machine.shared(origin).filter { $0 != id }
@@ -45,14 +46,14 @@ extension ConnectionPool {
         if serves { known.fruitless.reset() }
         let pause = known.fruitless.pause(asksForCalm: asksForCalm, jitter: .random(in: 0...1))
         known.pausedUntil = pause > 0 ? loop.now + .nanoseconds(Int64(pause * 1e9)) : nil
-        versions[origin] = known
+        servers[origin] = known
         return isLast
     }
 
-    /// Records that the server requires HTTP/1.1 instead of this connection's protocol.
-    func wantsHTTP1(_ connection: any HTTPConnection) {
-        guard let origin = entries[ConnectionID(connection.id)]?.origin else { return }
-        versions[origin, default: KnownVersion()].isUnfitForHTTP2 = true
+    /// Records that only some versions may be used with the connection's server.
+    func narrow(_ id: ConnectionID, to versions: HTTPVersions) {
+        guard let origin = entries[id]?.origin else { return }
+        servers[origin, default: KnownServer()].accepted.formIntersection(versions)
     }
 
     /// Fails the loads that are waiting for a connection to this connection's origin.
@@ -71,7 +72,7 @@ extension ConnectionPool {
     ///
     /// The request timeout does not run during the pause.
     func pausesDial(_ id: ConnectionID, _ origin: OriginID) -> Bool {
-        guard let end = versions[origin]?.pausedUntil, loop.now < end else { return false }
+        guard let end = servers[origin]?.pausedUntil, loop.now < end else { return false }
         let bound = NIOLoopBound(self, eventLoop: loop)
         entries[id]?.isPaused = true
         entries[id]?.retryTimer = loop.scheduleTask(deadline: end) {

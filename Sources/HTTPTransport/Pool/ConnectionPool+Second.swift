@@ -37,7 +37,7 @@ extension ConnectionPool {
     }
 
     private func isInCalmPeriod(_ origin: OriginID?) -> Bool {
-        guard let origin, let end = versions[origin]?.calmUntil else { return false }
+        guard let origin, let end = servers[origin]?.calmUntil else { return false }
         return loop.now < end
     }
 

@@ -81,7 +81,7 @@ package final class ConnectionPool {
     var hasOwnDelegates = false
     /// The origins that are closed to such tasks, and the connections and dials that are the reason.
     var closedOrigins: [OriginID: Set<ConnectionID>] = [:]
-    var versions: [OriginID: KnownVersion] = [:]
+    var servers: [OriginID: KnownServer] = [:]
     /// The routes that share another route's origin, keyed by that origin.
     var aliases: [OriginID: Set<Route>] = [:]
     /// The routes that must not share an origin.
@@ -241,7 +241,7 @@ package final class ConnectionPool {
     /// Applies the server's new limit on concurrent exchanges.
     func leaseLimitChanged(_ capacity: Int, of connection: any HTTPConnection, isLasting: Bool = true) {
         let id = ConnectionID(connection.id)
-        if isLasting, let origin = entries[id]?.origin { versions[origin, default: KnownVersion()].capacity = capacity }
+        if isLasting, let origin = entries[id]?.origin { servers[origin, default: KnownServer()].capacity = capacity }
         perform(machine.handle(.leaseLimitChanged(id, capacity)))
     }
 
@@ -298,7 +298,7 @@ package final class ConnectionPool {
     private func forgetOrigins() {
         origins = origins.filter { machine.isKnown($0.value) }
         routes = routes.filter { machine.isKnown($0.key) }
-        versions = versions.filter { routes[$0.key] != nil }
+        servers = servers.filter { routes[$0.key] != nil }
         closedOrigins = closedOrigins.filter { routes[$0.key] != nil }
         lastOrigin = nil
         originLimit = max(256, 2 * origins.count)
@@ -308,7 +308,7 @@ package final class ConnectionPool {
     func forget(_ origin: OriginID, of route: Route) {
         origins[route] = nil
         routes[origin] = nil
-        versions[origin] = nil
+        servers[origin] = nil
     }
 
     func perform(_ actions: [PoolMachine.Action]) {

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import HTTPWire
 import LoadingModel
 import NIOCore
 import NIOSSL
@@ -77,7 +78,7 @@ enum TLSContexts {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = version(policy.minimumVersion) ?? .tlsv12
         configuration.maximumTLSVersion = policy.maximumVersion.flatMap(version)
-        configuration.applicationProtocols = policy.offersHTTP2 ? ["h2", "http/1.1"] : ["http/1.1"]
+        configuration.applicationProtocols = policy.versions.names
         // `TrustCheck` evaluates chains, so BoringSSL needs no roots. Parsing the system's roots would make a context expensive.
         configuration.trustRoots = .certificates([])
         configuration.certificateVerification = .noHostnameVerification

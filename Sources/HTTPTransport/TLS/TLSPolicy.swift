@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
+package import HTTPWire
 
 /// A session's TLS requirements; sessions with the same requirements share contexts and verdicts.
 package struct TLSPolicy: Sendable, Hashable {
@@ -18,8 +19,8 @@ package struct TLSPolicy: Sendable, Hashable {
     package var trustRoots: [Data]
     /// Whether only cipher suites with an ephemeral key exchange are allowed.
     package var requiresForwardSecrecy = false
-    /// Whether the server may choose HTTP/2 (RFC 9113, section 3.2).
-    package var offersHTTP2 = false
+    /// The versions of HTTP among which the server may choose.
+    package var versions = HTTPVersions.http1
 
     /// Creates a policy; the default minimum is TLS 1.2, as in App Transport Security (RFC 8996 deprecated earlier versions).
     package init(minimumVersion: UInt16 = 0x0303, maximumVersion: UInt16? = nil, trustRoots: [Data] = []) {

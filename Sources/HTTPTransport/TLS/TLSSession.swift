@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 package import HTTPRules
+package import HTTPWire
 package import LoadingModel
 import LoadingTrust
 import NIOCore
@@ -43,8 +44,8 @@ package final class TLSSession: Sendable {
     package init(policy: TLSPolicy) { self.policy = policy }
 
     /// Prepares the TLS context for a first handshake, so that the context is available once the TCP connection is established.
-    package func prepare(_ demands: TLSDemands, offersHTTP2: Bool) {
-        TLSContexts.context(for: policy.strengthened(by: demands, offersHTTP2: offersHTTP2)) { _ in }
+    package func prepare(_ demands: TLSDemands, versions: HTTPVersions) {
+        TLSContexts.context(for: policy.strengthened(by: demands, versions: versions)) { _ in }
         TrustRoots.prepare(policy.trustRoots)
     }
 
@@ -56,14 +57,15 @@ package final class TLSSession: Sendable {
     ///   - server: The name or address that the server's certificate must be valid for.
     ///   - demands: The requirements of App Transport Security for this server.
     ///   - isInner: Whether the channel already uses TLS, with a proxy.
-    ///   - offersHTTP2: Whether the server may choose HTTP/2.
+    ///   - versions: The versions of HTTP among which the server may choose.
     ///   - advice: Asked to judge the server's certificate, and for the client's certificate.
     ///   - reach: The kind of the server's address; nil if a proxy connects to the server.
     ///   - renegotiation: Set if the server may negotiate TLS again, once.
     ///   - completion: Called on the loop, once, within the event that decided the handshake. After a failure the channel is
     ///     closed.
     func secure(
-        _ channel: any Channel, to server: ServerName, demands: TLSDemands, isInner: Bool = false, offersHTTP2: Bool = false,
+        _ channel: any Channel, to server: ServerName, demands: TLSDemands, isInner: Bool = false,
+        versions: HTTPVersions = .http1,
         advice: HandshakeAdvice, reach: AddressKind? = nil, renegotiation: ConnectionHolder.Renegotiation? = nil,
         completion: @escaping (Result<Agreement, LoadError>) -> Void
     ) {
@@ -73,7 +75,7 @@ package final class TLSSession: Sendable {
             renegotiation: renegotiation, on: loop)
         let handshake = TLSHandshake(judgedBy: judge, policy: policy, completion: completion)
         let bound = NIOLoopBound((channel: channel, handshake: handshake), eventLoop: loop)
-        let policy = policy.strengthened(by: demands, offersHTTP2: offersHTTP2)
+        let policy = policy.strengthened(by: demands, versions: versions)
         let begin: @Sendable (Result<NIOSSLContext, LoadError>) -> Void = { result in
             if loop.inEventLoop {
                 Self.begin(bound.value.channel, server.host, result, bound.value.handshake, isInner: isInner)
@@ -118,10 +120,10 @@ package final class TLSSession: Sendable {
 }
 
 extension TLSPolicy {
-    /// Returns this policy, combined with the demands of App Transport Security for one server and the protocols to offer.
-    func strengthened(by demands: TLSDemands, offersHTTP2: Bool) -> TLSPolicy {
+    /// Returns this policy, combined with the demands of App Transport Security for one server and the versions to offer.
+    func strengthened(by demands: TLSDemands, versions: HTTPVersions) -> TLSPolicy {
         var policy = self
-        policy.offersHTTP2 = offersHTTP2
+        policy.versions = versions
         if let minimum = demands.minimumVersion { policy.minimumVersion = max(policy.minimumVersion, minimum) }
         policy.requiresForwardSecrecy = policy.requiresForwardSecrecy || demands.requiresForwardSecrecy
         return policy

@@ -320,7 +320,7 @@ extension Route {
         route.details = RouteDetails(
             proxy: proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: holder,
             needs: details?.needs, tunnelCredential: details?.tunnelCredential,
-            requiresHTTP1: details?.requiresHTTP1 ?? false, hasAlternatives: details?.hasAlternatives ?? false
+            versions: details?.versions ?? .all, hasAlternatives: details?.hasAlternatives ?? false
         )
         return route
     }

@@ -116,7 +116,7 @@ enum RequestAuthentication {
         let switches = load.asksToSwitch(hop)
         let plain = Route(isSecure: origin.isSecure, host: origin.host, port: origin.port)
         if load.session.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil,
-            hop.request.needs == .none, load.session.http1Origins.isEmpty, !switches, hop.authentication.renegotiating == nil,
+            hop.request.needs == .none, load.session.narrowedOrigins.isEmpty, !switches, hop.authentication.renegotiating == nil,
             !bindsConnection(hop, isForwarded: false, in: load)
         {
             return plain
@@ -125,20 +125,19 @@ enum RequestAuthentication {
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies).map {
             switches && $0.forwardsRequests(isSecure: origin.isSecure) ? $0.tunnelling : $0
         }
-        var requiresHTTP1 = plain.isSecure && load.session.http1Origins.contains(origin)
-        if let socket = load.webSocket, !requiresHTTP1, hop.authentication.server == nil, hop.authentication.proxy == nil {
+        let known = plain.isSecure ? load.session.narrowedOrigins[origin] ?? .all : .all
+        if let socket = load.webSocket, known.mayShare, hop.authentication.server == nil, hop.authentication.proxy == nil {
             // An established connection that supports extended CONNECT (RFC 8441) provides a stream; no connection is made for this
             // purpose.
-            let shared = special(plain, hop, pool, by: proxy, requiresHTTP1: false, in: load)
-            if !socket.needsHTTP1, pool.allowsExtendedConnect(shared) { return shared }
+            let shared = special(plain, hop, pool, by: proxy, .all, in: load)
+            if socket.versions.mayShare, pool.allowsExtendedConnect(shared) { return shared }
         }
-        if switches { requiresHTTP1 = true }
-        return special(plain, hop, pool, by: proxy, requiresHTTP1: requiresHTTP1, in: load)
+        return special(plain, hop, pool, by: proxy, switches ? .http1 : known, in: load)
     }
 
     @inline(never)
     private static func special(
-        _ plain: Route, _ hop: Hop, _ pool: ConnectionPool, by proxy: ProxyServer?, requiresHTTP1: Bool, in load: Load
+        _ plain: Route, _ hop: Hop, _ pool: ConnectionPool, by proxy: ProxyServer?, _ versions: HTTPVersions, in load: Load
     ) -> Route {
         var route = plain
         let isForwarded = proxy?.forwardsRequests(isSecure: plain.isSecure) ?? false
@@ -146,10 +145,10 @@ enum RequestAuthentication {
         let judge = plain.isSecure ? load.order.connectionHolder : nil
         let session = load.session.policy.needs
         let needs = hop.request.needs.joined(with: session)
-        if proxy != nil || judge != nil || needs != session || requiresHTTP1 {
+        if proxy != nil || judge != nil || needs != session || versions != .all {
             route.details = RouteDetails(
                 proxy: proxy, isForwarded: isForwarded, judge: judge, needs: needs == session ? nil : needs,
-                tunnelCredential: tunnelCredential(of: hop, for: proxy, isForwarded: isForwarded), requiresHTTP1: requiresHTTP1,
+                tunnelCredential: tunnelCredential(of: hop, for: proxy, isForwarded: isForwarded), versions: versions,
                 hasAlternatives: hop.proxies.hasAlternatives
             )
         }

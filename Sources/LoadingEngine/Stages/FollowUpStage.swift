@@ -100,8 +100,10 @@ final class FollowUpStage {
         }
         hop.followUp.note(evidence, error)
         if case .notProcessed = evidence { return try await pause(refusals.pause(jitter: .random(in: 0...1)), in: load) }
-        if evidence == .wantsHTTP1, let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.noteHTTP1(origin) }
-        guard evidence != .wantsHTTP1 else { return }
+        if case .requires(let versions) = evidence {
+            if let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.narrow(origin, to: versions) }
+            return
+        }
         hop.abandonConnections(of: pool)
     }
 

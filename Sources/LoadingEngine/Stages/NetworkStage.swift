@@ -168,7 +168,7 @@ final class NetworkStage: LoadStage {
         guard let message = hop.preparation.message else { throw LoadError(.badURL, "the request has no message") }
         if message.outgoing.isExtendedConnect, !connection.allowsExtendedConnect {
             pool.giveBack(connection)
-            load.webSocket?.requireHTTP1()
+            load.webSocket?.narrow(to: .http1)
             load.lastAttempt.evidence = .notProcessed(RetryEvidence.Refusal(endsConnection: false))
             throw LoadError(.connectionLost, "the HTTP/2 connection for the WebSocket was closed")
         }

@@ -10,6 +10,7 @@
 import FoundationEssentials
 import HTTPRules
 import HTTPTransport
+import HTTPWire
 import LoadingModel
 import NIOCore
 
@@ -71,7 +72,7 @@ struct StreamConnecting {
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies)
         var route = Route(isSecure: false, host: exactHost ?? target.origin.host, port: target.origin.port)
         route.details = RouteDetails(
-            proxy: proxy, holder: holder, needs: needs, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives,
+            proxy: proxy, holder: holder, needs: needs, versions: .http1, hasAlternatives: hop.proxies.hasAlternatives,
             carriesByteStream: true,
             addresses: addresses, isExact: exactHost != nil)
         return route

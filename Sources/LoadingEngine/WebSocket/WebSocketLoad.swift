@@ -24,7 +24,8 @@ final class WebSocketLoad {
     private var handshake: WebSocketHandshake?
     private var connection: WebSocketConnection?
     private var patience: Scheduled<Void>?
-    private(set) var needsHTTP1 = false
+    /// The versions that the next attempt may use.
+    private(set) var versions = HTTPVersions.all
 
     init(_ order: WebSocketOrder) { self.order = order }
 
@@ -64,8 +65,8 @@ final class WebSocketLoad {
     /// Whether the last composed message is a CONNECT over HTTP/2.
     var isExtendedConnect: Bool { handshake?.way == .extendedConnect }
 
-    /// Makes the next attempt use HTTP/1.1, because the connection is gone, or no longer allows an extended CONNECT.
-    func requireHTTP1() { needsHTTP1 = true }
+    /// Restricts the next attempt, because the connection is gone, or no longer allows an extended CONNECT.
+    func narrow(to versions: HTTPVersions) { self.versions.formIntersection(versions) }
 
     /// Returns the fields of the upgrade request (RFC 6455, section 4.1), with a new key, or those of an extended CONNECT (RFC
     /// 8441, section 5).
@@ -80,8 +81,7 @@ final class WebSocketLoad {
                 ? WebSocketSubprotocols(fieldValue: field) : WebSocketSubprotocols(order.protocols)
             var random = SystemRandomNumberGenerator()
             let handshake = WebSocketHandshake(
-                route.details?.requiresHTTP1 == true
-                    ? .upgrade(key: WebSocketHandshake.makeKey(using: &random)) : .extendedConnect,
+                route.versions.mayShare ? .extendedConnect : .upgrade(key: WebSocketHandshake.makeKey(using: &random)),
                 subprotocols: names, deflate: order.offersCompression ? MessageDeflateOffer() : nil)
             self.handshake = handshake
             // If the task has no protocols, the request's own `Sec-WebSocket-Protocol` field is sent unchanged.
