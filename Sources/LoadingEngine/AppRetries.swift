@@ -43,12 +43,12 @@ enum AppRetries {
 
     /// Whether a response with this status may be retried, and is therefore not stored.
     static func wants(_ status: Int, _ load: Load) -> Bool {
-        load.session.policy.retries?.statuses.contains(status) == true && load.webSocket == nil
+        load.session.policy.retries?.statuses.contains(status) == true && !load.switchesProtocols
     }
 
     private static func rules(for hop: Hop, in load: Load) -> LoadRetries? {
-        guard let rules = load.session.policy.retries, load.webSocket == nil, load.stream == nil, !load.order.isForProxies,
-            !load.order.endsUpload, hop.errand == nil, load.upload?.isResumable != true, host(of: hop) != nil
+        guard let rules = load.session.policy.retries, load.kind?.allowsAppRetries != false, !load.order.isForProxies,
+            !load.order.endsUpload, hop.errand == nil, host(of: hop) != nil
         else { return nil }
         return rules
     }

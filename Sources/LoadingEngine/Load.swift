@@ -44,37 +44,24 @@ final class Load: LoopCallee {
 
     @exclusivity(unchecked) var followUp = FollowUpHistory()
     var lastAttempt = AttemptTraffic()
-    var resumption = DownloadResumption.LoadPart()
     @exclusivity(unchecked) var tunnels = TunnelQuestions()
     @exclusivity(unchecked) var body = BodyCounts()
     var deadline = DeadlinePlace()
     #if Logging || Metrics || Tracing
     var observation = Observation()
     #endif
-    /// Nil unless the load is a WebSocket's.
-    let webSocket: WebSocketLoad?
-    /// Nil unless the load is a resumable upload.
-    let upload: UploadResumption?
-    /// Nil unless the load belongs to a stream task, or to a data task that became one.
-    private(set) var stream: StreamLoad?
+    /// Nil for a load of plain data.
+    @exclusivity(unchecked) private(set) var kind: LoadKind?
 
-    init(_ order: TaskOrder, client: any LoadClient, session: SessionFacts, now: NIODeadline) {
+    init(_ order: TaskOrder, _ kind: LoadKind?, client: any LoadClient, session: SessionFacts, now: NIODeadline) {
         id = order.id
         self.order = order
         self.client = client
         self.session = session
         started = now
         control = LoadControl(on: session.executor, now: now)
-        upload = order.upload.map { UploadResumption($0, of: order.request) }
-        if case .byteStream(let order) = order.delivery { stream = StreamLoad(order) } else { stream = nil }
-        if case .webSocket(var socket) = order.delivery {
-            webSocket = WebSocketLoad(socket)
-            // Only `webSocket` keeps the messages that the app has sent so far, until its connection takes them.
-            socket.queued = []
-            self.order.delivery = .webSocket(socket)
-        } else {
-            webSocket = nil
-        }
+        self.kind = kind
+        kind?.begin(with: &self.order)
     }
 
     var timelines: [TransactionTimeline] { earlierTransactions.map(\.timeline) + (transaction.map { [$0.timeline] } ?? []) }
@@ -113,35 +100,32 @@ final class Load: LoopCallee {
         control.abort(.cancelled)
     }
 
-    var isDownload: Bool { if case .download = order.delivery { true } else { false } }
     var collects: Bool { if case .collect = order.delivery { true } else { false } }
     /// Whether the load may answer a hop from the cache and store its response.
     ///
-    /// False for downloads, for hops that ask to switch protocols, and for hops to an upload resource.
-    func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) && !hop.leavesRequest }
+    /// False for hops that ask to switch protocols, and for those that do not go to the URL of the app's request.
+    func usesCache(_ hop: Hop) -> Bool { mayUseCache && !asksToSwitch(hop) && !hop.leavesRequest }
+    var mayUseCache: Bool { kind?.usesCache ?? true }
 
     /// Whether the hop asks the server to switch protocols: to a WebSocket, or to the protocol that the app's request names.
     ///
     /// A redirect to another server drops the app's own `Upgrade`.
     func asksToSwitch(_ hop: Hop) -> Bool {
-        webSocket != nil
+        switchesProtocols
             || !collects && wants(.upgrades) && isStreamed && hop.request.hasField(.upgrade) && !hop.followUp.leftOrigin
     }
 
+    /// Whether every hop asks the server to switch protocols.
+    var switchesProtocols: Bool { kind?.switchesProtocols ?? false }
+
     private var isStreamed: Bool { if case .stream = order.delivery { true } else { false } }
 
-    /// Turns the load into a byte stream.
-    func becomeStream() -> StreamLoad {
-        let url = transaction?.request.url ?? order.request.url
-        let isSecure = ["https", "wss"].contains(url?.scheme?.lowercased())
-        let stream = StreamLoad(StreamOrder(host: url?.host ?? "", port: url?.port ?? (isSecure ? 443 : 80)))
-        self.stream = stream
-        return stream
-    }
+    /// Continues as a load of another kind.
+    func become(_ kind: LoadKind) { self.kind = kind }
 
     @inline(never)
     func firstHop() -> Hop {
-        if let hop = upload?.firstHop(of: self) { return hop }
+        if let hop = kind?.firstHop(of: self) { return hop }
         let hop = Hop(number: 0, request: order.request)
         // The session's credentials are not sent to the server of a proxy script.
         if order.isForProxies || order.leftOrigin { hop.followUp = FollowUpState(leftOrigin: true) }
@@ -182,6 +166,14 @@ final class Load: LoopCallee {
 
     /// The request timeout in seconds: the request's own, or the session's.
     var requestTimeout: Double { order.request.timeout ?? session.policy.requestTimeout }
+
+    /// Waits a number of seconds, which do not count as idle time.
+    func pause(_ seconds: Double) async throws(LoadError) {
+        guard seconds > 0 else { return }
+        control.hold(now: .now())
+        defer { control.endHold(now: .now()) }
+        try await session.wait(seconds, in: control)
+    }
 
     // MARK: Communication with the client
 

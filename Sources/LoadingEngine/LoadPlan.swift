@@ -17,11 +17,13 @@ import LoadingModel
 ///
 /// The same stages can be run in two ways: ``proceed(_:in:)`` runs a hop without a task, as far as that is possible;
 /// ``answer(_:in:)`` then continues in a task.
-final class LoadPlan {
+final class LoadPlan: HopStages {
+    let pool: ConnectionPool
     private let followUp: FollowUpStage
     private let lower: LowerStages
 
     init(pool: ConnectionPool) {
+        self.pool = pool
         followUp = FollowUpStage(pool: pool)
         lower = LowerStages(
             CustomProtocolStage(),

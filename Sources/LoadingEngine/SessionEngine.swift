@@ -142,8 +142,7 @@ package actor SessionEngine {
         case .setPriority(let priority): load.setPriority(priority)
         case .consumed(let bytes): load.consumed(bytes)
         case .reportCounts: load.beginTellingCounts()
-        case .webSocket(let command): load.webSocket?.take(command, for: load)
-        case .stream(let command): load.stream?.take(command, for: load)
+        case .webSocket, .stream: load.kind?.take(command, for: load)
         }
     }
 
@@ -235,7 +234,7 @@ package actor SessionEngine {
     private func startTask(_ load: Load, at hop: Hop? = nil) {
         Task.immediate(executorPreference: executor) {
             if hop == nil,
-                load.isDownload || load.control.isSuspended || load.order.earliestBegin != nil || load.stream != nil
+                load.kind?.runsItself == true || load.control.isSuspended || load.order.earliestBegin != nil
             {
                 return await runSpecialCases(load)
             }
@@ -259,16 +258,12 @@ package actor SessionEngine {
         return true
     }
 
-    /// Runs a load that is suspended, has an earliest begin date, is a download, or carries a byte stream.
+    /// Runs a load that is suspended, has an earliest begin date, or is of a kind that runs itself.
     @inline(never)
     private func runSpecialCases(_ load: Load) async {
         do throws(LoadError) {
             if load.control.isSuspended || load.order.earliestBegin != nil { try await begin(load) }
-            if load.isDownload { return end(load, .success(try await download(load))) }
-            if let stream = load.stream {
-                try await stream.run(by: pool, in: load)
-                return end(load, .success(.none))
-            }
+            if let kind = load.kind, kind.runsItself { return end(load, .success(try await kind.run(by: plan, in: load))) }
             await deliver(try await plan.answer(load.firstHop(), in: load), of: load)
         } catch {
             fail(load, error)
@@ -281,8 +276,8 @@ package actor SessionEngine {
             let body: TaskOutcome.Body
             if load.collects {
                 body = try await DataDelivery.collect(answer, of: load)
-            } else if let socket = load.webSocket {
-                body = try await socket.deliver(answer, of: load)
+            } else if let own = try await load.kind?.deliver(answer, of: load) {
+                body = own
             } else {
                 body = try await DataDelivery.stream(answer, of: load)
             }
@@ -304,10 +299,20 @@ package actor SessionEngine {
             session.command = { [unowned self] in carryOut($0, for: $1) }
             session.proceed = { [unowned self] in proceed($0) }
         }
-        let load = Load(order, client: client, session: session, now: .now())
+        let load = Load(order, Self.kind(of: order), client: client, session: session, now: .now())
         loads[LoadNumber(order.id)] = load
         deadlines.add(load, now: load.started)
         return load
+    }
+
+    /// Returns the kind of an order's load; nil for plain data.
+    private static func kind(of order: TaskOrder) -> LoadKind? {
+        switch order.delivery {
+        case .collect, .stream: order.upload.map { UploadResumption($0, of: order.request) }
+        case .download(let resumeData): DownloadLoad(resuming: resumeData)
+        case .webSocket(let socket): WebSocketLoad(socket)
+        case .byteStream(let stream): StreamLoad(stream)
+        }
     }
 
     @inline(never)
@@ -315,7 +320,7 @@ package actor SessionEngine {
         loads[LoadNumber(load.id)] = nil
         deadlines.remove(load)
         load.tellSent()
-        load.stream?.end()
+        load.kind?.end()
         load.observeEnd(result)
         load.control.enter(.elsewhere)
         let outcome = TaskOutcome(
@@ -372,22 +377,10 @@ package actor SessionEngine {
     }
 
     @inline(never)
-    private func download(_ load: Load) async throws(LoadError) -> TaskOutcome.Body {
-        guard case .download(let resumeData?) = load.order.delivery else {
-            let answer = try await plan.answer(load.firstHop(), in: load)
-            return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
-        }
-        let resumption = try DownloadResumption(
-            resuming: resumeData, of: load.order.request.url, in: load.session.policy.temporaryDirectory
-        )
-        return try await resumption.deliver(by: plan, in: load)
-    }
-
-    @inline(never)
     private func fail(_ load: Load, _ error: LoadError) {
         var error = error
         if error.url == nil { error.url = load.transaction?.request.url ?? load.order.request.url }
-        load.upload?.willFail(with: &error, in: load)
+        load.kind?.willFail(with: &error, in: load)
         end(load, .failure(error))
     }
 }

@@ -126,11 +126,13 @@ enum RequestAuthentication {
             switches && $0.forwardsRequests(isSecure: origin.isSecure) ? $0.tunnelling : $0
         }
         let known = plain.isSecure ? load.session.narrowedOrigins[origin] ?? .all : .all
-        if let socket = load.webSocket, known.mayShare, hop.authentication.server == nil, hop.authentication.proxy == nil {
+        if known.mayShare, load.kind?.mayUseExtendedConnect == true, hop.authentication.server == nil,
+            hop.authentication.proxy == nil
+        {
             // An established connection that supports extended CONNECT (RFC 8441) provides a stream; no connection is made for this
             // purpose.
             let shared = special(plain, hop, pool, by: proxy, .all, in: load)
-            if socket.versions.mayShare, pool.allowsExtendedConnect(shared) { return shared }
+            if pool.allowsExtendedConnect(shared) { return shared }
         }
         return special(plain, hop, pool, by: proxy, switches ? .http1 : known, in: load)
     }

@@ -103,7 +103,10 @@ enum DataDelivery {
             throw LoadError(
                 .unsupportedURL, "a task can become a stream only after its HTTP/1.1 server switched protocols (101)")
         }
-        let stream = load.becomeStream()
+        let url = load.transaction?.request.url ?? load.order.request.url
+        let isSecure = ["https", "wss"].contains(url?.scheme?.lowercased())
+        let stream = StreamLoad(StreamOrder(host: url?.host ?? "", port: url?.port ?? (isSecure ? 443 : 80)))
+        load.become(stream)
         load.tell(.becameStream)
         try await stream.run(on: connection, in: load)
     }

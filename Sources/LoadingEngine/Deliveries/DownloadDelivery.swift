@@ -23,13 +23,14 @@ enum DownloadDelivery {
     ///   - start: The partial file that the response continues.
     ///   - earlier: The resume data of an earlier load whose file the response leaves untouched.
     ///   - length: The length that the file must have although the framing of the response does not ensure that.
+    ///   - asksForRest: Whether the request asked for the rest of a file.
     ///   - load: The load.
     /// - Throws: An error with resume data, if the download can be resumed.
     /// - Returns: The file.
     @inline(never)
     static func deliver(
         _ answer: Answer, continuing start: DownloadResumption.Start?, keepingEarlier earlier: Data? = nil,
-        length: Int64? = nil, of load: Load
+        length: Int64? = nil, asksForRest: Bool = false, of load: Load
     ) async throws(LoadError) -> TaskOutcome.Body {
         load.take(answer.response)
         load.tell(.response(answer.response))
@@ -39,7 +40,8 @@ enum DownloadDelivery {
         if let start { source.join(start.source) }
         do {
             download = try await open(
-                answer, continuing: start, source, in: load.session.policy.temporaryDirectory, load.control)
+                answer, continuing: start, source, asksForRest: asksForRest, in: load.session.policy.temporaryDirectory,
+                load.control)
         } catch {
             answer.body.cancel()
             throw error
@@ -64,6 +66,8 @@ enum DownloadDelivery {
         /// The size of the whole file, or -1 if it is unknown.
         let expected: Int64
         let source: ResumePoint.Source
+        /// Whether the request asked for the rest of a file.
+        let asksForRest: Bool
         /// Whether the received bytes are not those of the file that was announced.
         var isContradicted = false
 
@@ -80,18 +84,19 @@ enum DownloadDelivery {
     }
 
     private static func open(
-        _ answer: Answer, continuing start: DownloadResumption.Start?, _ source: ResumePoint.Source, in directory: String,
-        _ control: LoadControl
+        _ answer: Answer, continuing start: DownloadResumption.Start?, _ source: ResumePoint.Source, asksForRest: Bool,
+        in directory: String, _ control: LoadControl
     ) async throws(LoadError) -> Download {
         if let start {
-            return Download(sink: start.sink, total: start.offset, expected: start.total ?? -1, source: source)
+            return Download(
+                sink: start.sink, total: start.offset, expected: start.total ?? -1, source: source, asksForRest: asksForRest)
         }
         let expected = answer.response.expectedLength
         let room = try await control.reserveFile(.whole)
         let sink = try await LocalFile.open(directory, in: control, isOnHold: true) { directory throws(LoadError) in
             try FileSink.createNow(in: directory, expectedLength: expected < 0 ? nil : expected, room: room)
         }
-        return Download(sink: sink, total: 0, expected: expected, source: source)
+        return Download(sink: sink, total: 0, expected: expected, source: source, asksForRest: asksForRest)
     }
 
     private static func write(_ answer: Answer, to download: inout Download, of load: Load) async throws(LoadError) {
@@ -118,10 +123,9 @@ enum DownloadDelivery {
         answer.body.cancel()
         let sink = download.sink
         let isWanted = (error.kind != .cancelled || load.wantsResumeData) && load.session.headers.sessionValue("Range") == nil
-        let isContinuing = !load.resumption.rangeFields.isEmpty
         let isKept = load.wants(.resumePoints) && error.isOutOfSpace
         if isWanted, download.total > 0, !download.isContradicted,
-            mayResume(answer, after: isKept ? nil : error, load.order.request, isContinuing: isContinuing, in: load),
+            mayResume(answer, after: isKept ? nil : error, load.order.request, isContinuing: download.asksForRest, in: load),
             let kept = await sink.waitAtEnd(in: load.control, for: load.wants(.resumePoints) ? sink.keep : sink.close), kept > 0
         {
             error.resumeData = resumePoint(download, answer, kept, load.order.request, in: load)?.encodedIfPossible()
@@ -134,9 +138,8 @@ enum DownloadDelivery {
     /// Returns the resume data that applies if no more bytes are received.
     private static func currentResumeData(_ download: Download, _ answer: Answer, of load: Load) -> Data? {
         let request = load.order.request
-        let isContinuing = !load.resumption.rangeFields.isEmpty
         guard load.session.headers.sessionValue("Range") == nil,
-            mayResume(answer, after: nil, request, isContinuing: isContinuing, in: load)
+            mayResume(answer, after: nil, request, isContinuing: download.asksForRest, in: load)
         else { return nil }
         return resumePoint(download, answer, download.total, request, in: load)?.encodedIfPossible()
     }

@@ -14,7 +14,7 @@ import LoadingModel
 import SystemThreads
 
 /// Resumes a download where an earlier load stopped, or starts over if it cannot be resumed.
-struct DownloadResumption {
+final class DownloadResumption {
     /// The earlier load's partial file, to which the response is appended.
     struct Start {
         let sink: FileSink
@@ -22,29 +22,6 @@ struct DownloadResumption {
         let total: Int64?
         /// The source of the bytes in the partial file.
         let source: ResumePoint.Source
-    }
-
-    struct LoadPart {
-        /// `Range` and `If-Range` of a resumed download.
-        ///
-        /// Added to every hop, because a redirect is expected to lead to the same file.
-        fileprivate(set) var rangeFields: [(String, String)] = []
-        /// The partial file for which an FTP server should send the rest.
-        fileprivate(set) var file: EarlierFile?
-    }
-
-    /// The progress of an FTP download, and the properties that identify the file.
-    struct EarlierFile {
-        let offset: Int64
-        let size: Int64
-        let modified: String
-
-        fileprivate init?(_ point: ResumePoint) {
-            guard FTPTarget.isFTP(point.url), let size = point.totalByteCount, let modified = point.lastModified else {
-                return nil
-            }
-            (offset, self.size, self.modified) = (point.receivedByteCount, size, modified)
-        }
     }
 
     /// Where the response's body is written.
@@ -62,6 +39,12 @@ struct DownloadResumption {
     private let point: ResumePoint
     private let data: Data
     private let path: String
+    /// `Range` and `If-Range`.
+    ///
+    /// Added to every hop, because a redirect is expected to lead to the same file.
+    private(set) var rangeFields: [(String, String)] = []
+    /// The partial file for which an FTP server should send the rest.
+    private(set) var earlierFile: EarlierFile?
 
     init(resuming data: Data, of url: URL?, in directory: String) throws(LoadError) {
         do {
@@ -89,17 +72,17 @@ struct DownloadResumption {
     }
 
     /// Resumes the download, or starts over.
-    func deliver(by plan: LoadPlan, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
-        let (answer, place) = try await answer(plan, in: load)
+    func deliver(by stages: any HopStages, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
+        let (answer, place) = try await answer(stages, in: load)
         switch place {
         case .appending(let start):
-            return try await DownloadDelivery.deliver(answer, continuing: start, of: load)
+            return try await DownloadDelivery.deliver(answer, continuing: start, asksForRest: !rangeFields.isEmpty, of: load)
         case .replacing:
-            return try await DownloadDelivery.deliver(answer, continuing: nil, of: load)
+            return try await DownloadDelivery.deliver(answer, continuing: nil, asksForRest: !rangeFields.isEmpty, of: load)
         case .keepingEarlier(let sink, let length):
             do {
                 let file = try await DownloadDelivery.deliver(
-                    answer, continuing: nil, keepingEarlier: data, length: length, of: load)
+                    answer, continuing: nil, keepingEarlier: data, length: length, asksForRest: !rangeFields.isEmpty, of: load)
                 if length != nil { _ = await sink.waitAtEnd(in: load.control, for: sink.abort) }
                 return file
             } catch {
@@ -134,7 +117,7 @@ struct DownloadResumption {
     }
 
     /// Requests the remaining bytes, and then the whole file if the response does not fit the existing part.
-    private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Destination) {
+    private func answer(_ stages: any HopStages, in load: Load) async throws(LoadError) -> (Answer, Destination) {
         let sink: FileSink
         do {
             // The file stays open while the load waits for a connection.
@@ -156,15 +139,15 @@ struct DownloadResumption {
                 throw error
             }
             // The partial file is gone: start over.
-            return (try await wholeAnswer(plan, in: load), .replacing)
+            return (try await wholeAnswer(stages, in: load), .replacing)
         }
         // A part whose source is unknown cannot be continued by any response.
         let isKnown = point.source.voucher != nil
-        load.resumption.file = isKnown ? EarlierFile(point) : nil
-        load.resumption.rangeFields = isKnown ? ResumeDecision.requestFields(for: point) : []
+        earlierFile = isKnown ? EarlierFile(point) : nil
+        rangeFields = isKnown ? ResumeDecision.requestFields(for: point) : []
         do {
-            let answer = try await wholeAnswer(plan, in: load)
-            return try await judge(answer, continuing: sink, plan, in: load)
+            let answer = try await wholeAnswer(stages, in: load)
+            return try await judge(answer, continuing: sink, stages, in: load)
         } catch {
             // Nothing was written, so the next attempt can resume at the same offset.
             var error = error
@@ -174,16 +157,16 @@ struct DownloadResumption {
         }
     }
 
-    private func wholeAnswer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> Answer {
-        try await plan.answer(load.firstHop(), in: load)
+    private func wholeAnswer(_ stages: any HopStages, in load: Load) async throws(LoadError) -> Answer {
+        try await stages.answer(load.firstHop(), in: load)
     }
 
     /// Decides what to do with a response; `isLast` is set if the request was repeated for the whole file.
     private func judge(
-        _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, isLast: Bool = false, in load: Load
+        _ answer: Answer, continuing sink: FileSink, _ stages: any HopStages, isLast: Bool = false, in load: Load
     ) async throws(LoadError) -> (Answer, Destination) {
-        if case .ftp(let file) = answer.response.kind { return try await judge(file, answer, continuing: sink, plan, in: load) }
-        guard let head = answer.response.head, isLast || !load.resumption.rangeFields.isEmpty else {
+        if case .ftp(let file) = answer.response.kind { return try await judge(file, answer, continuing: sink, stages, in: load) }
+        guard let head = answer.response.head, isLast || !rangeFields.isEmpty else {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .replacing)
         }
@@ -209,20 +192,20 @@ struct DownloadResumption {
             answer.body.cancel()
             throw LoadError(
                 .badServerResponse, "the response is a part of the file, or has another length than the same version had before")
-        case .restart: return try await restart(answer, sink, plan, in: load)
+        case .restart: return try await restart(answer, sink, stages, in: load)
         }
     }
 
     /// Decides what to do with an FTP response, which starts at the requested offset or contains the whole file.
     private func judge(
-        _ file: FTPFile, _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
+        _ file: FTPFile, _ answer: Answer, continuing sink: FileSink, _ stages: any HopStages, in load: Load
     ) async throws(LoadError) -> (Answer, Destination) {
         guard file.offset > 0 else {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .replacing)
         }
         guard file.offset == point.receivedByteCount, await DownloadSource.mayContinue(point, by: answer, in: load) else {
-            return try await restart(answer, sink, plan, in: load)
+            return try await restart(answer, sink, stages, in: load)
         }
         return (answer, .appending(Start(sink: sink, offset: file.offset, total: file.size, source: point.source)))
     }
@@ -231,12 +214,19 @@ struct DownloadResumption {
     ///
     /// The existing part is kept until the whole file begins to arrive.
     private func restart(
-        _ answer: Answer, _ sink: FileSink, _ plan: LoadPlan, in load: Load
+        _ answer: Answer, _ sink: FileSink, _ stages: any HopStages, in load: Load
     ) async throws(LoadError) -> (Answer, Destination) {
         answer.body.cancel()
-        load.resumption.rangeFields = []
-        load.resumption.file = nil
+        rangeFields = []
+        earlierFile = nil
         if load.followUp.restartFromFirstRequest() { load.tell(.requestChanged(load.order.request)) }
-        return try await judge(try await wholeAnswer(plan, in: load), continuing: sink, plan, isLast: true, in: load)
+        return try await judge(try await wholeAnswer(stages, in: load), continuing: sink, stages, isLast: true, in: load)
+    }
+}
+
+extension EarlierFile {
+    fileprivate init?(_ point: ResumePoint) {
+        guard FTPTarget.isFTP(point.url), let size = point.totalByteCount, let modified = point.lastModified else { return nil }
+        self.init(offset: point.receivedByteCount, size: size, modified: modified)
     }
 }

@@ -27,7 +27,7 @@ final class FTPStage: LoadStage {
     init(pool: ConnectionPool) { self.pool = pool }
 
     func step(_ hop: Hop, in load: Load) -> StageStep {
-        hop.hasScheme("ftp", or: "ftps") && load.webSocket == nil ? .needsTask : .proceed
+        hop.hasScheme("ftp", or: "ftps") && !load.switchesProtocols ? .needsTask : .proceed
     }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
@@ -91,7 +91,7 @@ final class FTPStage: LoadStage {
         var plan = FTPPlan(
             security: target.origin.isSecure ? .implicit : policy.requiresSecureFTP ? .explicit : .none,
             directories: target.directories, name: target.name, transfer: transfer, isText: target.isText)
-        if transfer == .retrieve, let earlier = load.resumption.file {
+        if transfer == .retrieve, let earlier = load.kind?.earlierFile {
             plan.earlier = FTPPlan.Version(size: earlier.size, modified: earlier.modified)
             plan.offset = earlier.offset
         }

@@ -35,7 +35,7 @@ final class FollowUpStage {
                 case nil: answer = try await next.answer(hop, in: load)
                 }
             } catch {
-                if let upload = load.upload, let following = try await upload.follow(error, hop, self, in: load) {
+                if let following = try await load.kind?.follow(error, hop, pool, in: load) {
                     hop = following
                 } else {
                     try await retryOrThrow(error, hop, in: load)
@@ -53,11 +53,11 @@ final class FollowUpStage {
                 try await renewBody(of: hop, after: answer, in: load)
             {
                 await answer.discard(in: load.control)
-                try await self.pause(pause, in: load)
+                try await load.pause(pause)
                 continue
             }
-            guard let upload = load.upload else { return answer }
-            switch try await upload.follow(answer, hop, self, in: load) {
+            guard let kind = load.kind else { return answer }
+            switch try await kind.follow(answer, hop, pool, in: load) {
             case .answer(let answer): return answer
             case .hop(let following): hop = following
             }
@@ -90,7 +90,7 @@ final class FollowUpStage {
         else {
             if let pause = AppRetries.pause(after: error, hop, in: load), try await renewBody(of: hop, in: load) {
                 hop.followUp.note(evidence, error)
-                return try await self.pause(pause, in: load)
+                return try await load.pause(pause)
             }
             var error = error
             // The app provided no new stream for the retry: report why the first attempt failed.
@@ -99,7 +99,7 @@ final class FollowUpStage {
             throw error
         }
         hop.followUp.note(evidence, error)
-        if case .notProcessed = evidence { return try await pause(refusals.pause(jitter: .random(in: 0...1)), in: load) }
+        if case .notProcessed = evidence { return try await load.pause(refusals.pause(jitter: .random(in: 0...1))) }
         if case .requires(let versions) = evidence {
             if let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.narrow(origin, to: versions) }
             return
@@ -121,21 +121,13 @@ final class FollowUpStage {
         return hop.nextStream != nil
     }
 
-    /// Waits a number of seconds, which do not count as idle time.
-    func pause(_ seconds: Double, in load: Load) async throws(LoadError) {
-        guard seconds > 0 else { return }
-        load.control.hold(now: .now())
-        defer { load.control.endHold(now: .now()) }
-        try await load.session.wait(seconds, in: load.control)
-    }
-
     // MARK: Responses
 
     /// Whether the response may have effects on the stores or another hop; if not, it is delivered as it is.
     @inline(never)
     func mayFollowUp(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
         load.wants(.cookies) || load.wants(.cache) || hop.authentication.isUsed || mayNeedFollowUp(answer)
-            || load.upload?.mayFollowUp(answer) == true || load.session.policy.retries != nil
+            || load.kind?.mayFollowUp(answer) == true || load.session.policy.retries != nil
     }
 
     /// Applies the effects of a response on the stores.
@@ -231,11 +223,11 @@ final class FollowUpStage {
             if reason == .tooMany { ResponseCaching.forget(url, answer, hop, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
-            if hop.leavesRequest, load.upload?.mayRedirect(hop, to: proposal) != true { return nil }
+            if hop.leavesRequest, load.kind?.mayRedirect(hop, to: proposal) != true { return nil }
             var request = hop.request
             // If the main document is redirected, the site of the request changes.
             if request.mainDocumentURL == url { request.mainDocumentURL = proposal.url }
-            request.url = load.webSocket == nil ? proposal.url : WebSocketLoad.socketURL(proposal.url)
+            request.url = load.kind?.redirectedURL(proposal.url) ?? proposal.url
             request.method = proposal.method
             request.headers = RedirectPolicy.strippedHeaders(
                 request.headers, proposal: proposal, mayHaveProxy: load.proxies != nil)

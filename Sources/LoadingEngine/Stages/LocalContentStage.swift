@@ -16,7 +16,7 @@ import NIOCore
 /// Loads `file:` and `data:` URLs, without the network.
 final class LocalContentStage: LoadStage {
     func step(_ hop: Hop, in load: Load) -> StageStep {
-        hop.hasScheme("file", or: "data") && load.webSocket == nil ? .needsTask : .proceed
+        hop.hasScheme("file", or: "data") && !load.switchesProtocols ? .needsTask : .proceed
     }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {

@@ -168,7 +168,7 @@ final class NetworkStage: LoadStage {
         guard let message = hop.preparation.message else { throw LoadError(.badURL, "the request has no message") }
         if message.outgoing.isExtendedConnect, !connection.allowsExtendedConnect {
             pool.giveBack(connection)
-            load.webSocket?.narrow(to: .http1)
+            load.kind?.extendedConnectFailed()
             load.lastAttempt.evidence = .notProcessed(RetryEvidence.Refusal(endsConnection: false))
             throw LoadError(.connectionLost, "the HTTP/2 connection for the WebSocket was closed")
         }
@@ -182,7 +182,7 @@ final class NetworkStage: LoadStage {
             }
             // Values that are still needed are copied; the message is released below, because ten thousand loads may be waiting.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
-            if let upload = load.upload { upload.willSend(hop, as: transaction) }
+            load.kind?.willSend(hop, as: transaction)
             if load.session.stores.cache != nil || load.wants(.cache) || !load.collects {
                 transaction.sent = SentFields(message.ownHeaders, credential: RequestAuthentication.credential(of: hop))
             }
@@ -212,7 +212,7 @@ final class NetworkStage: LoadStage {
                 ResponseSideEffects.keep(head.headers, of: hop, exchange, in: load.session, isForApp: load.wants(.cookies))
                 guard let url = hop.request.url else { break }
                 if load.wants(.informational) { load.tell(.informational(head, url: url)) }
-                if let upload = load.upload { try upload.handleInterim(head, from: url, hop, exchange, in: load) }
+                try load.kind?.handleInterim(head, from: url, hop, exchange, in: load)
             case .head:
                 hop.network.endSilence()
                 if let proxies = load.proxies { ProxyChoice.noteResponse(hop, proxies, now: load.control.lastProgress) }

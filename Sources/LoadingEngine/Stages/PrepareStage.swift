@@ -81,20 +81,19 @@ final class PrepareStage: LoadStage {
         let known = try Self.known(hop, in: load)
         let target = known.target
         let length = body.length
-        var extra = load.resumption.rangeFields
+        var extra: [(String, String)] = []
         if let cookies = Self.cookies(for: target, hop, in: load.session, at: load.control.lastProgress) {
             extra.append(("Cookie", cookies))
         }
         let route = try RequestAuthentication.route(to: target, hop, pool, in: load)
         let isForwarded = route.details?.isForwarded ?? false
         var method = hop.request.method
-        if let socket = load.webSocket {
-            extra += try socket.handshakeFields(for: hop.request, by: route)
-            if socket.isExtendedConnect { method = "CONNECT" }
+        if let kind = load.kind {
+            try kind.addFields(to: &extra, for: hop, body, by: route)
+            method = kind.method(of: hop.request)
         }
-        if let upload = load.upload { extra += upload.fields(for: hop, body) }
         let switches = load.asksToSwitch(hop)
-        if switches, load.webSocket == nil {
+        if switches, !load.switchesProtocols {
             extra += hop.request.headers.all("Upgrade").map { ("Upgrade", $0) } + [("Connection", "Upgrade")]
         }
         if hop.authentication.isUsed {
@@ -138,7 +137,7 @@ final class PrepareStage: LoadStage {
         )
         if hop.followUp.withoutExpectation { headers.remove("Expect") }
         // If the app set handshake fields itself, the server could choose an option that the library does not handle.
-        if let socket = load.webSocket { socket.removeForeignFields(from: &headers) }
+        load.kind?.removeForeignFields(from: &headers)
         return headers
     }
 
@@ -149,7 +148,11 @@ final class PrepareStage: LoadStage {
 
     private static func known(_ hop: Hop, in load: Load) throws(LoadError) -> ParsedTarget {
         var known = try known(hop, by: load.session)
-        try WebSocketLoad.check(known.target, of: hop, in: load)
+        if let kind = load.kind {
+            try kind.check(known.target, of: hop)
+        } else {
+            try LoadKind.refuseWebSocket(known.target, of: hop)
+        }
         if !known.target.isSecure, load.session.policy.usesStrictTransportSecurity,
             let store = load.session.stores.strictTransportSecurity,
             store.requiresUpgrade(host: known.target.origin.host, now: load.now)

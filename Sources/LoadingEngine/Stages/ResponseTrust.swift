@@ -42,7 +42,7 @@ enum ResponseTrust {
         let session = load.session
         if isForEveryone(exchange.facts, hop.request, in: session) { return sharedKeeper(in: load) }
         guard let cache = session.stores.cache, !load.wants(.cache) else { return nil }
-        let stores = hop.request.method == "GET" && !load.isDownload
+        let stores = hop.request.method == "GET" && load.mayUseCache
         if stores, session.own == nil { session.own = OwnResponses(partOf: cache) }
         return session.own?.part(for: circle(of: exchange.facts), making: stores).map { .store($0) }
     }

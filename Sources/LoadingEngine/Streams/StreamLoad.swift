@@ -17,7 +17,7 @@ import TransportMachines
 /// The byte stream of a stream task's load: its connection, and the app's reads and writes.
 ///
 /// ``StreamMachine`` decides the order of the steps. Confined to the session's event loop.
-final class StreamLoad {
+final class StreamLoad: LoadKind {
     /// The number of bytes of a write that are passed to the connection at a time.
     private static let pieceSize = 131_072
     /// How long to wait for the peer to end the connection once both sides are closed.
@@ -58,9 +58,13 @@ final class StreamLoad {
         pendingInputs.append(contentsOf: order.queued.map { .command($0) })
     }
 
+    override var runsItself: Bool { true }
+    override var allowsAppRetries: Bool { false }
+
     // MARK: The app
 
-    func take(_ command: StreamCommand, for load: Load) {
+    override func take(_ command: TaskCommand, for load: Load) {
+        guard case .stream(let command) = command else { return }
         pendingInputs.append(.command(command))
         limit(command, of: load)
         load.control.wake()
@@ -103,16 +107,17 @@ final class StreamLoad {
     // MARK: The load
 
     /// Connects, then reads and writes until both sides are closed.
-    func run(by pool: ConnectionPool, in load: Load) async throws(LoadError) {
+    override func run(by stages: any HopStages, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
         for command in order.queued { limit(command, of: load) }
         order = try await order.located(in: load)
         let (target, url) = try order.target()
         load.begin(Transaction(request: LoadRequest(url: nil), now: load.control.lastProgress))
         load.transaction?.sentBodyLength = -1
-        let connection = try await StreamConnecting(target: target, url: url, pool: pool, addresses: order.addresses)
+        let connection = try await StreamConnecting(target: target, url: url, pool: stages.pool, addresses: order.addresses)
             .connect(in: load)
         load.transaction?.connection = connection.facts
         try await run(on: connection, in: load)
+        return .none
     }
 
     /// Reads and writes until both sides are closed.
@@ -152,7 +157,7 @@ final class StreamLoad {
     }
 
     /// Releases everything when the load is over.
-    func end() {
+    override func end() {
         for timer in timers.values { timer.cancel() }
         timers = [:]
         payloads = [:]

@@ -96,14 +96,14 @@ final class StreamPart: BodyStream {
     /// Reads up to `count` bytes before the part is sent.
     ///
     /// - Returns: The whole part if the stream ends first; nil otherwise.
-    func readAhead(_ count: Int64, in load: Load) async throws(LoadError) -> Data? {
+    func readAhead(_ count: Int64, in control: LoadControl) async throws(LoadError) -> Data? {
         while true {
             let missing = state.withLock { state in min(count, state.left ?? .max) - Int64(state.ahead.count) }
             guard missing > 0 else { return nil }
-            let slot = LoopSlot<Result<Data, any Error>>(load.control)
+            let slot = LoopSlot<Result<Data, any Error>>(control)
             stream.read(upTo: Int(min(missing, 65_536))) { slot.fill($0) }
-            load.control.hold(now: .now())
-            defer { load.control.endHold(now: .now()) }
+            control.hold(now: .now())
+            defer { control.endHold(now: .now()) }
             switch try await slot.wait() {
             case .success(let data) where data.isEmpty: return state.withLock { $0.ahead }
             case .success(let data): state.withLock { $0.ahead += data }

@@ -25,7 +25,7 @@ enum UploadBody {
         case .file(let path):
             // A body that is sent again from its beginning may be a new version of the file. A part must come from the same
             // version of the file as the parts before it.
-            let version = hop.errand?.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
+            let version = hop.errand?.part.flatMap { _ in load.kind?.fileVersion } ?? load.order.bodyFile
             let found = try await LocalFile.open(path, in: load.control) { path throws(LoadError) in
                 try BodyFile.findNow(path: path, as: version)
             }
@@ -34,11 +34,9 @@ enum UploadBody {
         case .stream(let stream) where !hop.isRepeated && hop.errand?.part == nil:
             return whole(stream, in: load)
         case .stream, .streamOnDemand:
-            guard let part = hop.errand?.part else {
-                if let stream = hop.nextStream.take() { return whole(stream, in: load) }
-                return whole(try await stream(from: 0, in: load), in: load)
-            }
-            return try await self.part(part, in: load)
+            if let part = hop.errand?.part, let kind = load.kind { return try await kind.open(part, in: load) }
+            if let stream = hop.nextStream.take() { return whole(stream, in: load) }
+            return whole(try await stream(from: 0, in: load), in: load)
         }
     }
 
@@ -48,7 +46,7 @@ enum UploadBody {
         return stream
     }
 
-    private static func stream(from start: Int64, in load: Load) async throws(LoadError) -> any BodyStream {
+    static func stream(from start: Int64, in load: Load) async throws(LoadError) -> any BodyStream {
         guard let stream = try await newStream(from: start, in: load) else {
             throw LoadError(
                 .requestBodyStreamExhausted,
@@ -60,45 +58,10 @@ enum UploadBody {
 
     /// Returns a body that sends the whole stream.
     ///
-    /// If the load may continue the upload in parts, the length can be limited later.
+    /// If the load's kind may continue in parts, it can limit the length later.
     private static func whole(_ stream: any BodyStream, in load: Load) -> OutgoingBody {
         let length = declaredLength(load.order.request.headers)
-        guard length == nil, let upload = load.upload else { return .stream(stream, length: length) }
-        return .stream(upload.stream.all(of: stream), length: nil)
-    }
-
-    /// Returns a body that sends a part of a stream.
-    ///
-    /// If the rest of the earlier stream is not available, the delegate is asked for a new stream.
-    private static func part(_ part: ResumableUpload.Part, in load: Load) async throws(LoadError) -> OutgoingBody {
-        let start = part.offset
-        let length = declaredLength(load.order.request.headers) ?? load.upload?.upload?.length
-        if length == start { return .data(Data()) }
-        let stream: any BodyStream
-        if let rest = load.upload?.stream.rest(from: start) {
-            stream = rest
-        } else {
-            stream = try await self.stream(from: start, in: load)
-        }
-        if let length, part.count == nil { return .stream(stream, length: length - start) }
-        guard let count = part.count, let upload = load.upload else {
-            return .stream(stream, length: nil)
-        }
-        let content = upload.stream.part(of: stream, from: start, count: count)
-        if let length { return .stream(content, length: min(count, length - start)) }
-        let ahead: Data?
-        do throws(LoadError) {
-            ahead = try await content.readAhead(UploadStream.ahead(upload.upload?.limits), in: load)
-        } catch {
-            stream.close()
-            throw error
-        }
-        guard let all = ahead else { return .stream(content, length: nil) }
-        // The stream ended: this is the last part, and its length is known.
-        upload.stream.close()
-        stream.close()
-        upload.upload?.markPartAsLast(count: Int64(all.count))
-        return .data(all)
+        return .stream(length == nil ? load.kind?.content(of: stream) ?? stream : stream, length: length)
     }
 
     static func part(_ body: OutgoingBody, of hop: Hop) throws(LoadError) -> OutgoingBody {
@@ -110,7 +73,7 @@ enum UploadBody {
     }
 
     /// Returns the length of the app's stream, from the app's `Content-Length`; returns nil if there is no such field.
-    private static func declaredLength(_ headers: HeaderBlock) -> Int64? {
+    static func declaredLength(_ headers: HeaderBlock) -> Int64? {
         guard let value = headers.first("Content-Length"), let length = Int64(value), length >= 0 else { return nil }
         return length
     }

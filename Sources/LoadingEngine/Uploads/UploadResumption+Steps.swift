@@ -16,7 +16,7 @@ import NIOCore
 /// Carries out the steps of an upload.
 extension UploadResumption {
     func carryOut(
-        _ step: ResumableUpload.Step, _ answer: Answer?, _ hop: Hop, _ stage: FollowUpStage, in load: Load
+        _ step: ResumableUpload.Step, _ answer: Answer?, _ hop: Hop, _ pool: ConnectionPool, in load: Load
     ) async throws(LoadError) -> Verdict {
         switch step {
         case .deliver:
@@ -33,7 +33,7 @@ extension UploadResumption {
         case .create(let part):
             if let answer { await keepOrDiscard(answer, hop, in: load) }
             let hop = hop.leavesRequest ? creation ?? hop : hop
-            hop.abandonConnections(of: stage.pool)  // A server that rejects the head might not read the content.
+            hop.abandonConnections(of: pool)  // A server that rejects the head might not read the content.
             hop.errand = part == ResumableUpload.Part() ? nil : HopErrand(part: part, leavesRequest: false)
             return .hop(hop)
         case .discover:
@@ -47,7 +47,7 @@ extension UploadResumption {
                 await answer.discard(in: load.control)
             }
             if !keepsResponse { discardKept() }
-            try await stage.pause(seconds, in: load)
+            try await load.pause(seconds)
             return .hop(try next(part: nil, hop, load))
         case .append(let part):
             discardKept()

@@ -20,13 +20,7 @@ import NIOCore
 ///
 /// The app's request creates the upload. The requests that retrieve the upload's offset and send the rest are hops of the load,
 /// like those after a redirect. The app sees these requests only in the metrics.
-final class UploadResumption {
-    /// What to do after a response.
-    enum Verdict {
-        case answer(Answer)
-        case hop(Hop)
-    }
-
+final class UploadResumption: LoadKind {
     /// The maximum size in bytes of a response that is kept while the server is asked for the offset.
     static let bufferedBodyLimit = 262_144
 
@@ -36,7 +30,7 @@ final class UploadResumption {
     /// The body's stream, and the part of it that is being sent.
     var stream = UploadStream()
     /// The version of the body's file when it was first sent.
-    private(set) var file: FileVersion?
+    private var file: FileVersion?
     /// The request that created the upload.
     private(set) var creation: Hop?
     /// Whether to add the upload fields.
@@ -59,13 +53,13 @@ final class UploadResumption {
         announces = !request.headers.fields.contains { $0.name.lowercased().hasPrefix("upload-") }
     }
 
-    /// Whether the server has said that the upload can be resumed, so that the upload itself decides what follows a failure.
-    var isResumable: Bool { upload?.resource != nil }
+    /// False once the server has said that the upload can be resumed: the upload itself then decides what follows a failure.
+    override var allowsAppRetries: Bool { upload?.resource == nil }
 
     /// Whether the upload has to process a response.
     ///
     /// A final response without upload fields ends the upload.
-    func mayFollowUp(_ answer: Answer) -> Bool {
+    override func mayFollowUp(_ answer: Answer) -> Bool {
         guard let upload, !upload.isOver else { return false }
         guard upload.isCreating, let part = upload.part, part.isLast, let head = answer.response.head, 200...299 ~= head.status,
             !head.headers.contains("Upload-Complete"), !head.headers.contains("Upload-Incomplete")
@@ -76,8 +70,43 @@ final class UploadResumption {
 
     // MARK: Hops
 
+    override var fileVersion: FileVersion? { file }
+
+    override func content(of stream: any BodyStream) -> any BodyStream { self.stream.all(of: stream) }
+
+    /// Returns a body that sends a part of a stream.
+    ///
+    /// If the rest of the earlier stream is not available, the delegate is asked for a new stream.
+    override func open(_ part: ResumableUpload.Part, in load: Load) async throws(LoadError) -> OutgoingBody {
+        let start = part.offset
+        let length = UploadBody.declaredLength(load.order.request.headers) ?? upload?.length
+        if length == start { return .data(Data()) }
+        let rest: any BodyStream
+        if let known = stream.rest(from: start) {
+            rest = known
+        } else {
+            rest = try await UploadBody.stream(from: start, in: load)
+        }
+        guard let count = part.count else { return .stream(rest, length: length.map { $0 - start }) }
+        let content = stream.part(of: rest, from: start, count: count)
+        if let length { return .stream(content, length: min(count, length - start)) }
+        let ahead: Data?
+        do throws(LoadError) {
+            ahead = try await content.readAhead(UploadStream.ahead(upload?.limits), in: load.control)
+        } catch {
+            rest.close()
+            throw error
+        }
+        guard let all = ahead else { return .stream(content, length: nil) }
+        // The stream ended: this is the last part, and its length is known.
+        stream.close()
+        rest.close()
+        upload?.markPartAsLast(count: Int64(all.count))
+        return .data(all)
+    }
+
     /// Returns the first hop of a load that resumes an earlier upload; nil for other loads.
-    func firstHop(of load: Load) -> Hop? {
+    override func firstHop(of load: Load) -> Hop? {
         hasBegun = true
         guard let data = order.resuming else { return nil }
         var request = load.order.request
@@ -138,8 +167,11 @@ final class UploadResumption {
         return (request, crosses)
     }
 
-    /// Returns the upload's header fields for a hop whose message is being composed.
-    func fields(for hop: Hop, _ body: OutgoingBody) -> [(String, String)] {
+    override func addFields(to fields: inout [(String, String)], for hop: Hop, _ body: OutgoingBody, by route: Route) {
+        fields += self.fields(for: hop, body)
+    }
+
+    private func fields(for hop: Hop, _ body: OutgoingBody) -> [(String, String)] {
         if hop.leavesRequest { return upload?.fields ?? [] }
         guard announces, let length = body.length, length != 0 || hop.errand?.part != nil else { return [] }
         // If the hop sends a part, the length of the whole body may already be known.
@@ -152,8 +184,7 @@ final class UploadResumption {
         return upload?.fields ?? []
     }
 
-    /// Notes that the hop's message is being sent.
-    func willSend(_ hop: Hop, as transaction: Transaction) {
+    override func willSend(_ hop: Hop, as transaction: Transaction) {
         guard let upload else { return }
         if !hop.leavesRequest { discardKept() }
         transaction.sentOffset = hop.errand?.part?.offset ?? (hop.leavesRequest ? upload.acknowledged : 0)
@@ -164,8 +195,9 @@ final class UploadResumption {
         }
     }
 
-    /// Processes an interim response; throws if another request has to replace the running one.
-    func handleInterim(_ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load) throws(LoadError) {
+    override func handleInterim(
+        _ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load
+    ) throws(LoadError) {
         guard head.status == 104, upload?.isOver == false else { return }
         let knewPlace = upload?.resource != nil
         interimStep = upload?.handleInterim(head, from: url, given: exchange.record.submittedBodyBytes, now: load.now)
@@ -184,8 +216,7 @@ final class UploadResumption {
         if load.wants(.resumePoints) { load.tell(.resumable(resumeData(load))) }
     }
 
-    /// Returns the hop that follows a failure; nil if the upload is not resumed.
-    func follow(_ error: LoadError, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Hop? {
+    override func follow(_ error: LoadError, _ hop: Hop, _ pool: ConnectionPool, in load: Load) async throws(LoadError) -> Hop? {
         guard load.control.failure == nil, upload != nil else { return nil }
         if error.kind == .requestBodyStreamExhausted, upload?.isCreating == true, let bufferedResponse = bufferedResponse.take() {
             upload?.end()
@@ -205,7 +236,7 @@ final class UploadResumption {
             if interruption == nil { interruption = error }
             step = next
         }
-        switch try await carryOut(step, nil, hop, stage, in: load) {
+        switch try await carryOut(step, nil, hop, pool, in: load) {
         case .hop(let hop): return hop
         case .answer(let answer):
             hop.keep(.answer(answer))
@@ -213,8 +244,7 @@ final class UploadResumption {
         }
     }
 
-    /// Decides what follows a response that has no other follow-up.
-    func follow(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Verdict {
+    override func follow(_ answer: Answer, _ hop: Hop, _ pool: ConnectionPool, in load: Load) async throws(LoadError) -> Verdict {
         guard let upload, !upload.isOver, let head = answer.response.head, let url = hop.request.url else {
             return .answer(answer)
         }
@@ -230,14 +260,14 @@ final class UploadResumption {
         if let partInFlight { self.upload?.didSend(upTo: partInFlight.offset + partInFlight.exchange.record.submittedBodyBytes) }
         let step = self.upload?.answered(head, from: url, given: Self.given(load), problem: problem, now: load.now) ?? .deliver
         if upload.resource == nil, self.upload?.resource != nil { reportResumable(load) }
-        return try await carryOut(step, answer, hop, stage, in: load)
+        return try await carryOut(step, answer, hop, pool, in: load)
     }
 
     /// Whether to follow a redirect of a request to the upload resource.
     ///
     /// A redirect from TLS to clear text is never followed, because a connection in clear text does not prove which server it
     /// reaches.
-    func mayRedirect(_ hop: Hop, to proposal: RedirectPolicy.Proposal) -> Bool {
+    override func mayRedirect(_ hop: Hop, to proposal: RedirectPolicy.Proposal) -> Bool {
         guard let url = hop.request.url, proposal.method == hop.request.method,
             hop.errand?.redirectCount ?? 0 < RedirectPolicy.limit,
             let origin = Origin(proposal.url)
@@ -285,7 +315,7 @@ final class UploadResumption {
     }
 
     /// Ends the upload when the load fails: adds the resume data to the error, or cancels the upload at the server.
-    func willFail(with error: inout LoadError, in load: Load) {
+    override func willFail(with error: inout LoadError, in load: Load) {
         discardKept()
         stream.close()
         processRemainingInterimResponses(in: load)

@@ -18,19 +18,29 @@ import TransportMachines
 /// The WebSocket of a load: its handshake, the app's commands before the handshake completes, and the connection.
 ///
 /// Confined to the session's event loop.
-final class WebSocketLoad {
+final class WebSocketLoad: LoadKind {
     private var order: WebSocketOrder
     /// The handshake of the last composed message.
     private var handshake: WebSocketHandshake?
     private var connection: WebSocketConnection?
     private var patience: Scheduled<Void>?
     /// The versions that the next attempt may use.
-    private(set) var versions = HTTPVersions.all
+    private var versions = HTTPVersions.all
 
     init(_ order: WebSocketOrder) { self.order = order }
 
+    override var switchesProtocols: Bool { true }
+    override var allowsAppRetries: Bool { false }
+
+    /// Only the kind keeps the messages that the app has sent so far, until its connection takes them.
+    override func begin(with order: inout TaskOrder) {
+        var socket = self.order
+        socket.queued = []
+        order.delivery = .webSocket(socket)
+    }
+
     /// Removes the app's header fields that would interfere with the handshake.
-    func removeForeignFields(from headers: inout HeaderBlock) {
+    override func removeForeignFields(from headers: inout HeaderBlock) {
         headers.remove("Sec-WebSocket-Accept")
         if !order.offersCompression { headers.remove("Sec-WebSocket-Extensions") }
         if isExtendedConnect { headers.remove("Sec-WebSocket-Key") }
@@ -39,7 +49,7 @@ final class WebSocketLoad {
     /// Converts an HTTP URL to the WebSocket URL of the same server.
     ///
     /// A redirect can lead to either kind of URL.
-    static func socketURL(_ url: URL) -> URL {
+    override func redirectedURL(_ url: URL) -> URL {
         guard let scheme = ["http": "ws", "https": "wss"][url.scheme?.lowercased() ?? ""],
             var parts = URLComponents(url: url.absoluteURL, resolvingAgainstBaseURL: true)
         else { return url }
@@ -49,28 +59,32 @@ final class WebSocketLoad {
 
     // MARK: The handshake
 
-    /// Checks that a WebSocket task has a WebSocket URL, and that no other task has one; throws otherwise.
-    ///
-    /// A WebSocket task may load a URL with an HTTP scheme only after a redirect.
-    static func check(_ target: RequestTarget, of hop: Hop, in load: Load) throws(LoadError) {
-        if load.webSocket == nil {
-            guard target.isWebSocket else { return }
-            throw LoadError(.unsupportedURL, "only a WebSocket task can load a ws or wss URL", url: hop.request.url)
-        }
+    /// Throws unless the URL is a WebSocket's; only a redirect may lead to a URL with an HTTP scheme.
+    override func check(_ target: RequestTarget, of hop: Hop) throws(LoadError) {
         guard target.isWebSocket || hop.number > 0 else {
             throw LoadError(.unsupportedURL, "a WebSocket task needs a ws or wss URL", url: hop.request.url)
         }
     }
 
     /// Whether the last composed message is a CONNECT over HTTP/2.
-    var isExtendedConnect: Bool { handshake?.way == .extendedConnect }
+    private var isExtendedConnect: Bool { handshake?.way == .extendedConnect }
 
-    /// Restricts the next attempt, because the connection is gone, or no longer allows an extended CONNECT.
-    func narrow(to versions: HTTPVersions) { self.versions.formIntersection(versions) }
+    override func method(of request: LoadRequest) -> String { isExtendedConnect ? "CONNECT" : request.method }
+
+    override var mayUseExtendedConnect: Bool { versions.mayShare }
+
+    /// Makes the next attempt use HTTP/1.1.
+    override func extendedConnectFailed() { versions.formIntersection(.http1) }
+
+    override func addFields(
+        to fields: inout [(String, String)], for hop: Hop, _ body: OutgoingBody, by route: Route
+    ) throws(LoadError) {
+        fields += try handshakeFields(for: hop.request, by: route)
+    }
 
     /// Returns the fields of the upgrade request (RFC 6455, section 4.1), with a new key, or those of an extended CONNECT (RFC
     /// 8441, section 5).
-    func handshakeFields(for request: LoadRequest, by route: Route) throws(LoadError) -> [(String, String)] {
+    private func handshakeFields(for request: LoadRequest, by route: Route) throws(LoadError) -> [(String, String)] {
         guard request.method == "GET" else {
             throw LoadError(.badURL, "the handshake of a WebSocket must be a GET, not a \(request.method)", url: request.url)
         }
@@ -94,7 +108,8 @@ final class WebSocketLoad {
 
     // MARK: The app's side
 
-    func take(_ command: WebSocketCommand, for load: Load) {
+    override func take(_ command: TaskCommand, for load: Load) {
+        guard case .webSocket(let command) = command else { return }
         if case .limit(let size) = command { order.maximumMessageSize = size }
         if case .close = command {
             // There is no connection to close yet. It is only made for messages that the app has sent before.
@@ -128,7 +143,7 @@ final class WebSocketLoad {
     // MARK: The load's side
 
     /// Exchanges messages until the connection is over.
-    func deliver(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body {
+    override func deliver(_ answer: Answer, of load: Load) async throws(LoadError) -> TaskOutcome.Body? {
         load.take(answer.response)
         load.tell(.response(answer.response))
         guard let exchange = answer.transaction.exchange, let handshake else {
@@ -149,7 +164,7 @@ final class WebSocketLoad {
             for command in order.queued { connection.take(command) }
             order.queued = []
             try await connection.run()
-            return .none
+            return TaskOutcome.Body.none
         } catch {
             exchange.cancel()
             throw error
