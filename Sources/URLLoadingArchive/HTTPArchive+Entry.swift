@@ -120,7 +120,7 @@ extension HTTPArchive {
 }
 
 extension HTTPArchive.Entry: Codable {
-    private enum Member: String, CodingKey {
+    private enum CodingKeys: String, CodingKey {
         case startedDateTime, time, request, response, cache, timings, serverIPAddress, connection, comment
         case fromCache = "_fromCache"
     }
@@ -130,7 +130,7 @@ extension HTTPArchive.Entry: Codable {
     /// - Parameter decoder: A JSON decoder.
     /// - Throws: `DecodingError` if the entry has no request with a URL, or if the start is not a date.
     public init(from decoder: any Decoder) throws {
-        let members = try LooseMembers<Member>(decoder)
+        let members = try LooseMembers<CodingKeys>(decoder)
         startedDateTime = try members.date(.startedDateTime)
         request = try members.container.decode(HTTPArchive.Request.self, forKey: .request)
         response = (try members.value(.response)) ?? HTTPArchive.Response(status: 0)
@@ -141,24 +141,6 @@ extension HTTPArchive.Entry: Codable {
         connection = members.text(.connection)
         comment = members.text(.comment)
         fromCache = members.text(.fromCache)
-    }
-
-    /// Encodes the entry.
-    ///
-    /// - Parameter encoder: A JSON encoder.
-    /// - Throws: The encoder's error.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Member.self)
-        try container.encode(ArchiveDate.text(startedDateTime), forKey: .startedDateTime)
-        try container.encode(time, forKey: .time)
-        try container.encode(request, forKey: .request)
-        try container.encode(response, forKey: .response)
-        try container.encode(cache, forKey: .cache)
-        try container.encode(timings, forKey: .timings)
-        try container.encodeIfPresent(serverIPAddress, forKey: .serverIPAddress)
-        try container.encodeIfPresent(connection, forKey: .connection)
-        try container.encodeIfPresent(comment, forKey: .comment)
-        try container.encodeIfPresent(fromCache, forKey: .fromCache)
     }
 }
 
@@ -195,29 +177,17 @@ extension HTTPArchive.CacheUse: Codable {
 }
 
 extension HTTPArchive.CacheUse.State: Codable {
-    private enum Member: String, CodingKey { case expires, lastAccess, eTag, hitCount }
+    private enum CodingKeys: String, CodingKey { case expires, lastAccess, eTag, hitCount }
 
     /// Decodes a stored response.
     ///
     /// - Parameter decoder: A JSON decoder.
     /// - Throws: `DecodingError` if the time of the last use is not a date.
     public init(from decoder: any Decoder) throws {
-        let members = try LooseMembers<Member>(decoder)
+        let members = try LooseMembers<CodingKeys>(decoder)
         expires = try? members.date(.expires)
         lastAccess = try members.date(.lastAccess)
         eTag = members.text(.eTag) ?? ""
         hitCount = Int(members.count(.hitCount) ?? 0)
-    }
-
-    /// Encodes the stored response.
-    ///
-    /// - Parameter encoder: A JSON encoder.
-    /// - Throws: The encoder's error.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Member.self)
-        try container.encodeIfPresent(expires.map(ArchiveDate.text), forKey: .expires)
-        try container.encode(ArchiveDate.text(lastAccess), forKey: .lastAccess)
-        try container.encode(eTag, forKey: .eTag)
-        try container.encode(hitCount, forKey: .hitCount)
     }
 }

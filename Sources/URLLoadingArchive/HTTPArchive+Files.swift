@@ -73,32 +73,7 @@ extension HTTPArchive {
     ///
     /// - Parameter url: The file.
     /// - Throws: `POSIXError` if the file cannot be written.
-    public func write(to url: URL) throws {
-        let data = try data()
-        var facts = stat()
-        let exists = stat(url.path, &facts) == 0
-        if exists, facts.st_mode & S_IFMT != S_IFREG {
-            return try Self.fill(open(url.path, O_WRONLY | O_CLOEXEC), with: data)
-        }
-        let target = exists ? url.resolvingSymlinksInPath().path : url.path
-        let aside = "\(target).\(UUID().uuidString)"
-        do {
-            try Self.fill(open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600), with: data)
-            guard rename(aside, target) == 0 else { throw Self.systemError() }
-        } catch {
-            unlink(aside)
-            throw error
-        }
-    }
-
-    private static func fill(_ descriptor: Int32, with data: Data) throws {
-        guard descriptor >= 0 else { throw systemError() }
-        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        try file.write(contentsOf: data)
-        try file.close()
-    }
-
-    private static func systemError() -> POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+    public func write(to url: URL) throws { try PrivateFile.write(data(), to: url.path) }
 
     private static func reason(_ error: DecodingError) -> String {
         func place(_ path: [any CodingKey]) -> String {
@@ -114,4 +89,40 @@ extension HTTPArchive {
         @unknown default: return "it is not JSON"
         }
     }
+}
+
+/// Files that only their owner can read.
+package enum PrivateFile {
+    /// Writes a file atomically, with mode 0600.
+    ///
+    /// An existing file is replaced. If the path names a symbolic link, the link's target is replaced. A special file, such as a pipe,
+    /// is written to directly.
+    ///
+    /// - Parameters:
+    ///   - data: The content.
+    ///   - path: The file.
+    /// - Throws: `POSIXError` if the file cannot be written.
+    package static func write(_ data: Data, to path: String) throws {
+        var facts = stat()
+        let exists = stat(path, &facts) == 0
+        if exists, facts.st_mode & S_IFMT != S_IFREG { return try fill(open(path, O_WRONLY | O_CLOEXEC), with: data) }
+        let target = exists ? URL(fileURLWithPath: path).resolvingSymlinksInPath().path : path
+        let aside = "\(target).\(UUID().uuidString)"
+        do {
+            try fill(open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600), with: data)
+            guard rename(aside, target) == 0 else { throw systemError() }
+        } catch {
+            unlink(aside)
+            throw error
+        }
+    }
+
+    private static func fill(_ descriptor: Int32, with data: Data) throws {
+        guard descriptor >= 0 else { throw systemError() }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        try file.write(contentsOf: data)
+        try file.close()
+    }
+
+    private static func systemError() -> POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
 }

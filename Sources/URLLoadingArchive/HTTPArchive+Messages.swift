@@ -233,14 +233,14 @@ extension HTTPArchive.Field: Codable {
 }
 
 extension HTTPArchive.Cookie: Codable {
-    private enum Member: String, CodingKey { case name, value, path, domain, expires, httpOnly, secure }
+    private enum CodingKeys: String, CodingKey { case name, value, path, domain, expires, httpOnly, secure }
 
     /// Decodes a cookie.
     ///
     /// - Parameter decoder: A JSON decoder.
     /// - Throws: `DecodingError` if the value is not an object.
     public init(from decoder: any Decoder) throws {
-        let members = try LooseMembers<Member>(decoder)
+        let members = try LooseMembers<CodingKeys>(decoder)
         name = members.text(.name) ?? ""
         value = members.text(.value) ?? ""
         path = members.text(.path)
@@ -248,21 +248,6 @@ extension HTTPArchive.Cookie: Codable {
         expires = try? members.date(.expires)
         httpOnly = try? members.value(.httpOnly)
         secure = try? members.value(.secure)
-    }
-
-    /// Encodes the cookie.
-    ///
-    /// - Parameter encoder: A JSON encoder.
-    /// - Throws: The encoder's error.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Member.self)
-        try container.encode(name, forKey: .name)
-        try container.encode(value, forKey: .value)
-        try container.encodeIfPresent(path, forKey: .path)
-        try container.encodeIfPresent(domain, forKey: .domain)
-        try container.encodeIfPresent(expires.map(ArchiveDate.text), forKey: .expires)
-        try container.encodeIfPresent(httpOnly, forKey: .httpOnly)
-        try container.encodeIfPresent(secure, forKey: .secure)
     }
 }
 

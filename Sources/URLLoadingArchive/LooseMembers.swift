@@ -42,6 +42,13 @@ struct LooseMembers<Key: CodingKey> {
     }
 }
 
+/// The code that the compiler synthesizes for an archive's types calls these methods, whatever the encoder's strategy for dates is.
+extension KeyedEncodingContainer {
+    mutating func encode(_ date: Date, forKey key: Key) throws { try encode(ArchiveDate.text(date), forKey: key) }
+
+    mutating func encodeIfPresent(_ date: Date?, forKey key: Key) throws { if let date { try encode(date, forKey: key) } }
+}
+
 /// HAR's date format (ISO 8601), in UTC with milliseconds.
 enum ArchiveDate {
     static func text(_ date: Date) -> String {

@@ -26,10 +26,8 @@ struct ArchiveOptions: ParsableArguments {
     var bodies: ByteCount?
 
     func validate() throws {
-        if file == "-" { throw ValidationError("--har needs a file.") }
-        if file == nil, keepsSecrets || bodies != nil {
-            throw ValidationError("--har-secrets and --har-bodies require --har.")
-        }
+        try refuse(if: file == "-", "--har needs a file.")
+        try refuse(if: file == nil && (keepsSecrets || bodies != nil), "--har-secrets and --har-bodies require --har.")
     }
 
     /// The recorder; nil without `--har`.

@@ -111,17 +111,7 @@ struct ArchivePage {
     private enum Phase: String, CaseIterable {
         case blocked, dns, connect, ssl, send, wait, receive
 
-        var title: String {
-            switch self {
-            case .blocked: "blocked"
-            case .dns: "name lookup"
-            case .connect: "connect"
-            case .ssl: "TLS"
-            case .send: "send"
-            case .wait: "wait"
-            case .receive: "receive"
-            }
-        }
+        var title: String { self == .dns ? "name lookup" : self == .ssl ? "TLS" : rawValue }
     }
 
     /// Returns the phases in chronological order; HAR counts TLS as part of connecting, but the page shows TLS as its own phase.
@@ -172,23 +162,17 @@ struct ArchivePage {
             : ByteText.rounded(milliseconds / 1000, digits: 1) + " s"
     }
 
+    private static let entities: [Unicode.Scalar: String] = [
+        "&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&#39;",
+    ]
+
     /// Truncates long text, escapes it for use between tags and in attributes, and replaces invisible characters and those that
     /// change the text direction.
     static func escaped(_ text: String) -> String {
         var cut = text.unicodeScalars.prefix(maximumTextLength + 1)
         let isCut = cut.count > maximumTextLength
         if isCut { cut = cut.dropLast() }
-        var result = ""
-        for scalar in TextTable.sanitized(String(String.UnicodeScalarView(cut))).unicodeScalars {
-            switch scalar {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "'": result += "&#39;"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return isCut ? result + "…" : result
+        let text = TextTable.sanitized(String(String.UnicodeScalarView(cut)))
+        return text.unicodeScalars.map { entities[$0] ?? String($0) }.joined() + (isCut ? "…" : "")
     }
 }

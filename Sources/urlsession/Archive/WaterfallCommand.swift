@@ -43,11 +43,7 @@ struct WaterfallCommand: ParsableCommand {
         // An archive may contain secrets, and so may the page made from it.
         umask(0o077)
         let sink = BodySink(path: output)
-        do throws(BodySink.Failure) {
-            try sink.write(Data(page.utf8))
-            try sink.close()
-        } catch {
-            throw ToolFailure(23, error.message)
-        }
+        try sink.write(Data(page.utf8))
+        try sink.close()
     }
 }

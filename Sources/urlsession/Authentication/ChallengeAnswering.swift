@@ -18,13 +18,6 @@ protocol ChallengeAnswering: URLSessionTaskDelegate {
 
 extension ChallengeAnswering {
     func urlSession(
-        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
-        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    ) {
-        challenge.answer(completionHandler) { [answers] in answers.answer(challenge) }
-    }
-
-    func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {

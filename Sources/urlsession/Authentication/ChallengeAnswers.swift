@@ -28,15 +28,17 @@ final class ChallengeAnswers: Sendable {
         var identity: SecIdentity?
         var pins: KeyPins?
         var trustsAnybody = false
+        /// Whether password challenges are answered; otherwise, they are left to the session.
+        var logsIn = true
     }
 
     private let place: ServerOrigin?
     private let plan: Plan
     private let refusal = Mutex<ToolFailure?>(nil)
 
-    init(_ plan: Plan, for url: URL) {
+    init(_ plan: Plan, for url: URL?) {
         self.plan = plan
-        place = ServerOrigin(url)
+        place = url.flatMap(ServerOrigin.init)
     }
 
     /// The reason why an answer to a challenge ended the load; nil if no answer did.
@@ -66,7 +68,7 @@ final class ChallengeAnswers: Sendable {
 
     private func authenticate(_ challenge: URLAuthenticationChallenge, _ space: URLProtectionSpace) -> Answer {
         // The session answers the challenges of proxies itself, from its configuration.
-        guard !space.isProxy() else { return (.performDefaultHandling, nil) }
+        guard plan.logsIn, !space.isProxy() else { return (.performDefaultHandling, nil) }
         if let methods = plan.methods, !methods.contains(space.authenticationMethod) { return (.rejectProtectionSpace, nil) }
         guard challenge.previousFailureCount == 0 else {
             // Over TLS, another authentication scheme can be tried. In clear text, another one could reveal the password that the

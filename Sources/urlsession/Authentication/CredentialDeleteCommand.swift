@@ -35,12 +35,10 @@ struct CredentialDeleteCommand: ParsableCommand {
     var all = false
 
     func validate() throws {
-        if all, url != nil || realm != nil || method != nil {
-            throw ValidationError("--all cannot be combined with a URL, --realm or --method.")
-        }
-        if !all, url == nil {
-            throw ValidationError("No credentials were selected: give a URL, or --all.")
-        }
+        try refuse(
+            if: all && (url != nil || realm != nil || method != nil),
+            "--all cannot be combined with a URL, --realm or --method.")
+        try refuse(if: !all && url == nil, "No credentials were selected: give a URL, or --all.")
     }
 
     func run() throws {

@@ -130,7 +130,7 @@ struct Netrc: Sendable {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             if mayBeMissing, errno == ENOENT { return nil }
-            throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
+            throw ToolFailure.system(26, "cannot read \(path)")
         }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         // The name of the opened file. A pipe, such as a shell's `<(…)`, has no name and belongs to the user, so it needs no check.

@@ -43,12 +43,30 @@ enum PasswordPrompt {
             throw ToolFailure(2, "a password is missing, and there is no terminal to ask for it")
         }
         defer { close(terminal) }
-        var original = termios()
-        guard tcgetattr(terminal, &original) == 0 else {
+        var found = termios()
+        guard tcgetattr(terminal, &found) == 0 else {
             throw ToolFailure(2, "cannot turn off the terminal's echo to read a password")
         }
-        let ending = restoring(terminal, original)
-        defer { ending.end() }
+        let original = found
+        let restore: @Sendable () -> Void = {
+            var original = original
+            tcsetattr(terminal, TCSAFLUSH, &original)
+        }
+        // If the program were suspended while echo is off, the terminal would not echo in the shell either.
+        signal(SIGTSTP, SIG_IGN)
+        let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+        for number in signals {
+            SignalActions.set(number) {
+                restore()
+                show("\n", at: terminal)
+                exit(128 + number)
+            }
+        }
+        defer {
+            for number in signals { SignalActions.clear(number) }
+            restore()
+            signal(SIGTSTP, SIG_DFL)
+        }
         var hidden = original
         hidden.c_lflag &= ~tcflag_t(ECHO | ECHOE | ECHOK | ECHONL)
         guard tcsetattr(terminal, TCSAFLUSH, &hidden) == 0 else {
@@ -95,37 +113,5 @@ enum PasswordPrompt {
         let bytes = Array(text.utf8)
         // Ignore errors: if the prompt cannot be written, reading the password fails, too.
         _ = write(terminal, bytes, bytes.count)
-    }
-
-    // MARK: Signals
-
-    /// Restores the terminal's settings after the prompt, or when a signal ends the program.
-    private struct TerminalRestorer {
-        let restore: @Sendable () -> Void
-
-        func end() {
-            for number in PasswordPrompt.signals { SignalActions.clear(number) }
-            restore()
-            signal(SIGTSTP, SIG_DFL)
-        }
-    }
-
-    private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
-
-    private static func restoring(_ terminal: Int32, _ original: termios) -> TerminalRestorer {
-        let restore: @Sendable () -> Void = {
-            var original = original
-            tcsetattr(terminal, TCSAFLUSH, &original)
-        }
-        // If the program were suspended while echo is off, the terminal would not echo in the shell either.
-        signal(SIGTSTP, SIG_IGN)
-        for number in signals {
-            SignalActions.set(number) {
-                restore()
-                show("\n", at: terminal)
-                exit(128 + number)
-            }
-        }
-        return TerminalRestorer(restore: restore)
     }
 }

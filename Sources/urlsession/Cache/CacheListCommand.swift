@@ -33,22 +33,18 @@ struct CacheListCommand: ParsableCommand {
         let bodyLength: Int64
         let size: Int64
 
-        init(_ entry: URLCache.Entry) {
-            url = entry.url.absoluteString
-            status = entry.status
-            mimeType = entry.mimeType
-            stored = entry.storedAt.ISO8601Format()
-            expires = entry.expires.map { $0.ISO8601Format() }
-            bodyLength = entry.bodyLength
-            size = entry.size
-        }
-
         static var titles: [String] { ["STORED", "FRESH UNTIL", "BODY", "STATUS", "TYPE", "URL"] }
 
         var row: [String] { [stored, expires ?? "-", ByteText.size(bodyLength), "\(status)", mimeType ?? "-", url] }
     }
 
     func run() throws {
-        try output.write(URLCache.shared.entries().map(Item.init).sorted { ($0.url, $0.stored) < ($1.url, $1.stored) })
+        let items = URLCache.shared.entries().map { entry in
+            Item(
+                url: entry.url.absoluteString, status: entry.status, mimeType: entry.mimeType,
+                stored: entry.storedAt.ISO8601Format(), expires: entry.expires?.ISO8601Format(), bodyLength: entry.bodyLength,
+                size: entry.size)
+        }
+        try output.write(items.sorted { ($0.url, $0.stored) < ($1.url, $1.stored) })
     }
 }

@@ -29,9 +29,7 @@ struct CacheShowCommand: ParsableCommand {
     var body = false
 
     func validate() throws {
-        if headers, body {
-            throw ValidationError("--headers and --body are mutually exclusive; without them, both are shown.")
-        }
+        try refuse(if: headers && body, "--headers and --body are mutually exclusive; without them, both are shown.")
     }
 
     func run() throws {

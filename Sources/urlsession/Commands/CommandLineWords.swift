@@ -15,40 +15,30 @@ import Foundation
 /// Without a command, `get` is assumed. One-letter options may be combined (`-sSfo FILE`), a value may follow its letter directly
 /// (`-XPOST`), and the word after an option that takes a value is the value, even if the word begins with a dash.
 enum CommandLineWords {
-    /// Curl's one-letter options without a value.
-    static let flags: [Character: String] = [
+    /// Curl's one-letter options.
+    private static let letters: [Character: String] = [
         "O": "remote-name", "i": "include", "I": "head", "f": "fail", "s": "silent", "S": "show-error", "v": "verbose",
-        "L": "location", "k": "insecure", "G": "get", "4": "ipv4", "6": "ipv6", "N": "no-buffer",
-        "J": "remote-header-name", "R": "remote-time", "#": "progress-bar", "n": "netrc", "Z": "parallel", "g": "globoff",
-        "j": "junk-session-cookies", "q": "disable", "1": "tlsv1",
-    ]
-
-    /// Curl's one-letter options with a value.
-    static let options: [Character: String] = [
-        "o": "output", "H": "header", "X": "request", "A": "user-agent", "e": "referer", "b": "cookie", "d": "data", "F": "form",
-        "u": "user", "x": "proxy", "U": "proxy-user", "w": "write-out", "E": "cert", "m": "max-time",
-        "r": "range", "z": "time-cond", "D": "dump-header", "c": "cookie-jar", "C": "continue-at", "T": "upload-file",
-        "Y": "speed-limit", "y": "speed-time",
+        "L": "location", "k": "insecure", "G": "get", "4": "ipv4", "6": "ipv6", "N": "no-buffer", "J": "remote-header-name",
+        "R": "remote-time", "#": "progress-bar", "n": "netrc", "Z": "parallel", "g": "globoff", "j": "junk-session-cookies",
+        "q": "disable", "1": "tlsv1", "o": "output", "H": "header", "X": "request", "A": "user-agent", "e": "referer",
+        "b": "cookie", "d": "data", "F": "form", "u": "user", "x": "proxy", "U": "proxy-user", "w": "write-out", "E": "cert",
+        "m": "max-time", "r": "range", "z": "time-cond", "D": "dump-header", "c": "cookie-jar", "C": "continue-at",
+        "T": "upload-file", "Y": "speed-limit", "y": "speed-time",
     ]
 
     /// Wget's one-letter options, which `download` accepts instead of curl's options with the same letters.
-    private static let ofDownload: [Character: String] = ["i": "input-file", "P": "directory-prefix"]
+    private static let lettersOfDownload: [Character: String] = ["i": "input-file", "P": "directory-prefix"]
 
     /// The long names of options with a value; the value may begin with a dash.
     static let longOptions: Set<String> = [
         "har", "har-bodies", "cacert", "cert", "cert-type", "checksum", "connect-timeout", "connect-to", "continue-at", "cookie",
-        "cookie-jar",
-        "cookies", "data",
-        "data-ascii", "data-binary", "data-raw", "data-urlencode", "directory-prefix", "dns-servers", "dump-header",
-        "etag-compare",
-        "etag-save", "form", "header", "idle-time", "input-file", "interface", "json", "key", "key-type", "limit-rate",
-        "max-filesize",
-        "max-redirs", "max-time", "netrc-file", "noproxy", "oauth2-bearer", "output", "output-dir", "p12", "parallel-max", "pass",
-        "pin",
-        "pinnedpubkey", "proto", "proto-default", "proto-redir", "proxy", "proxy-user", "range", "referer", "repeat", "request",
-        "resolve", "retry", "retry-delay", "retry-max-time", "segments", "speed-limit", "speed-time", "stderr", "time-cond",
-        "tls-max",
-        "tls-min", "unix-socket", "upload-file", "url-query", "user", "user-agent", "write-out",
+        "cookie-jar", "cookies", "data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "directory-prefix",
+        "dns-servers", "dump-header", "etag-compare", "etag-save", "form", "header", "idle-time", "input-file", "interface",
+        "json", "key", "key-type", "limit-rate", "max-filesize", "max-redirs", "max-time", "netrc-file", "noproxy",
+        "oauth2-bearer", "output", "output-dir", "p12", "parallel-max", "pass", "pin", "pinnedpubkey", "proto", "proto-default",
+        "proto-redir", "proxy", "proxy-user", "range", "referer", "repeat", "request", "resolve", "retry", "retry-delay",
+        "retry-max-time", "segments", "speed-limit", "speed-time", "stderr", "time-cond", "tls-max", "tls-min", "unix-socket",
+        "upload-file", "url-query", "user", "user-agent", "write-out",
     ]
 
     /// Curl's options that are replaced by one of the tool's options with a converted value.
@@ -67,8 +57,10 @@ enum CommandLineWords {
 
     /// Whether an option, named with its dashes, takes no value.
     private static func isFlag(_ option: String, _ letters: [Character: String]) -> Bool {
-        guard option.hasPrefix("--") else { return option.count == 2 && option.last.flatMap { letters[$0] } != nil }
-        let name = String(option.dropFirst(2))
+        let isLong = option.hasPrefix("--")
+        guard isLong || option.count == 2,
+            let name = isLong ? String(option.dropFirst(2)) : option.last.flatMap({ letters[$0] })
+        else { return false }
         return !longOptions.contains(name) && rewritten[name] == nil && !["url", "config"].contains(name)
     }
 
@@ -77,31 +69,6 @@ enum CommandLineWords {
         ["silent", "show-error", "verbose", "fail-early", "parallel", "parallel-immediate", "progress-bar", "styled-output"],
         ["parallel-max", "stderr"]
     )
-
-    /// Adds to each command line the options that apply to all transfers.
-    private static func sharing(_ lines: [[String]]) -> [[String]] {
-        guard lines.count > 1 else { return lines }
-        var flags: Set<String> = []
-        var options: [String: String] = [:]
-        for line in lines {
-            var rest = line.prefix { $0 != "--" }
-            while let word = rest.popFirst() {
-                guard word.hasPrefix("--") else { continue }
-                let name = String(word.dropFirst(2))
-                if global.flags.contains(name) {
-                    flags.insert(name)
-                } else if global.options.contains(name) {
-                    options[name] = rest.popFirst()
-                } else if longOptions.contains(name) {
-                    rest = rest.dropFirst()
-                } else if let sign = name.firstIndex(of: "="), global.options.contains(String(name[..<sign])) {
-                    options[String(name[..<sign])] = String(name[name.index(after: sign)...])
-                }
-            }
-        }
-        let shared = flags.sorted().map { "--" + $0 } + options.sorted { $0.key < $1.key }.map { "--\($0.key)=\($0.value)" }
-        return lines.map { line in line.prefix(1) + shared + line.dropFirst() }
-    }
 
     private static let loading: Set<String> = ["get", "download", "upload"]
 
@@ -129,9 +96,18 @@ enum CommandLineWords {
         var lines: [[String]] = []
         var result = [command]
         var configurations = 0
-        let flags = command == "download" ? flags.filter { ofDownload[$0.key] == nil } : flags
-        let options = command == "download" ? options.merging(ofDownload) { $1 } : options
+        var shared: (flags: Set<String>, options: [String: String]) = ([], [:])
+        let letters = command == "download" ? letters.merging(lettersOfDownload) { $1 } : letters
+        /// Remembers an option that applies to all transfers.
+        func share(_ name: String, _ value: String?) {
+            if let value {
+                if global.options.contains(name) { shared.options[name] = value }
+            } else if global.flags.contains(name) {
+                shared.flags.insert(name)
+            }
+        }
         func add(_ name: String, _ value: String?) {
+            share(name, value)
             guard let value else { return result.append("--" + name) }
             // The parser accepts a value that begins with a dash only in the form `--name=value`.
             result += value.hasPrefix("-") && value != "-" ? ["--\(name)=\(value)"] : ["--" + name, value]
@@ -141,7 +117,11 @@ enum CommandLineWords {
             guard let file else { throw ToolFailure(2, "--config needs a file") }
             configurations += 1
             guard configurations <= 100 else { throw ToolFailure(2, "--config is given too often") }
-            rest = (try ConfigurationFile.words(of: file) { isFlag($0, flags) } + rest)[...]
+            rest = (try ConfigurationFile.words(of: file) { isFlag($0, letters) } + rest)[...]
+        }
+        func beginLine() {
+            lines.append(result)
+            result = [command]
         }
         while let word = rest.popFirst() {
             if word == "--" {
@@ -149,25 +129,22 @@ enum CommandLineWords {
                 break
             }
             if word.hasPrefix("--") {
-                let name = String(word.dropFirst(2))
-                if name == "url", let address = rest.first, !address.hasPrefix("-") {
+                let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                let (name, value) = (String(parts[0]), parts.count > 1 ? String(parts[1]) : nil)
+                if word == "--url", let address = rest.first, !address.hasPrefix("-") {
                     // URLs and output files are paired in the order of the command line, with and without `--url`.
                     result.append(address)
                     rest = rest.dropFirst()
                 } else if name == "config" {
-                    try configure(from: rest.popFirst())
-                } else if name.hasPrefix("config=") {
-                    try configure(from: String(name.dropFirst("config=".count)))
-                } else if name == "next" {
-                    lines.append(result)
-                    result = [command]
+                    try configure(from: value ?? rest.popFirst())
+                } else if word == "--next" {
+                    beginLine()
                 } else if let other = rewritten[name] {
-                    add(other.name, rest.popFirst().map(other.value))
-                } else if let sign = name.firstIndex(of: "="), let other = rewritten[String(name[..<sign])] {
-                    add(other.name, other.value(String(name[name.index(after: sign)...])))
-                } else if longOptions.contains(name) {
+                    add(other.name, (value ?? rest.popFirst()).map(other.value))
+                } else if value == nil, longOptions.contains(name) {
                     add(name, rest.popFirst())
                 } else {
+                    share(name, value)
                     result.append(word)
                 }
                 continue
@@ -176,25 +153,30 @@ enum CommandLineWords {
                 result.append(word)
                 continue
             }
-            var letters = word.dropFirst()
-            while let letter = letters.popFirst() {
-                if letter == "K" {
-                    try configure(from: letters.isEmpty ? rest.popFirst() : String(letters))
-                    break
-                } else if letter == ":" {
-                    lines.append(result)
-                    result = [command]
-                } else if let name = flags[letter] {
+            var cluster = word.dropFirst()
+            while let letter = cluster.popFirst() {
+                if letter == ":" {
+                    beginLine()
+                } else if let name = letters[letter], !longOptions.contains(name) {
                     add(name, nil)
-                } else if let name = options[letter] {
-                    add(name, letters.isEmpty ? rest.popFirst() : String(letters))
-                    break
                 } else {
-                    result.append("-\(letter)\(letters)")
+                    let value = cluster.isEmpty ? nil : String(cluster)
+                    if letter == "K" {
+                        try configure(from: value ?? rest.popFirst())
+                    } else if let name = letters[letter] {
+                        add(name, value ?? rest.popFirst())
+                    } else {
+                        result.append("-\(letter)\(cluster)")
+                    }
                     break
                 }
             }
         }
-        return sharing(lines + [result])
+        beginLine()
+        guard lines.count > 1 else { return lines }
+        let words =
+            shared.flags.sorted().map { "--" + $0 }
+            + shared.options.sorted { $0.key < $1.key }.map { "--\($0.key)=\($0.value)" }
+        return lines.map { line in line.prefix(1) + words + line.dropFirst() }
     }
 }

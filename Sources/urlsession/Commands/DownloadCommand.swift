@@ -59,13 +59,13 @@ struct DownloadCommand: AsyncParsableCommand {
     @OptionGroup var options: RequestOptions
 
     func validate() throws {
-        if urls.isEmpty, result.lists.isEmpty { throw ValidationError("No URL was given.") }
-        if !(1...6 ~= result.segments) { throw ValidationError("--segments must be from 1 to 6.") }
+        try refuse(if: urls.isEmpty && result.lists.isEmpty, "No URL was given.")
+        try refuse(if: !(1...6 ~= result.segments), "--segments must be from 1 to 6.")
         let isSeveral = urls.count > 1 || !result.lists.isEmpty
-        if isSeveral, result.output != nil || result.checksum != nil {
-            throw ValidationError("--output and --checksum accept only one URL.")
-        }
-        if result.timestamping, result.resume { throw ValidationError("--timestamping and --resume are mutually exclusive.") }
+        try refuse(
+            if: isSeveral && (result.output != nil || result.checksum != nil),
+            "--output and --checksum accept only one URL.")
+        try refuse(if: result.timestamping && result.resume, "--timestamping and --resume are mutually exclusive.")
     }
 
     func run() async throws { try await options.perform(downloadAll) }

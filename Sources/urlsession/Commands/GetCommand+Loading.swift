@@ -131,13 +131,13 @@ extension GetCommand {
         guard result.takesServerName, sink.path != nil, (response as? HTTPURLResponse)?.statusCode ?? 200 < 400,
             let name = DownloadFiles.suggestion(response)
         else { return nil }
-        do throws(BodySink.Failure) {
+        do throws(ToolFailure) {
             let path = (place.prefix ?? place.folder).map { "\($0)/\(name)" } ?? name
             try sink.take(path, replaces: own == path)
             own = path
             return nil
         } catch {
-            return ToolFailure(23, error.message)
+            return error
         }
     }
 

@@ -53,46 +53,42 @@ struct GetCommand: AsyncParsableCommand {
     private var urls: [String] { addresses + address.named }
 
     func validate() throws {
-        if urls.isEmpty, address.lists.isEmpty { throw ValidationError("No URL was given.") }
-        if `repeat` != nil, urls.count > 1 || !address.lists.isEmpty { throw ValidationError("--repeat accepts only one URL.") }
-        if [cached, offline, options.ignoresCache].count(where: { $0 }) > 1 {
-            throw ValidationError("--cached, --offline and --no-cache are mutually exclusive.")
-        }
-        if `repeat` ?? 1 < 1 { throw ValidationError("--repeat must be at least 1.") }
-        if keeping.cookieJar != nil, options.ignoresCookies {
-            throw ValidationError("--no-cookies and --cookie-jar are mutually exclusive.")
-        }
-        if `repeat` != nil, result.failsWithBody || keeping.headFile != nil || result.timeCondition != nil {
-            throw ValidationError("--repeat cannot be combined with --fail-with-body, --dump-header or --time-cond.")
-        }
-        if `repeat` != nil, result.continueAt != nil || place.maximumSize != nil {
-            throw ValidationError("--repeat cannot be combined with --continue-at or --max-filesize.")
-        }
-        if result.continueAt != nil, options.retries.retry > 0 {
-            throw ValidationError(
-                "--continue-at cannot be combined with --retry: after a failure, run the command again with '-C -'.")
-        }
-        if result.continueAt != nil, !body.isEmpty, body.uploads.isEmpty {
-            throw ValidationError("--continue-at cannot be combined with a request body.")
-        }
-        if !body.isRepeatable, options.retries.retry > 0 {
-            throw ValidationError("--retry cannot send standard input twice.")
-        }
-        if tags.compared != nil || tags.saved != nil, urls.count > 1 {
-            throw ValidationError("--etag-compare and --etag-save accept only one URL.")
-        }
+        try refuse(if: urls.isEmpty && address.lists.isEmpty, "No URL was given.")
+        try refuse(if: `repeat` != nil && (urls.count > 1 || !address.lists.isEmpty), "--repeat accepts only one URL.")
+        try refuse(
+            if: [cached, offline, options.ignoresCache].count(where: { $0 }) > 1,
+            "--cached, --offline and --no-cache are mutually exclusive.")
+        try refuse(if: `repeat` ?? 1 < 1, "--repeat must be at least 1.")
+        try refuse(
+            if: keeping.cookieJar != nil && options.ignoresCookies,
+            "--no-cookies and --cookie-jar are mutually exclusive.")
+        try refuse(
+            if: `repeat` != nil && (result.failsWithBody || keeping.headFile != nil || result.timeCondition != nil),
+            "--repeat cannot be combined with --fail-with-body, --dump-header or --time-cond.")
+        try refuse(
+            if: `repeat` != nil && (result.continueAt != nil || place.maximumSize != nil),
+            "--repeat cannot be combined with --continue-at or --max-filesize.")
+        try refuse(
+            if: result.continueAt != nil && options.retries.retry > 0,
+            "--continue-at cannot be combined with --retry: after a failure, run the command again with '-C -'.")
+        try refuse(
+            if: result.continueAt != nil && !body.isEmpty && body.uploads.isEmpty,
+            "--continue-at cannot be combined with a request body.")
+        try refuse(if: !body.isRepeatable && options.retries.retry > 0, "--retry cannot send standard input twice.")
+        try refuse(
+            if: (tags.compared != nil || tags.saved != nil) && urls.count > 1,
+            "--etag-compare and --etag-save accept only one URL.")
         // --repeat shows no response, and always counts HTTP errors as failures.
-        if `repeat` != nil, !result.output.isEmpty || result.include || result.fail || options.verbose || options.metrics {
-            throw ValidationError("--repeat cannot be combined with --output, --include, --fail, --verbose or --metrics.")
-        }
-        if `repeat` != nil, options.archive.file != nil { throw ValidationError("--repeat cannot be combined with --har.") }
-        if `repeat` != nil,
-            result.takesName || options.writeOut != nil || options.retries.retry > 0 || !body.form.isEmpty
-                || !body.uploads.isEmpty || options.pace.rate != nil
-        {
-            throw ValidationError(
-                "--repeat cannot be combined with --remote-name, --write-out, --retry, --form, --upload-file or --limit-rate.")
-        }
+        try refuse(
+            if: `repeat` != nil
+                && (!result.output.isEmpty || result.include || result.fail || options.verbose || options.metrics),
+            "--repeat cannot be combined with --output, --include, --fail, --verbose or --metrics.")
+        try refuse(if: `repeat` != nil && options.archive.file != nil, "--repeat cannot be combined with --har.")
+        try refuse(
+            if: `repeat` != nil
+                && (result.takesName || options.writeOut != nil || options.retries.retry > 0 || !body.form.isEmpty
+                    || !body.uploads.isEmpty || options.pace.rate != nil),
+            "--repeat cannot be combined with --remote-name, --write-out, --retry, --form, --upload-file or --limit-rate.")
     }
 
     func run() async throws { try await options.perform(loadAll) }
@@ -101,49 +97,38 @@ struct GetCommand: AsyncParsableCommand {
         let orders = try address.orders(addresses, uploads: body.uploads.map { $0 == "." ? "-" : $0 })
         let cookies = try options.cookieStorage(jar: keeping.cookieJar)
         let heads = try keeping.headSink()
-        let last =
-            address.parallel && `repeat` == nil
-            ? await loadConcurrently(orders, cookies, heads) : await loadSequentially(orders, cookies, heads)
+        let last = await load(orders, isParallel: address.parallel && `repeat` == nil, cookies, heads)
         try keeping.keep(cookies)
         if let last { throw last }
     }
 
-    /// Loads the URLs one after the other; as with curl, the result of the last load is the command's result.
-    private func loadSequentially(_ orders: [LoadOrder], _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure?
-    {
-        var last: ToolFailure?
-        for order in orders {
-            if let last {
-                if address.failsEarly { break }
-                options.reportable(last).show()
-            }
-            last = await failure(of: order, cookies, heads)
-        }
-        return last
-    }
-
-    /// Loads several URLs at once; if some loads fail, the last of them in command-line order determines the command's result.
-    private func loadConcurrently(_ orders: [LoadOrder], _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure?
-    {
+    /// Loads the URLs one after the other or several at once.
+    ///
+    /// As with curl, the last URL determines the command's result; of URLs that are loaded at once, the last one that failed.
+    private func load(
+        _ orders: [LoadOrder], isParallel: Bool, _ cookies: HTTPCookieStorage?, _ heads: BodySink?
+    ) async -> ToolFailure? {
         var failures: [Int: ToolFailure] = [:]
+        var last = 0
         await withTaskGroup(of: (Int, ToolFailure?).self) { group in
             var rest = orders[...]
             func begin() {
                 guard let order = rest.popFirst() else { return }
                 group.addTask { (order.number, await failure(of: order, cookies, heads)) }
             }
-            for _ in 0..<(address.most ?? 50) { begin() }
+            for _ in 0..<(isParallel ? address.most ?? 50 : 1) { begin() }
             for await (number, failure) in group {
-                if var failure {
+                last = number
+                failures[number] = failure
+                if failure != nil, address.failsEarly { rest = [] }
+                if let failure, isParallel || !rest.isEmpty {
                     options.reportable(failure).show()
-                    failure.message = nil
-                    failures[number] = failure
-                    if address.failsEarly { rest = [] }
+                    failures[number]?.message = nil
                 }
                 begin()
             }
         }
-        return failures.max { $0.key < $1.key }?.value
+        return isParallel ? failures.max { $0.key < $1.key }?.value : failures[last]
     }
 
     private func failure(of order: LoadOrder, _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure? {

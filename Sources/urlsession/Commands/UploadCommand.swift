@@ -47,9 +47,7 @@ struct UploadCommand: AsyncParsableCommand {
     @OptionGroup var options: RequestOptions
 
     func validate() throws {
-        if file == "-", options.retries.retry > 0 {
-            throw ValidationError("--retry cannot send standard input twice.")
-        }
+        try refuse(if: file == "-" && options.retries.retry > 0, "--retry cannot send standard input twice.")
     }
 
     func run() async throws { try await options.perform(send) }

@@ -28,12 +28,8 @@ struct CookieDeleteCommand: ParsableCommand {
     var all = false
 
     func validate() throws {
-        if all, domain != nil || name != nil {
-            throw ValidationError("--all cannot be combined with --domain or --name.")
-        }
-        if !all, domain == nil, name == nil {
-            throw ValidationError("No cookies were selected: give --domain, --name or --all.")
-        }
+        try refuse(if: all && (domain != nil || name != nil), "--all cannot be combined with --domain or --name.")
+        try refuse(if: !all && domain == nil && name == nil, "No cookies were selected: give --domain, --name or --all.")
     }
 
     func run() throws {

@@ -35,18 +35,6 @@ struct CookieListCommand: ParsableCommand {
         let httpOnly: Bool
         let sameSite: String?
 
-        init(_ cookie: HTTPCookie) {
-            name = cookie.name
-            value = cookie.value
-            includesSubdomains = cookie.domain.hasPrefix(".")
-            domain = includesSubdomains ? String(cookie.domain.dropFirst()) : cookie.domain
-            path = cookie.path
-            expires = cookie.expiresDate.map { $0.ISO8601Format() }
-            secure = cookie.isSecure
-            httpOnly = cookie.isHTTPOnly
-            sameSite = cookie.sameSitePolicy?.rawValue
-        }
-
         static var titles: [String] { ["DOMAIN", "PATH", "EXPIRES", "FLAGS", "COOKIE"] }
 
         var row: [String] {
@@ -54,16 +42,20 @@ struct CookieListCommand: ParsableCommand {
         }
 
         private var flags: String {
-            var flags: [String] = []
-            if secure { flags.append("Secure") }
-            if httpOnly { flags.append("HttpOnly") }
-            if let sameSite { flags.append("SameSite=" + sameSite) }
+            let flags = [secure ? "Secure" : nil, httpOnly ? "HttpOnly" : nil, sameSite.map { "SameSite=" + $0 }].compactMap(
+                \.self)
             return flags.isEmpty ? "-" : flags.joined(separator: ",")
         }
     }
 
     func run() throws {
-        let cookies = CookieSelection(domain: domain, name: nil).cookies(of: .shared)
-        try output.write(cookies.map(Item.init).sorted { ($0.domain, $0.path, $0.name) < ($1.domain, $1.path, $1.name) })
+        let items = CookieSelection(domain: domain, name: nil).cookies(of: .shared).map { cookie in
+            let isWide = cookie.domain.hasPrefix(".")
+            return Item(
+                name: cookie.name, value: cookie.value, domain: String(cookie.domain.dropFirst(isWide ? 1 : 0)),
+                includesSubdomains: isWide, path: cookie.path, expires: cookie.expiresDate?.ISO8601Format(),
+                secure: cookie.isSecure, httpOnly: cookie.isHTTPOnly, sameSite: cookie.sameSitePolicy?.rawValue)
+        }
+        try output.write(items.sorted { ($0.domain, $0.path, $0.name) < ($1.domain, $1.path, $1.name) })
     }
 }

@@ -24,53 +24,30 @@ struct ConnectionProbe: Sendable {
     ///   - limit: The timeout in seconds.
     /// - Returns: A result for each address that was tried.
     static func run(_ addresses: [String], port: Int, limit: Double) async -> [ConnectionProbe] {
-        let addresses = Array(addresses.prefix(most))
-        return await BlockingCall<[ConnectionProbe]>().value(within: limit + 5) { tryAll(addresses, port: port, limit: limit) }
-            ?? []
+        await withTaskGroup(of: (Int, ConnectionProbe?).self) { group in
+            for (index, address) in addresses.prefix(most).enumerated() {
+                group.addTask { (index, await blocking(within: limit + 5) { connect(to: address, port: port, limit: limit) }) }
+            }
+            return await group.reduce(into: []) { $0.append($1) }.sorted { $0.0 < $1.0 }.compactMap(\.1)
+        }
     }
 
-    private static func tryAll(_ addresses: [String], port: Int, limit: Double) -> [ConnectionProbe] {
+    private static func connect(to text: String, port: Int, limit: Double) -> ConnectionProbe {
+        func failed(_ reason: String) -> ConnectionProbe { ConnectionProbe(address: text, failure: reason) }
+        guard let address = SocketAddress(text, port: port) else { return failed("not an IP address") }
         let begin = ContinuousClock.now
-        func elapsed() -> Double { begin.duration(to: .now) / .seconds(1) }
-        var probes = addresses.map { ConnectionProbe(address: $0) }
-        var sockets: [Int32: Int] = [:]
-        defer { for descriptor in sockets.keys { close(descriptor) } }
-        for (index, text) in addresses.enumerated() {
-            guard let address = SocketAddress(text, port: port) else {
-                probes[index].failure = "not an IP address"
-                continue
-            }
-            let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-            let descriptor = socket(address.family, Int32(kind), 0)
-            guard descriptor >= 0 else {
-                probes[index].failure = reason(errno)
-                continue
-            }
-            if address.connect(descriptor) == 0 {
-                probes[index].seconds = elapsed()
-                close(descriptor)
-            } else if errno == EINPROGRESS {
-                sockets[descriptor] = index
-            } else {
-                probes[index].failure = reason(errno)
-                close(descriptor)
-            }
+        let descriptor = socket(address.family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return failed(String(cString: strerror(errno)).lowercased()) }
+        defer { close(descriptor) }
+        // The timeout for sending applies to connecting, too.
+        let microseconds = Int(min(max(limit, 1e-6), 1e6) * 1e6)
+        var time = timeval(tv_sec: microseconds / 1_000_000, tv_usec: microseconds % 1_000_000)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+        guard address.connect(descriptor) == 0 else {
+            return failed(
+                errno == EINPROGRESS
+                    ? "no answer within \(ByteText.rounded(limit, digits: 1)) s" : String(cString: strerror(errno)).lowercased())
         }
-        while !sockets.isEmpty, elapsed() < limit {
-            var events = sockets.keys.map { pollfd(fd: $0, events: Int16(POLLOUT), revents: 0) }
-            guard poll(&events, nfds_t(events.count), Int32(min(1000, max(1, (limit - elapsed()) * 1000)))) > 0 else { continue }
-            for event in events where event.revents != 0 {
-                guard let index = sockets.removeValue(forKey: event.fd) else { continue }
-                var code: Int32 = 0
-                var size = socklen_t(MemoryLayout<Int32>.size)
-                getsockopt(event.fd, SOL_SOCKET, SO_ERROR, &code, &size)
-                if code == 0 { probes[index].seconds = elapsed() } else { probes[index].failure = reason(code) }
-                close(event.fd)
-            }
-        }
-        for index in sockets.values { probes[index].failure = "no answer within \(ByteText.rounded(limit, digits: 1)) s" }
-        return probes
+        return ConnectionProbe(address: text, seconds: begin.duration(to: .now) / .seconds(1))
     }
-
-    private static func reason(_ code: Int32) -> String { String(cString: strerror(code)).lowercased() }
 }

@@ -43,7 +43,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup(title: "TLS options") var trust: TrustOptions
 
     func validate() throws {
-        if !(maximumTime > 0) { throw ValidationError("A time must be more than 0 seconds.") }
+        try refuse(if: !(maximumTime > 0), "A time must be more than 0 seconds.")
     }
 
     func run() async throws {
@@ -72,13 +72,9 @@ struct DoctorCommand: AsyncParsableCommand {
         plan.login = try login.login(at: url, login.netrc.read())
         plan.methods = login.methods
         plan.trustsAnybody = trust.insecure
+        // Otherwise, challenges could be answered with stored credentials, which the user did not ask to send.
+        plan.logsIn = login.user != nil || url.user != nil || plan.login != nil
         return ChallengeAnswers(plan, for: url)
-    }
-
-    /// Whether the options or the URL contain a login.
-    func namesUser(_ url: URL) throws -> Bool {
-        if login.user != nil || url.user != nil { return true }
-        return try login.netrc.login(in: login.netrc.read(), at: url) != nil
     }
 }
 

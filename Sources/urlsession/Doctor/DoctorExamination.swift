@@ -52,12 +52,9 @@ struct DoctorExamination {
         var request = URLRequest(url: url.withoutUserInfo)
         request.cachePolicy = .reloadIgnoringLocalCacheData
         if let token = command.login.bearerToken { request.setValue("Bearer " + token, forHTTPHeaderField: "Authorization") }
-        let load = try DoctorLoad(
-            answers: command.answers(for: given), logsIn: command.namesUser(given),
-            redirects: RedirectRule(
-                schemes: command.connections.schemes, redirectSchemes: command.connections.redirectSchemes)
-        )
-        let outcome = await DoctorLoad.run(request, configuration, load)
+        let outcome = await DoctorLoad.run(
+            request, configuration, try command.answers(for: given),
+            RedirectRule(schemes: command.connections.schemes, redirectSchemes: command.connections.redirectSchemes))
         let failure =
             outcome.failure ?? outcome.error.map { ToolFailure($0, answered: outcome.response != nil, received: 0, expected: -1) }
         add(DoctorTrust.step(url, outcome, failure, isChecked: !command.trust.insecure))

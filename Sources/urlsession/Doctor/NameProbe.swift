@@ -25,41 +25,24 @@ struct NameProbe: Sendable {
     static func run(_ host: String, limit: Double) async -> NameProbe {
         let begin = ContinuousClock.now
         var probe =
-            await BlockingCall<NameProbe>().value(within: limit) { lookUp(host) }
+            await blocking(within: limit) { lookUp(host) }
             ?? NameProbe(failure: "no answer within \(ByteText.rounded(limit, digits: 1)) s")
         probe.seconds = begin.duration(to: .now) / .seconds(1)
         return probe
     }
 
     private static func lookUp(_ host: String) -> NameProbe {
-        var hints = addrinfo()
-        hints.ai_family = AF_UNSPEC
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
-        let code = getaddrinfo(host, nil, &hints, &list)
+        let (found, code) = SocketAddress.all(of: host)
         guard code == 0 else { return NameProbe(failure: String(cString: gai_strerror(code))) }
-        defer { freeaddrinfo(list) }
-        var addresses: [String] = []
-        var next = list
-        while let entry = next {
-            if let address = SocketAddress(entry.pointee.ai_addr, entry.pointee.ai_addrlen)?.text, !addresses.contains(address) {
-                addresses.append(address)
-            }
-            next = entry.pointee.ai_next
-        }
-        return NameProbe(addresses: addresses)
+        return NameProbe(addresses: found.reduce(into: []) { if !$0.contains($1.text) { $0.append($1.text) } })
     }
 }
 
-/// Runs work that blocks a thread, and waits for its result up to a timeout.
-final class BlockingCall<Value: Sendable>: Sendable {
-    private let continuation = OnceContinuation<Value?>()
-
-    func value(within limit: Double, _ work: @escaping @Sendable () -> Value) async -> Value? {
-        await withCheckedContinuation { waiting in
-            continuation.set(waiting)
-            DispatchQueue.global().async { self.continuation.resume(work()) }
-            DispatchQueue.global().asyncAfter(deadline: .now() + min(limit, 1e6)) { self.continuation.resume(nil) }
-        }
-    }
+/// Runs work that blocks a thread, and returns its result, or nil after a timeout.
+func blocking<Value: Sendable>(within limit: Double, _ work: @escaping @Sendable () -> Value) async -> Value? {
+    let (values, result) = AsyncStream.makeStream(of: Value.self)
+    Thread.detachNewThread { result.yield(work()) }
+    DispatchQueue.global().asyncAfter(deadline: .now() + min(limit, 1e6)) { result.finish() }
+    for await value in values { return value }
+    return nil
 }

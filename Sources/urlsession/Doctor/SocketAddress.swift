@@ -8,47 +8,53 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
-import Synchronization
 
 /// An IP address and a port as a socket address.
 struct SocketAddress: Sendable {
-    private var storage: sockaddr_storage
-    private let length: socklen_t
-
+    private let bytes: [UInt8]
+    let family: Int32
     /// The address as text, without its port.
     let text: String
-    var isIPv6: Bool { Int32(storage.ss_family) == AF_INET6 }
-    var family: Int32 { Int32(storage.ss_family) }
 
     /// Copies a socket address; nil if it is not an IP address.
-    init?(_ address: UnsafePointer<sockaddr>?, _ length: socklen_t) {
-        guard let address, Int(length) <= MemoryLayout<sockaddr_storage>.size,
-            [AF_INET, AF_INET6].contains(Int32(address.pointee.sa_family))
-        else { return nil }
-        var storage = sockaddr_storage()
-        withUnsafeMutableBytes(of: &storage) { $0.copyMemory(from: UnsafeRawBufferPointer(start: address, count: Int(length))) }
+    init?(_ address: UnsafePointer<sockaddr>, _ length: socklen_t) {
+        family = Int32(address.pointee.sa_family)
         var name = [CChar](repeating: 0, count: 256)
-        guard getnameinfo(address, length, &name, socklen_t(name.count), nil, 0, NI_NUMERICHOST) == 0 else { return nil }
-        self.storage = storage
-        self.length = length
+        guard [AF_INET, AF_INET6].contains(family),
+            getnameinfo(address, length, &name, socklen_t(name.count), nil, 0, NI_NUMERICHOST) == 0
+        else { return nil }
+        bytes = Array(UnsafeRawBufferPointer(start: address, count: Int(length)))
         text = String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
     /// Parses an IP address; nil if the text is a name.
     init?(_ text: String, port: Int) {
-        var hints = addrinfo()
-        hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(text, "\(port)", &hints, &list) == 0, let first = list else { return nil }
-        defer { freeaddrinfo(list) }
-        self.init(first.pointee.ai_addr, first.pointee.ai_addrlen)
+        guard let address = Self.all(of: text, port: port, flags: AI_NUMERICHOST | AI_NUMERICSERV).addresses.first else {
+            return nil
+        }
+        self = address
     }
 
-    /// Starts to connect a socket; for UDP this call sends nothing, but selects the local address.
+    /// Looks up a name, and returns its addresses or the resolver's error code.
+    static func all(of host: String, port: Int? = nil, flags: Int32 = 0) -> (addresses: [SocketAddress], code: Int32) {
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_flags = flags
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        let service = port.map { "\($0)" }
+        let code = getaddrinfo(host, service, &hints, &list)
+        guard code == 0, let first = list else { return ([], code) }
+        defer { freeaddrinfo(first) }
+        let entries = sequence(first: first) { $0.pointee.ai_next }
+        return (entries.compactMap { SocketAddress($0.pointee.ai_addr, $0.pointee.ai_addrlen) }, 0)
+    }
+
+    /// Connects a socket; for UDP this call sends nothing, but selects the local address.
     func connect(_ descriptor: Int32) -> Int32 {
-        withUnsafePointer(to: storage) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Foundation.connect(descriptor, $0, length) }
+        bytes.withUnsafeBytes { bytes in
+            guard let address = bytes.baseAddress else { return -1 }
+            return Foundation.connect(descriptor, address.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
         }
     }
 
@@ -65,20 +71,5 @@ struct SocketAddress: Sendable {
                 getsockname(descriptor, address, &size) == 0 ? SocketAddress(address, size)?.text : nil
             }
         }
-    }
-}
-
-/// A continuation that is resumed by the first of several results.
-final class OnceContinuation<Value: Sendable>: Sendable {
-    private let waiting = Mutex<CheckedContinuation<Value, Never>?>(nil)
-
-    func set(_ continuation: CheckedContinuation<Value, Never>) { waiting.withLock { $0 = continuation } }
-
-    func resume(_ value: Value) {
-        let continuation = waiting.withLock { waiting in
-            defer { waiting = nil }
-            return waiting
-        }
-        continuation?.resume(returning: value)
     }
 }

@@ -42,7 +42,7 @@ struct AddressOptions: ParsableArguments {
     var failsEarly = false
 
     func validate() throws {
-        if lists.count(where: { $0 == "-" }) > 1 { throw ValidationError("Standard input can be read only once.") }
+        try refuse(if: lists.count(where: { $0 == "-" }) > 1, "Standard input can be read only once.")
     }
 
     /// Returns all loads in order.

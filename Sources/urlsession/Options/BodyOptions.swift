@@ -53,12 +53,10 @@ struct BodyOptions: ParsableArguments {
 
     func validate() throws {
         let hasData = !data.isEmpty || !binary.isEmpty || !raw.isEmpty || !encoded.isEmpty
-        if [hasData, !json.isEmpty, !form.isEmpty, !uploads.isEmpty].count(where: { $0 }) > 1 {
-            throw ValidationError("--data, --json, --form and --upload-file are mutually exclusive.")
-        }
-        if asQuery, !json.isEmpty || !form.isEmpty {
-            throw ValidationError("--get supports only --data and --data-urlencode.")
-        }
+        try refuse(
+            if: [hasData, !json.isEmpty, !form.isEmpty, !uploads.isEmpty].count(where: { $0 }) > 1,
+            "--data, --json, --form and --upload-file are mutually exclusive.")
+        try refuse(if: asQuery && (!json.isEmpty || !form.isEmpty), "--get supports only --data and --data-urlencode.")
         for field in form { _ = try FormField(field) }
     }
 

@@ -84,9 +84,9 @@ struct CommonOptions: ParsableArguments {
         for field in header where !field.hasPrefix("@") && HeaderLine(field) == nil {
             throw ValidationError("'\(field)' is not a header: \(HeaderLine.advice).")
         }
-        if ignoresCookies, !cookieFiles.isEmpty {
-            throw ValidationError("--no-cookies cannot be combined with a cookie file, only with 'name=value'.")
-        }
+        try refuse(
+            if: ignoresCookies && !cookieFiles.isEmpty,
+            "--no-cookies cannot be combined with a cookie file, only with 'name=value'.")
         if [maximumTime, idleTime, connectTimeout].contains(where: { $0.map { !($0 > 0) } ?? false }) {
             throw ValidationError("A time must be more than 0 seconds.")
         }

@@ -61,12 +61,12 @@ struct ConnectionOptions: ParsableArguments {
     var http2PriorKnowledge = false
 
     func validate() throws {
-        if http1Only, http2PriorKnowledge || http2 {
-            throw ValidationError("--http1.1 and --http2 or --http2-prior-knowledge are mutually exclusive.")
-        }
-        if ipv4 && ipv6 || (ipv4 || ipv6) && interface != nil {
-            throw ValidationError("--ipv4, --ipv6 and --interface are mutually exclusive.")
-        }
+        try refuse(
+            if: http1Only && (http2PriorKnowledge || http2),
+            "--http1.1 and --http2 or --http2-prior-knowledge are mutually exclusive.")
+        try refuse(
+            if: ipv4 && ipv6 || (ipv4 || ipv6) && interface != nil,
+            "--ipv4, --ipv6 and --interface are mutually exclusive.")
         for text in resolve where Self.addresses(text) == nil {
             throw ValidationError("'\(text)' does not assign addresses to a host: write 'host:port:address'.")
         }

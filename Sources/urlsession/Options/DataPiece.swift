@@ -59,17 +59,8 @@ struct DataPiece: Sendable {
 
     /// Percent-encodes all bytes except the unreserved characters of RFC 3986, section 2.3.
     static func escaped(_ data: Data) -> Data {
-        let digits = Array("0123456789ABCDEF".utf8)
-        var escaped = Data()
-        for byte in data {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                escaped.append(byte)
-            default: escaped.append(contentsOf: [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]])
-            }
-        }
-        return escaped
+        let unreserved = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8)
+        let escapes = (0...UInt8.max).map { unreserved.contains($0) ? [$0] : Array(String(format: "%%%02X", $0).utf8) }
+        return Data(data.flatMap { escapes[Int($0)] })
     }
 }

@@ -31,10 +31,8 @@ struct EntityTagOptions: ParsableArguments {
         let response = response as? HTTPURLResponse
         guard let saved, response?.statusCode != 304 else { return }
         let tag = response?.value(forHTTPHeaderField: "ETag") ?? ""
-        do {
+        try ToolFailure.describing(23, "cannot write \(saved)") {
             try Data((tag.isEmpty ? "" : tag + "\n").utf8).write(to: URL(fileURLWithPath: saved))
-        } catch {
-            throw ToolFailure(23, "cannot write \(saved): \(ToolFailure.reason(error))")
         }
     }
 }

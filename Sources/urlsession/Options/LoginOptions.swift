@@ -50,18 +50,14 @@ struct LoginOptions: ParsableArguments {
     var noProxy: String?
 
     func validate() throws {
-        if bearerToken != nil, user != nil {
-            throw ValidationError("--oauth2-bearer and --user are mutually exclusive.")
-        }
-        if bearerToken?.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) == true || bearerToken?.isEmpty == true {
-            throw ValidationError("The value of --oauth2-bearer is not a token.")
-        }
-        if user?.hasPrefix(":") == true || proxyUser?.hasPrefix(":") == true {
-            throw ValidationError("The user name is missing: write 'user:password'.")
-        }
-        if proxyUser != nil, proxy == nil {
-            throw ValidationError("--proxy-user requires --proxy.")
-        }
+        try refuse(if: bearerToken != nil && user != nil, "--oauth2-bearer and --user are mutually exclusive.")
+        try refuse(
+            if: bearerToken?.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) == true || bearerToken?.isEmpty == true,
+            "The value of --oauth2-bearer is not a token.")
+        try refuse(
+            if: user?.hasPrefix(":") == true || proxyUser?.hasPrefix(":") == true,
+            "The user name is missing: write 'user:password'.")
+        try refuse(if: proxyUser != nil && proxy == nil, "--proxy-user requires --proxy.")
     }
 
     /// The selected authentication methods; nil for any.

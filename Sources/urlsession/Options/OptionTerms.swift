@@ -65,3 +65,8 @@ extension Flag where Value == Int {
         self.init(name: terms.names, help: terms.help)
     }
 }
+
+/// Refuses the command line if an option, or a combination of options, is wrong.
+func refuse(if isWrong: Bool, _ reason: @autoclosure () -> String) throws(ValidationError) {
+    if isWrong { throw ValidationError(reason()) }
+}

@@ -36,10 +36,8 @@ struct OutputFileOptions: ParsableArguments {
         let path = (prefix ?? folder).map { ($0.hasSuffix("/") ? $0 : $0 + "/") + name } ?? name
         guard createsFolders || prefix != nil else { return path }
         let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
-        do {
+        try ToolFailure.describing(23, "cannot create \(parent)") {
             try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
-        } catch {
-            throw ToolFailure(23, "cannot create \(parent): \(ToolFailure.reason(error))")
         }
         return path
     }
@@ -50,10 +48,8 @@ struct OutputFileOptions: ParsableArguments {
         guard takesTime || always, let file, file != "-",
             let changed = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPTime.date)
         else { return }
-        do {
+        try ToolFailure.describing(23, "cannot set the time of \(file)") {
             try FileManager.default.setAttributes([.modificationDate: changed], ofItemAtPath: file)
-        } catch {
-            throw ToolFailure(23, "cannot set the time of \(file): \(ToolFailure.reason(error))")
         }
     }
 }

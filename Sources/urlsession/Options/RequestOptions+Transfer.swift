@@ -53,11 +53,7 @@ extension RequestOptions {
                 let outcome = await observer.load(task)
                 report.note(outcome, file: observer.sink.path ?? file)
                 try conclude(outcome)
-                do throws(BodySink.Failure) {
-                    try observer.sink.close()
-                } catch {
-                    throw ToolFailure(23, error.message)
-                }
+                try observer.sink.close()
                 try finish(outcome, observer.sink.path)
                 if let verdict = outcome.verdict { throw verdict }
             }

@@ -166,10 +166,9 @@ struct RequestOptions: ParsableArguments {
 
     /// Refuses options that do not apply to a command that sends its input over one connection while it reads the input.
     func refuseRepetition(for command: String) throws {
-        if archive.file != nil { throw ValidationError("\(command) cannot be combined with --har.") }
-        if common.method != nil || common.writeOut != nil || retries.retry > 0 || pace.rate != nil || pace.slowest != nil {
-            throw ValidationError(
-                "\(command) cannot be combined with --request, --write-out, --retry, --limit-rate or --speed-limit.")
-        }
+        try refuse(if: archive.file != nil, "\(command) cannot be combined with --har.")
+        try refuse(
+            if: common.method != nil || common.writeOut != nil || retries.retry > 0 || pace.rate != nil || pace.slowest != nil,
+            "\(command) cannot be combined with --request, --write-out, --retry, --limit-rate or --speed-limit.")
     }
 }

@@ -71,35 +71,26 @@ struct ResultOptions: ParsableArguments {
     }
 
     func validate() throws {
-        if fail, failsWithBody {
-            throw ValidationError("--fail and --fail-with-body are mutually exclusive.")
-        }
-        if takesServerName, !takesName {
-            throw ValidationError("--remote-header-name requires --remote-name.")
-        }
-        if removesOnError || keepsFiles, continueAt != nil {
-            throw ValidationError("--continue-at cannot be combined with --remove-on-error or --no-clobber.")
-        }
-        if takesServerName, include || head {
-            throw ValidationError("--remote-header-name cannot be combined with --include or --head.")
-        }
+        try refuse(if: fail && failsWithBody, "--fail and --fail-with-body are mutually exclusive.")
+        try refuse(if: takesServerName && !takesName, "--remote-header-name requires --remote-name.")
+        try refuse(
+            if: (removesOnError || keepsFiles) && continueAt != nil,
+            "--continue-at cannot be combined with --remove-on-error or --no-clobber.")
+        try refuse(if: takesServerName && (include || head), "--remote-header-name cannot be combined with --include or --head.")
         if let continueAt {
             guard continueAt == "-" || Int64(continueAt).map({ $0 >= 0 }) == true else {
                 throw ValidationError("--continue-at must be a number of bytes, or '-'.")
             }
-            if range != nil || timeCondition != nil || takesServerName || include || head || failsWithBody {
-                throw ValidationError(
-                    "--continue-at cannot be combined with --range, --time-cond, --remote-header-name, --include, --head or --fail-with-body."
-                )
-            }
+            try refuse(
+                if: range != nil || timeCondition != nil || takesServerName || include || head || failsWithBody,
+                "--continue-at cannot be combined with --range, --time-cond, --remote-header-name, --include, --head or --fail-with-body."
+            )
         }
         if let range,
             range.isEmpty || !range.allSatisfy({ $0.isASCII && ($0.isNumber || "-, ".contains($0)) }) || !range.contains("-")
         {
             throw ValidationError("'\(range)' is not a range: write '0-99', '100-' or '-100'.")
         }
-        if !output.isEmpty, takesName {
-            throw ValidationError("--output and --remote-name are mutually exclusive.")
-        }
+        try refuse(if: !output.isEmpty && takesName, "--output and --remote-name are mutually exclusive.")
     }
 }

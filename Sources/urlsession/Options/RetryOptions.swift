@@ -40,19 +40,13 @@ struct RetryOptions: ParsableArguments {
 
     /// The remaining retries, and their rules.
     struct Attempts: Sendable {
-        fileprivate var left: Int
+        var left = 0
+        var delay: Double?
+        var maximumTime: Double?
+        var retriesAll = false
+        var retriesRefused = false
         fileprivate var pause = 1.0
-        fileprivate let delay: Double?
-        fileprivate let maximumTime: Double?
-        private let options: RetryOptions
         private let begin = ContinuousClock.now
-
-        fileprivate init(_ options: RetryOptions) {
-            left = options.retry
-            delay = options.delay
-            maximumTime = options.maximumTime
-            self.options = options
-        }
 
         /// Returns the seconds to wait before the next retry, at least as many as the server demands; nil if there is no retry.
         func wait(atLeast seconds: Double? = nil) -> Double? {
@@ -72,7 +66,7 @@ struct RetryOptions: ParsableArguments {
         /// - Returns: The seconds.
         func wait(after response: HTTPURLResponse, isFailure: Bool) -> Double? {
             // The codes that curl retries.
-            guard [408, 429, 500, 502, 503, 504].contains(response.statusCode) || isFailure && options.all else { return nil }
+            guard [408, 429, 500, 502, 503, 504].contains(response.statusCode) || isFailure && retriesAll else { return nil }
             return wait(atLeast: response.retryAfter)
         }
 
@@ -81,8 +75,8 @@ struct RetryOptions: ParsableArguments {
         /// Failures on this machine, such as write errors, are never retried.
         fileprivate func wait(after failure: ToolFailure) -> Double? {
             if let wait = failure.retryWait { return wait }
-            let isTemporary = options.all ? ![0, 2, 3, 23, 26, 130].contains(failure.code) : failure.isTemporary
-            return isTemporary || options.refused && failure.isRefusedConnection ? wait() : nil
+            let isTemporary = retriesAll ? ![0, 2, 3, 23, 26, 130].contains(failure.code) : failure.isTemporary
+            return isTemporary || retriesRefused && failure.isRefusedConnection ? wait() : nil
         }
     }
 
@@ -93,7 +87,8 @@ struct RetryOptions: ParsableArguments {
     ///   - load: Called with the remaining attempts, which determine whether a response is delivered, or is a failure to retry.
     /// - Throws: The failure of the last attempt.
     func repeating(say: (String) -> Void, _ load: (Attempts) async throws -> Void) async throws {
-        var attempts = Attempts(self)
+        var attempts = Attempts(
+            left: retry, delay: delay, maximumTime: maximumTime, retriesAll: all, retriesRefused: refused)
         while true {
             do {
                 return try await load(attempts)

@@ -23,11 +23,7 @@ struct SavedDataOptions: ParsableArguments {
     func headSink() throws(ToolFailure) -> BodySink? {
         guard let headFile else { return nil }
         let sink = BodySink(path: headFile)
-        do throws(BodySink.Failure) {
-            try sink.begin()
-        } catch {
-            throw ToolFailure(23, error.message)
-        }
+        try sink.begin()
         return sink
     }
 

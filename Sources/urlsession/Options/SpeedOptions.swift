@@ -23,7 +23,7 @@ struct SpeedOptions: ParsableArguments {
     var leastTime: Double?
 
     func validate() throws {
-        if leastTime.map({ !($0 > 0) }) ?? false { throw ValidationError("--speed-time must be greater than 0.") }
+        try refuse(if: leastTime.map({ !($0 > 0) }) ?? false, "--speed-time must be greater than 0.")
     }
 
     /// The limit in bytes per second; nil for no limit.

@@ -19,22 +19,20 @@ struct TimeCondition: Sendable {
     init?(_ text: String) {
         isForOlder = text.hasPrefix("-")
         let rest = isForOlder ? String(text.dropFirst()) : text
-        if let date = UserDate(rest)?.date {
-            self.date = date
-        } else if let changed = (try? FileManager.default.attributesOfItem(atPath: rest))?[.modificationDate] as? Date {
-            date = Date(timeIntervalSince1970: changed.timeIntervalSince1970.rounded(.down))
-        } else {
-            return nil
-        }
+        guard let date = UserDate(rest)?.date ?? Self.changeDate(of: rest) else { return nil }
+        self.date = date
     }
 
     /// Creates the condition that the server's file was modified after the given file.
     init?(changedAfter path: String) {
-        guard let changed = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date else {
-            return nil
-        }
-        date = Date(timeIntervalSince1970: changed.timeIntervalSince1970.rounded(.down))
+        guard let date = Self.changeDate(of: path) else { return nil }
+        self.date = date
         isForOlder = false
+    }
+
+    private static func changeDate(of path: String) -> Date? {
+        let changed = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date
+        return changed.map { Date(timeIntervalSince1970: $0.timeIntervalSince1970.rounded(.down)) }
     }
 
     /// The header field that makes the request conditional.

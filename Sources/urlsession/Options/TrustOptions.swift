@@ -106,25 +106,15 @@ struct TrustOptions: ParsableArguments {
     var ats = false
 
     func validate() throws {
-        if pass != nil || certificateType != nil, cert == nil, p12 == nil {
-            throw ValidationError("--pass and --cert-type require --cert.")
-        }
-        if key != nil, cert == nil {
-            throw ValidationError("--key requires --cert.")
-        }
-        if cert != nil, p12 != nil {
-            throw ValidationError("--cert and --p12 are mutually exclusive.")
-        }
-        if insecure, ats {
-            throw ValidationError("--insecure and --ats are mutually exclusive.")
-        }
-        if lowestVersion != nil, leastVersion != nil {
-            throw ValidationError("--tls-min and --tlsv1.2 or similar are mutually exclusive.")
-        }
+        try refuse(
+            if: (pass != nil || certificateType != nil) && cert == nil && p12 == nil,
+            "--pass and --cert-type require --cert.")
+        try refuse(if: key != nil && cert == nil, "--key requires --cert.")
+        try refuse(if: cert != nil && p12 != nil, "--cert and --p12 are mutually exclusive.")
+        try refuse(if: insecure && ats, "--insecure and --ats are mutually exclusive.")
+        try refuse(if: lowestVersion != nil && leastVersion != nil, "--tls-min and --tlsv1.2 or similar are mutually exclusive.")
         let (lowest, highest) = (lowestVersion ?? leastVersion?.version ?? .v1_2, highestVersion ?? .v1_3)
-        if lowest > highest {
-            throw ValidationError("There is no TLS version from \(lowest.rawValue) to \(highest.rawValue).")
-        }
+        try refuse(if: lowest > highest, "There is no TLS version from \(lowest.rawValue) to \(highest.rawValue).")
         if let pin { _ = try KeyPins(pin) }
     }
 

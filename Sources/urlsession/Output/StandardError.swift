@@ -18,7 +18,7 @@ enum StandardError {
         let isFile = path != "-"
         let descriptor = isFile ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666) : STDOUT_FILENO
         guard descriptor >= 0, dup2(descriptor, STDERR_FILENO) >= 0 else {
-            throw ToolFailure(23, "cannot write to \(path): \(String(cString: strerror(errno)))")
+            throw ToolFailure.system(23, "cannot write to \(path)")
         }
         if isFile { close(descriptor) }
     }

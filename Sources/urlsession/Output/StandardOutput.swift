@@ -30,7 +30,7 @@ enum StandardOutput {
                 signal(SIGPIPE, SIG_DFL)
                 raise(SIGPIPE)
             }
-            throw ToolFailure(23, error.message)
+            throw error
         }
     }
 

@@ -21,24 +21,16 @@ enum TextTable {
         guard !rows.isEmpty else { return "" }
         var rows = [titles] + rows.map { $0.map { sanitized($0) } }
         if let columns { fit(&rows, columns) }
-        var widths: [Int] = []
-        var cells: [Int] = []
-        for row in rows {
-            for (column, cell) in row.enumerated() {
-                if column == widths.count { widths.append(0) }
-                cells.append(width(cell))
-                widths[column] = max(widths[column], cells.last ?? 0)
-            }
-        }
+        let cells = rows.map { $0.map(width) }
+        let widths = largest(cells)
         // There may be thousands of lines, so they are appended to a single buffer.
         var text: [UInt8] = []
         text.reserveCapacity(rows.count * (widths.dropLast().reduce(0, +) + 2 * widths.count + 32))
-        var next = cells.makeIterator()
-        for row in rows {
+        for (row, cells) in zip(rows, cells) {
             for (column, cell) in row.enumerated() {
                 text.append(contentsOf: cell.utf8)
-                guard let width = next.next(), column + 1 < row.count else { continue }
-                text.append(contentsOf: repeatElement(UInt8(ascii: " "), count: widths[column] - width + 2))
+                guard column + 1 < row.count else { continue }
+                text.append(contentsOf: repeatElement(UInt8(ascii: " "), count: widths[column] - cells[column] + 2))
             }
             text.append(UInt8(ascii: "\n"))
         }
@@ -48,12 +40,7 @@ enum TextTable {
     /// Cuts cells to fit the width: the widest columns first, down to the width of their titles, and then the titles.
     private static func fit(_ rows: inout [[String]], _ columns: Int) {
         guard let titles = rows.first?.map(width) else { return }
-        var widths = titles
-        for row in rows {
-            for (column, cell) in row.enumerated() where column < widths.count {
-                widths[column] = max(widths[column], width(cell))
-            }
-        }
+        let widths = largest(rows.map { $0.map(width) })
         let room = columns - 2 * (widths.count - 1)
         var limit = widths.max() ?? 0
         let titlesFit = titles.reduce(0, +) <= room
@@ -66,6 +53,9 @@ enum TextTable {
             }
         }
     }
+
+    /// Returns the largest number of each column.
+    private static func largest(_ rows: [[Int]]) -> [Int] { rows.reduce(rows[0]) { zip($0, $1).map { max($0, $1) } } }
 
     /// Returns the number of characters, with a fast path for ASCII, because nearly all cells are ASCII.
     private static func width(_ cell: String) -> Int {

@@ -20,6 +20,8 @@ struct ToolFailure: Error {
     var isTemporary = false
     /// Whether the server's host refused the connection.
     var isRefusedConnection = false
+    /// Whether the reader of the output has closed the pipe.
+    var isClosedPipe = false
     /// The seconds to wait before a retry, if they have already been determined.
     var retryWait: Double?
 
@@ -83,6 +85,20 @@ struct ToolFailure: Error {
         case .resourceUnavailable: 78
         default: 56
         }
+    }
+
+    /// Performs an operation on a file, whose error is described with the system's reason.
+    static func describing<Value>(_ code: Int32, _ problem: String, _ work: () throws -> Value) throws(ToolFailure) -> Value {
+        do {
+            return try work()
+        } catch {
+            throw ToolFailure(code, "\(problem): \(reason(error))")
+        }
+    }
+
+    /// Describes the failure of a system call.
+    static func system(_ code: Int32, _ problem: String, number: Int32 = errno) -> ToolFailure {
+        ToolFailure(code, "\(problem): \(String(cString: strerror(number)))")
     }
 
     /// Returns the reason why a file could not be read or written, if possible in the system's words.

@@ -34,11 +34,7 @@ struct Waterfall {
         return lines.map { $0 + "\n" }.joined()
     }
 
-    private struct Phase {
-        let name: String
-        let start: Date
-        let end: Date?
-    }
+    private typealias Phase = (name: String, start: Date, end: Date?)
 
     private func phases(_ transaction: URLSessionTaskTransactionMetrics) -> [Phase] {
         let instants: [(String, Date?, Date?)] = [
@@ -49,7 +45,7 @@ struct Waterfall {
             ("wait", transaction.requestEndDate, transaction.responseStartDate),
             ("receive", transaction.responseStartDate, transaction.responseEndDate),
         ]
-        return instants.compactMap { name, start, end in start.map { Phase(name: name, start: $0, end: end) } }
+        return instants.compactMap { name, start, end in start.map { (name, $0, end) } }
     }
 
     private func row(_ phase: Phase, start: Date, total: TimeInterval) -> String {

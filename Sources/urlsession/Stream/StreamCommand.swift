@@ -37,8 +37,8 @@ struct StreamCommand: AsyncParsableCommand {
     @OptionGroup var options: RequestOptions
 
     func validate() throws {
-        if !(1...65_535 ~= port) { throw ValidationError("The port must be a number from 1 to 65535.") }
-        if tls, starttls != nil { throw ValidationError("--tls cannot be combined with --starttls.") }
+        try refuse(if: !(1...65_535 ~= port), "The port must be a number from 1 to 65535.")
+        try refuse(if: tls && starttls != nil, "--tls cannot be combined with --starttls.")
         try options.refuseRepetition(for: "stream")
     }
 
@@ -47,7 +47,7 @@ struct StreamCommand: AsyncParsableCommand {
     private func exchange() async throws {
         let name = host.contains(":") ? "[\(host)]" : host
         let prepared = try options.prepared("https://\(name):\(port)")
-        let observer = StreamObserver(answers: prepared.answers, showsMetrics: options.metrics)
+        let observer = ConversationObserver(answers: prepared.answers, showsMetrics: options.metrics)
         let session = URLSession(configuration: prepared.configuration, delegate: observer, delegateQueue: nil)
         defer { session.finishTasksAndInvalidate() }
         let task = session.streamTask(withHostName: host, port: port)
@@ -104,25 +104,4 @@ struct StreamCommand: AsyncParsableCommand {
             throw input.failure ?? error
         }
     }
-}
-
-/// Answers a stream task's challenges, and waits for the task's completion.
-private final class StreamObserver: NSObject, ChallengeAnswering, URLSessionStreamDelegate {
-    let answers: ChallengeAnswers
-    private let showsMetrics: Bool
-    private let (ends, ending) = AsyncStream.makeStream(of: Never.self)
-
-    init(answers: ChallengeAnswers, showsMetrics: Bool) {
-        self.answers = answers
-        self.showsMetrics = showsMetrics
-    }
-
-    /// Waits until the task is complete.
-    func end() async { for await _ in ends {} }
-
-    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
-        if showsMetrics { StandardError.write(Waterfall(metrics).text()) }
-    }
-
-    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ending.finish() }
 }

@@ -14,12 +14,6 @@ import Synchronization
 ///
 /// A file is created when the first byte arrives, or at the end of an empty body.
 final class BodySink: Sendable {
-    struct Failure: Error {
-        let message: String
-        /// Whether the reader has closed the pipe.
-        var isClosedPipe = false
-    }
-
     private struct Target {
         var path: String?
         /// Whether the file must not exist yet.
@@ -74,7 +68,7 @@ final class BodySink: Sendable {
     ///   - path: The file.
     ///   - replaces: Whether to replace an existing file, instead of throwing an error.
     /// - Throws: If the file cannot be created.
-    func take(_ path: String, replaces: Bool) throws(Failure) {
+    func take(_ path: String, replaces: Bool) throws(ToolFailure) {
         target.withLock { $0 = Target(path: path, isNew: !replaces) }
         try begin()
     }
@@ -88,41 +82,44 @@ final class BodySink: Sendable {
     ///   - data: A piece of the body, or a head.
     ///   - isHead: Whether the data is a head, which is always text.
     /// - Throws: If the data cannot be written, or is refused for a terminal.
-    func write(_ data: Data, isHead: Bool = false) throws(Failure) {
+    func write(_ data: Data, isHead: Bool = false) throws(ToolFailure) {
         let isBinary = uncheckedCount.withLock { uncheckedCount in
             guard !isHead, uncheckedCount > 0 else { return false }
             defer { uncheckedCount = max(0, uncheckedCount - data.count) }
             return data.prefix(uncheckedCount).contains(0)
         }
         if isBinary {
-            throw Failure(
-                message: "the body is binary, and would garble the terminal: \(advice)")
+            throw ToolFailure(23, "the body is binary, and would garble the terminal: \(advice)")
         }
         let file = try open()
         do {
             try file.write(contentsOf: data)
         } catch {
-            throw Failure(
-                message: "cannot write to \(path ?? "standard output"): \(ToolFailure.reason(error))",
-                isClosedPipe: ToolFailure.systemError(error) == EPIPE)
+            throw failure(error)
         }
     }
 
     /// Creates or truncates the file before data arrives.
-    func begin() throws(Failure) { _ = try open() }
+    func begin() throws(ToolFailure) { _ = try open() }
 
-    func close() throws(Failure) {
+    func close() throws(ToolFailure) {
         let file = try open()
         guard path != nil else { return }
         do {
             try file.close()
         } catch {
-            throw Failure(message: "cannot write to \(path ?? "standard output"): \(ToolFailure.reason(error))")
+            throw failure(error)
         }
     }
 
-    private func open() throws(Failure) -> FileHandle {
-        try target.withLock { (target: inout Target) throws(Failure) -> FileHandle in
+    private func failure(_ error: any Error) -> ToolFailure {
+        var failure = ToolFailure(23, "cannot write to \(path ?? "standard output"): \(ToolFailure.reason(error))")
+        failure.isClosedPipe = ToolFailure.systemError(error) == EPIPE
+        return failure
+    }
+
+    private func open() throws(ToolFailure) -> FileHandle {
+        try target.withLock { (target: inout Target) throws(ToolFailure) -> FileHandle in
             if let file = target.handle { return file }
             while true {
                 let path = target.path ?? "/dev/stdout"
@@ -141,10 +138,10 @@ final class BodySink: Sendable {
                         continue
                     }
                     if target.isNew, errno == EEXIST {
-                        throw Failure(
-                            message: "the server suggests the name \(path), which already exists: choose one with --output")
+                        throw ToolFailure(
+                            23, "the server suggests the name \(path), which already exists: choose one with --output")
                     }
-                    throw Failure(message: "cannot create \(path): \(String(cString: strerror(errno)))")
+                    throw ToolFailure.system(23, "cannot create \(path)")
                 }
                 if let offset { lseek(descriptor, off_t(offset), SEEK_SET) }
                 let opened = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)

@@ -44,7 +44,7 @@ struct DownloadFiles: Sendable {
     /// Called before the session is created.
     func prepare() throws(ToolFailure) {
         guard mkdir(partFolder, 0o777) == 0 || errno == EEXIST else {
-            throw ToolFailure(23, "cannot create \(partFolder): \(String(cString: strerror(errno)))")
+            throw ToolFailure.system(23, "cannot create \(partFolder)")
         }
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: partFolder, isDirectory: &isFolder), isFolder.boolValue else {
@@ -100,7 +100,7 @@ struct DownloadFiles: Sendable {
 
     private func refusal(_ target: String, _ problem: Int32) -> ToolFailure {
         guard target != path, problem == EEXIST else {
-            return ToolFailure(23, "cannot write \(target): \(String(cString: strerror(problem)))")
+            return ToolFailure.system(23, "cannot write \(target)", number: problem)
         }
         return ToolFailure(23, "the server suggests the name \(target), which already exists: choose one with --output")
     }
@@ -122,7 +122,7 @@ struct DownloadFiles: Sendable {
         let new = "\(resumeFile).\(getpid())"
         unlink(new)
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw ToolFailure(23, "cannot write \(resumeFile): \(String(cString: strerror(errno)))") }
+        guard descriptor >= 0 else { throw ToolFailure.system(23, "cannot write \(resumeFile)") }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             try file.write(contentsOf: resumeData)

@@ -212,18 +212,17 @@ struct FileDownload {
             return .done
         case .isRemainder, nil: break
         }
+        let closing = Result { try sink.close() }
         do {
             try options.conclude(outcome)
-            try sink.close()
-            if case .isRemainder(let length) = judgement.withLock({ $0 }), outcome.received != length {
+            if case (.isRemainder(let length), .success) = (judgement.withLock { $0 }, closing), outcome.received != length {
                 throw ToolFailure(18, "the server sent \(outcome.received) of the \(length) bytes that it announced")
             }
-        } catch let failure as BodySink.Failure {
-            throw ToolFailure(23, failure.message)
         } catch {
             options.say("the partial file is kept; resume with: \(continuation(partial.path))")
             throw error
         }
+        try closing.get()
         try checkWhole(partial.path)
         try file.date(partial.path, by: outcome.response)
         options.say("saved as \(partial.path) (resumed at \(ByteText.size(partial.size)))")

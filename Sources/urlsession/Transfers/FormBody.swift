@@ -22,8 +22,6 @@ struct FormBody: Sendable {
     let pieces: [Piece]
     let length: Int64
 
-    var contentType: String { "multipart/form-data; boundary=\(boundary)" }
-
     init(_ fields: [FormField]) throws(ToolFailure) {
         let boundary = Self.makeBoundary()
         var pieces: [Piece] = []
@@ -74,11 +72,11 @@ struct FormBody: Sendable {
     /// input, is read now.
     private static func file(_ path: String) throws(ToolFailure) -> Piece {
         guard path != "-" else { return .bytes(try InputFile.read(path)) }
-        guard access(path, R_OK) == 0 else { throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))") }
+        guard access(path, R_OK) == 0 else { throw ToolFailure.system(26, "cannot read \(path)") }
         if let length = InputFile.exactLength(path) { return .file(path, length: length) }
         var isDirectory: ObjCBool = false
         if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue {
-            throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(EISDIR)))")
+            throw ToolFailure.system(26, "cannot read \(path)", number: EISDIR)
         }
         return .bytes(try InputFile.read(path))
     }
@@ -135,32 +133,16 @@ struct FormBody: Sendable {
 
     /// Escapes a name as browsers do (HTML, "multipart/form-data encoding algorithm").
     private static func escaped(_ name: String) -> String {
-        var escaped = ""
-        for scalar in name.unicodeScalars {
-            switch scalar {
-            case "\"": escaped += "%22"
-            case "\r": escaped += "%0D"
-            case "\n": escaped += "%0A"
-            default: escaped.unicodeScalars.append(scalar)
-            }
-        }
-        return escaped
+        name.unicodeScalars.map { ["\"": "%22", "\r": "%0D", "\n": "%0A"][$0] ?? String($0) }.joined()
     }
 
-    /// Returns the media type that curl guesses from a file name extension.
-    private static func type(of name: String) -> String? {
-        switch URL(fileURLWithPath: name).pathExtension.lowercased() {
-        case "gif": "image/gif"
-        case "jpg", "jpeg": "image/jpeg"
-        case "png": "image/png"
-        case "svg": "image/svg+xml"
-        case "txt": "text/plain"
-        case "htm", "html": "text/html"
-        case "pdf": "application/pdf"
-        case "xml": "application/xml"
-        default: nil
-        }
-    }
+    /// The media types that curl guesses from a file name extension.
+    private static let types = [
+        "gif": "image/gif", "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "svg": "image/svg+xml",
+        "txt": "text/plain", "htm": "text/html", "html": "text/html", "pdf": "application/pdf", "xml": "application/xml",
+    ]
+
+    private static func type(of name: String) -> String? { types[URL(fileURLWithPath: name).pathExtension.lowercased()] }
 }
 
 /// A stream that reads the pieces of a form one after the other.

@@ -240,10 +240,10 @@ final class SegmentedDownload: Sendable {
     private func create(_ length: Int64) throws(ToolFailure) {
         unlink(path)
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw ToolFailure(23, "cannot create \(path): \(String(cString: strerror(errno)))") }
+        guard descriptor >= 0 else { throw ToolFailure.system(23, "cannot create \(path)") }
         defer { close(descriptor) }
         guard ftruncate(descriptor, off_t(length)) == 0 else {
-            throw ToolFailure(23, "cannot write \(path): \(String(cString: strerror(errno)))")
+            throw ToolFailure.system(23, "cannot write \(path)")
         }
     }
 }

@@ -17,15 +17,10 @@ import URLLoading
 /// task has its own delegate. Only the most recently used sessions are kept, because a run may visit any number of hosts.
 final class SharedSessions: Sendable {
     private struct Kept {
+        let key: [String]
         let session: URLSession
         /// The number of callers that are creating a task in the session.
         var users = 0
-        var lastUse = 0
-    }
-
-    private struct State {
-        var sessions: [[String]: Kept] = [:]
-        var useCount = 0
     }
 
     static let current = SharedSessions()
@@ -35,19 +30,20 @@ final class SharedSessions: Sendable {
     /// The maximum number of sessions that are kept for further loads.
     private static let limit = 16
 
-    private let state = Mutex(State())
+    /// The least recently used sessions come first.
+    private let sessions = Mutex<[Kept]>([])
 
     /// Creates a task in the session of a load.
     func make<Result>(for prepared: PreparedLoad, _ create: (URLSession) throws -> Result) rethrows -> Result {
         let configuration = prepared.configuration
         let cookies = configuration.httpCookieStorage.map { "\(ObjectIdentifier($0))" } ?? ""
         let key = prepared.terms + [cookies, "\(configuration.resumesFTPUploads)"] + configuration.omittedHeaders.sorted()
-        let session = state.withLock { state in
-            state.useCount += 1
-            var kept = state.sessions[key] ?? Kept(session: Self.makeSession(configuration))
+        let session = sessions.withLock { sessions in
+            var kept =
+                sessions.firstIndex { $0.key == key }.map { sessions.remove(at: $0) }
+                ?? Kept(key: key, session: Self.makeSession(configuration))
             kept.users += 1
-            kept.lastUse = state.useCount
-            state.sessions[key] = kept
+            sessions.append(kept)
             return kept.session
         }
         defer { release(key) }
@@ -62,22 +58,19 @@ final class SharedSessions: Sendable {
     /// Ends a caller's use of a session; if there are too many sessions, invalidates the least recently used one that has no
     /// callers.
     private func release(_ key: [String]) {
-        let surplus = state.withLock { state -> URLSession? in
-            state.sessions[key]?.users -= 1
-            let unused = state.sessions.filter { $0.value.users == 0 }
-            guard state.sessions.count > Self.limit, let oldest = unused.min(by: { $0.value.lastUse < $1.value.lastUse }) else {
-                return nil
-            }
-            return state.sessions.removeValue(forKey: oldest.key)?.session
+        let surplus = sessions.withLock { sessions -> URLSession? in
+            if let index = sessions.firstIndex(where: { $0.key == key }) { sessions[index].users -= 1 }
+            guard sessions.count > Self.limit, let oldest = sessions.firstIndex(where: { $0.users == 0 }) else { return nil }
+            return sessions.remove(at: oldest).session
         }
         surplus?.finishTasksAndInvalidate()
     }
 
     /// Invalidates the sessions at the end of the run.
     func end() {
-        let all = state.withLock { state in
-            defer { state.sessions = [:] }
-            return state.sessions.values.map(\.session)
+        let all = sessions.withLock { sessions in
+            defer { sessions = [] }
+            return sessions.map(\.session)
         }
         for session in all { session.finishTasksAndInvalidate() }
     }

@@ -21,7 +21,7 @@ extension TransferObserver {
         var isVerbose = false
         var isSilent = false
         /// The remaining retries; a response that is followed by a retry is a failure, and its body is not shown.
-        var attempts: RetryOptions.Attempts
+        var attempts = RetryOptions.Attempts()
         var connectTimeout: Double?
         /// An additional destination for all response heads.
         var headSink: BodySink?
@@ -39,13 +39,15 @@ extension TransferObserver {
     struct State: Sendable {
         var continuation: CheckedContinuation<Void, Never>?
         var response: URLResponse?
+        var httpResponse: HTTPURLResponse? { response as? HTTPURLResponse }
         var error: (any Error)?
         /// The reason why the tool itself cancelled the load or rejects its result; it is reported instead of the task's error.
         var failure: ToolFailure?
         /// The failure of a load that nevertheless runs to completion.
         var verdict: ToolFailure?
         var metrics: URLSessionTaskMetrics?
-        var redirects = 0
+        /// The status code and the target of each redirect.
+        var redirects: [(status: Int, to: URL?)] = []
         /// The URL of a redirect that was not followed, with the octets of its Location.
         var redirectNotFollowed: URL?
         var received: Int64 = 0

@@ -127,23 +127,9 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         if let response = challenge.failureResponse { show(response, of: task) }
-        answer(challenge, completionHandler)
-    }
-
-    func urlSession(
-        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
-        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    ) {
-        answer(challenge, completionHandler)
-    }
-
-    private func answer(
-        _ challenge: URLAuthenticationChallenge,
-        _ completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    ) {
         challenge.answer(completionHandler) { [self] in
             if let trust = challenge.protectionSpace.serverTrust {
-                let text = CertificateText(trust)
+                let text = CertificateText(trust, of: challenge.protectionSpace.host)
                 state.withLock { $0.certificates = text }
                 if plan.isVerbose { text.lines.forEach(StandardError.print) }
             }
@@ -156,13 +142,13 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         let number = state.withLock { state in
-            state.redirects += 1
-            return state.redirects
+            state.redirects.append((response.statusCode, request.url))
+            return state.redirects.count
         }
         do throws(ToolFailure) {
             guard try plan.redirects.allows(number, to: request.url) else {
                 state.withLock { state in
-                    state.redirects -= 1
+                    state.redirects.removeLast()
                     state.redirectNotFollowed = request.url
                 }
                 return completionHandler(nil)
@@ -241,7 +227,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         do {
             try sink.write(data, isHead: isHead)
         } catch {
-            stop(task, because: ToolFailure(23, error.message))
+            stop(task, because: error)
         }
     }
 
@@ -367,7 +353,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             do {
                 try headSink.write(Data(text.utf8), isHead: true)
             } catch {
-                stop(task, because: ToolFailure(23, error.message))
+                stop(task, because: error)
             }
         }
         if plan.showsHeaders, isFinal {

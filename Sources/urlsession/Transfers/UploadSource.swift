@@ -33,7 +33,7 @@ final class UploadSource: Sendable {
         let type = (try? FileManager.default.attributesOfItem(atPath: real))?[.type] as? FileAttributeType
         isPipe = !isStandardInput && type.map { ![.typeRegular, .typeDirectory].contains($0) } ?? false
         if !isStandardInput, access(path, R_OK) != 0 {
-            throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
+            throw ToolFailure.system(26, "cannot read \(path)")
         }
     }
 

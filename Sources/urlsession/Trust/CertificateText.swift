@@ -15,7 +15,10 @@ struct CertificateText: Sendable {
     /// The certificates, the server's own first.
     let chain: [SecCertificate]
 
-    init(_ trust: SecTrust) {
+    let host: String
+
+    init(_ trust: SecTrust, of host: String) {
+        self.host = host
         chain = SecTrustCopyCertificateChain(trust)?.compactMap { $0 as? SecCertificate } ?? []
     }
 

@@ -57,31 +57,19 @@ struct IdentityFile {
     /// Reads the identity, and asks the user for a missing password if there is a terminal.
     private func identity(asking question: String, _ read: (String?) throws -> SecIdentity) throws(ToolFailure) -> SecIdentity {
         do {
-            return try read(password)
-        } catch  where password == nil && (error as NSError).code == Int(errSecAuthFailed) && PasswordPrompt.isPossible {
-            return try identity(with: try PasswordPrompt.ask(question), read)
+            do {
+                return try read(password)
+            } catch  where password == nil && (error as NSError).code == Int(errSecAuthFailed) && PasswordPrompt.isPossible {
+                return try read(try PasswordPrompt.ask(question))
+            }
+        } catch let failure as ToolFailure {
+            throw failure
         } catch {
-            throw failure(error)
+            throw ToolFailure(58, "cannot use the certificate of \(path): \((error as NSError).localizedDescription)")
         }
-    }
-
-    private func identity(with password: String, _ read: (String?) throws -> SecIdentity) throws(ToolFailure) -> SecIdentity {
-        do {
-            return try read(password)
-        } catch {
-            throw failure(error)
-        }
-    }
-
-    private func failure(_ error: any Error) -> ToolFailure {
-        ToolFailure(58, "cannot use the certificate of \(path): \((error as NSError).localizedDescription)")
     }
 
     private static func read(_ path: String) throws(ToolFailure) -> Data {
-        do {
-            return try Data(contentsOf: URL(fileURLWithPath: path))
-        } catch {
-            throw ToolFailure(58, "cannot read \(path): \(ToolFailure.reason(error))")
-        }
+        try ToolFailure.describing(58, "cannot read \(path)") { try Data(contentsOf: URL(fileURLWithPath: path)) }
     }
 }

@@ -44,8 +44,8 @@ struct WebSocketCommand: AsyncParsableCommand {
     @OptionGroup var options: RequestOptions
 
     func validate() throws {
-        if ping.map({ !($0 > 0) }) ?? false { throw ValidationError("--ping must be greater than 0.") }
-        if maxMessage < 1 { throw ValidationError("--max-message must be at least 1.") }
+        try refuse(if: ping.map({ !($0 > 0) }) ?? false, "--ping must be greater than 0.")
+        try refuse(if: maxMessage < 1, "--max-message must be at least 1.")
         try options.refuseRepetition(for: "ws")
     }
 
@@ -53,12 +53,15 @@ struct WebSocketCommand: AsyncParsableCommand {
 
     private func exchange() async throws {
         let prepared = try options.prepared(url.contains("://") ? url : "ws://" + url)
-        let observer = WebSocketObserver(
-            answers: prepared.answers, isVerbose: options.verbose, showsMetrics: options.metrics, redirects: options.redirects)
+        let observer = ConversationObserver(
+            answers: prepared.answers, showsMetrics: options.metrics, isVerbose: options.verbose, redirects: options.redirects)
         let session = URLSession(configuration: prepared.configuration, delegate: observer, delegateQueue: nil)
         defer { session.finishTasksAndInvalidate() }
-        let request = options.request(for: prepared.url)
-        let task = subprotocol.isEmpty ? session.webSocketTask(with: request) : offering(subprotocol, request, session)
+        var request = options.request(for: prepared.url)
+        if !subprotocol.isEmpty {
+            request.setValue(subprotocol.joined(separator: ", "), forHTTPHeaderField: "Sec-WebSocket-Protocol")
+        }
+        let task = session.webSocketTask(with: request)
         task.maximumMessageSize = maxMessage
         task.offersCompression = deflate
         task.pingInterval = ping
@@ -95,12 +98,6 @@ struct WebSocketCommand: AsyncParsableCommand {
         if let ofInput = input.failure { throw ofInput }
         if let failure { throw failure }
         try conclude(task)
-    }
-
-    private func offering(_ names: [String], _ request: URLRequest, _ session: URLSession) -> URLSessionWebSocketTask {
-        var request = request
-        request.setValue(names.joined(separator: ", "), forHTTPHeaderField: "Sec-WebSocket-Protocol")
-        return session.webSocketTask(with: request)
     }
 
     private func conclude(_ task: URLSessionWebSocketTask) throws {

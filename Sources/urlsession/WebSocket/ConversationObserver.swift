@@ -11,62 +11,36 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Answers a WebSocket task's challenges, shows the handshake, and waits for the task's completion.
-final class WebSocketObserver: NSObject, ChallengeAnswering, URLSessionWebSocketDelegate {
-    private struct State {
-        var isOpen = false
-        var isOver = false
-        var waiters: [(isReached: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
-        var redirectCount = 0
-    }
-
+/// The delegate of a WebSocket or of a stream.
+final class ConversationObserver: NSObject, ChallengeAnswering, URLSessionWebSocketDelegate {
     let answers: ChallengeAnswers
     private let isVerbose: Bool
     private let showsMetrics: Bool
     private let redirects: RedirectRule
-    private let state = Mutex(State())
+    private let redirectCount = Mutex(0)
+    private let (openings, opened) = AsyncStream.makeStream(of: Never.self)
+    private let (ends, ended) = AsyncStream.makeStream(of: Never.self)
 
-    init(answers: ChallengeAnswers, isVerbose: Bool, showsMetrics: Bool, redirects: RedirectRule) {
+    init(answers: ChallengeAnswers, showsMetrics: Bool, isVerbose: Bool = false, redirects: RedirectRule = RedirectRule()) {
         self.answers = answers
-        self.isVerbose = isVerbose
         self.showsMetrics = showsMetrics
+        self.isVerbose = isVerbose
         self.redirects = redirects
     }
 
     /// Waits until the handshake has succeeded, or the task is complete.
-    func opening() async { await wait { $0.isOpen || $0.isOver } }
+    func opening() async { for await _ in openings {} }
 
     /// Waits until the task is complete.
-    func end() async { await wait(until: \.isOver) }
-
-    private func wait(until isReached: @escaping @Sendable (State) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if isReached(state) { return true }
-                state.waiters.append((isReached, continuation))
-                return false
-            }
-            if isThere { continuation.resume() }
-        }
-    }
-
-    private func change(_ change: @Sendable (inout State) -> Void) {
-        let reached = state.withLock { state in
-            change(&state)
-            let now = state
-            state.waiters.removeAll { $0.isReached(now) }
-            return now.waiters.filter { $0.isReached(now) }
-        }
-        for waiter in reached { waiter.continuation.resume() }
-    }
+    func end() async { for await _ in ends {} }
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        let count = state.withLock { state in
-            state.redirectCount += 1
-            return state.redirectCount
+        let count = redirectCount.withLock { count in
+            count += 1
+            return count
         }
         completionHandler((try? redirects.allows(count, to: request.url)) == true ? request : nil)
     }
@@ -81,7 +55,7 @@ final class WebSocketObserver: NSObject, ChallengeAnswering, URLSessionWebSocket
         if isVerbose, let response = webSocketTask.response {
             StandardError.write(HeadText.response(response, prefix: "< "))
         }
-        change { $0.isOpen = true }
+        opened.finish()
     }
 
     func urlSession(
@@ -98,6 +72,7 @@ final class WebSocketObserver: NSObject, ChallengeAnswering, URLSessionWebSocket
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        change { $0.isOver = true }
+        opened.finish()
+        ended.finish()
     }
 }
