@@ -119,6 +119,17 @@ struct SeveralURLTests {
 
     // MARK: Next and configuration
 
+    @Test func `a failed download is reported once, whatever follows it`() async throws {
+        try await withScriptedServer(reply: { $0.path == "/bad" ? .status(404, body: "no") : .ok("good") }) {
+            (server) async throws in
+            let (good, bad) = (server.url("/good").absoluteString, server.url("/bad").absoluteString)
+            for addresses in [[bad], [bad, good], [good, bad], [bad, good, good + "2"]] {
+                let result = try await Tool.run(["download", "-sS"] + addresses)
+                #expect(result.code == 22 && result.errors == "urlsession: (22) the server answered 404\n", "\(result.errors)")
+            }
+        }
+    }
+
     @Test func `the commands before and after --next have separate options`() async throws {
         try await withScriptedServer(reply: Self.echo) { (server) async throws in
             let address = server.url("/a").absoluteString

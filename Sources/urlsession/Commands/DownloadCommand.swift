@@ -76,7 +76,10 @@ struct DownloadCommand: AsyncParsableCommand {
         for list in result.lists { listed += try AddressOptions.addresses(in: list) }
         var last: ToolFailure?
         for url in urls + listed {
-            if let last { options.reportable(last).show() }
+            if let failure = last {
+                options.reportable(failure).show()
+                last?.message = nil
+            }
             do {
                 try await FileDownload(url: url, result: result, file: file, options: options).run()
             } catch let failure as ToolFailure {
