@@ -7,13 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-import BackgroundDaemon
 import BackgroundProtocol
 import Foundation
 import GRDB
+import HTTPRules
 import LoadingModel
 import LoadingTestKit
 import Testing
+
+@testable import BackgroundDaemon
 
 /// Opens a database that a daemon of version 1 wrote.
 @Suite(.timeLimit(.minutes(3)))
@@ -71,9 +73,10 @@ struct OlderDatabaseTests {
     @Test func `an order is read without loss, byte by byte`() throws {
         try restoreRecording()
         let store = try open()
-        let order = try MessageCoding.decodeOrder(try #require(try store.part(.order, of: 1)))
-        var request = LoadRequest(url: order.task.request.url)
-        request.headers.append("X-Name", "ä")
+        var order = try MessageCoding.decodeOrder(try #require(try store.part(.order, of: 1)))
+        #expect(order.task.request.headers.fields.map { "\($0.name): \($0.value)" } == ["X-Name: ä"])
+        let request = LoadRequest(url: order.task.request.url)
+        order.task.request.headers = request.headers
         var task = TaskOrder(id: 1, request: request, delivery: .download(resuming: nil))
         task.interests = .challenges
         task.earliestBegin = 4e9
@@ -81,6 +84,32 @@ struct OlderDatabaseTests {
         expected.notes.description = "d"
         #expect(order.created > 8e8 && request.url?.path == "/later")
         #expect(try MessageCoding.encode(order) == MessageCoding.encode(expected))
+    }
+
+    @Test func `a download of version 1 continues at its byte`() throws {
+        try restoreRecording()
+        let store = try open()
+        let spool = try Spool(folder.file("spool").path)
+        let contents = try store.load()
+        let row = try #require(contents.transfers.first { $0.id == 2 })
+        var record = try #require(TransferRecord.decoded(row.state))
+        // The machine is still running.
+        record.bootID = spool.bootID
+        let session = Session(try #require(contents.sessions.first), nil, folder: spool.folder(of: row.session), isSaved: true)
+        try Spool.make(session.folder)
+        try folder.write([UInt8](repeating: 1, count: 3000), to: "spool/\(row.session)/\(try #require(record.partial))")
+        let preparation = try Preparation(row.id, record, nil, nil, session.folder, store, spool)
+        #expect(preparation.startCount == 3000)
+        let transfer = Transfer(
+            number: row.id, session: session, task: row.task, record: record, machine: TransferMachine(.waiting))
+        guard case .download(resuming: let data?) = preparation.engineOrder(for: transfer).delivery else {
+            throw StorageFailure.missing("the resume data")
+        }
+        let point = try ResumePoint(decoding: data)
+        #expect(point.receivedByteCount == 3000 && point.strongValidator == "\"e\"")
+        // As this version describes a server without TLS: bytes of another source would not be continued.
+        #expect(point.source.voucher == ResumePoint.Source.voucher(of: [[Data("clear".utf8)]]))
+        #expect(point.source.credential == .none)
     }
 
     @Test func `a row that cannot be decrypted is left unchanged, and the others are read`() throws {

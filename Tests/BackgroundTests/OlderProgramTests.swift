@@ -9,6 +9,7 @@
 
 import BackgroundProtocol
 import Foundation
+import HTTPRules
 import LoadingModel
 import LoadingTestKit
 import Testing
@@ -35,7 +36,7 @@ struct OlderProgramTests {
             client.say(text: #"{"kind":"hello","role":"session","version":1}"#)
             let reason =
                 "outdated: urlsessiond supports protocol version 2, but the program needs 1: build the program with URLLoading "
-                + "\(URLSession.libraryVersion) or newer"
+                + "\(LibraryVersion.text) or newer"
             #expect(try await client.refusal() == reason)
             #expect(client.firstBytes == [UInt8(ascii: "{")])
         }
