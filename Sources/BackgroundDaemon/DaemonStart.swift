@@ -94,7 +94,7 @@ final class DaemonStart {
         try acquireLock(place.lock, at: { place.socket })
         let folder = stateDirectory
         try retryingWhileDiskIsFull {
-            let error = Self.makeFolders(folder)
+            let error = DaemonLocks.makeFolders(folder)
             if error != 0 { throw StorageFailure(error, "The folder \(folder) cannot be created") }
         }
         // The state belongs to a single daemon, wherever that daemon listens.
@@ -177,24 +177,6 @@ final class DaemonStart {
         guard descriptor >= 0 else { return false }
         _ = cls_close(descriptor)
         return true
-    }
-
-    /// Creates a folder, and those that contain it.
-    ///
-    /// - Returns: 0, or the system's error.
-    static func makeFolders(_ path: String) -> CInt {
-        var made = ""
-        var error: CInt = 0
-        for part in path.split(separator: "/") {
-            made += "/" + part
-            if mkdir(made, 0o700) == 0 || errno == EEXIST {
-                error = 0
-            } else if error == 0 {
-                // Later folders fail because this one is missing.
-                error = errno
-            }
-        }
-        return error
     }
 
     // MARK: Disk space

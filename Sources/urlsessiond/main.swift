@@ -10,4 +10,4 @@
 import BackgroundDaemon
 import LibC
 
-exit(Daemon.main())
+exit(DaemonProgram.main())

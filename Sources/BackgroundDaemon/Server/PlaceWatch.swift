@@ -151,7 +151,7 @@ final class PlaceWatch: Sendable {
         guard !locks.areInPlace else { return true }
         if let trouble = place.prepare() { throw .failed(trouble) }
         let folder = desk.options.stateDirectory
-        let error = DaemonStart.makeFolders(folder)
+        let error = DaemonLocks.makeFolders(folder)
         guard error == 0 else { throw StorageFailure(error, "The folder \(folder) cannot be created") }
         guard try locks.renew() else { return false }
         desk.journal.log(.error, "the lock of urlsessiond was removed, and was made again")
@@ -187,58 +187,5 @@ final class PlaceWatch: Sendable {
             throw StorageFailure(error)
         }
         desk.journal.log(.error, "the socket \(place.socket) was removed, and was made again")
-    }
-}
-
-/// The locks that a daemon holds for its lifetime.
-final class DaemonLocks: Sendable {
-    private struct Lock {
-        var path: String
-        var descriptor: CInt
-
-        /// Whether other daemons find this file.
-        var isInPlace: Bool {
-            var (named, held) = (cls_file_facts(), cls_file_facts())
-            return cls_path_facts(path, &named) == 0 && cls_file_facts(descriptor, &held) == 0 && named.inode == held.inode
-        }
-    }
-
-    private let locks = Mutex<[Lock]>([])
-
-    func add(_ path: String, _ descriptor: CInt) { locks.withLock { $0.append(Lock(path: path, descriptor: descriptor)) } }
-
-    /// Writes the reason why this daemon does not respond, or nothing, for other daemons.
-    func sign(_ reason: String) {
-        locks.withLock { for lock in $0 { cls_lock_sign(lock.descriptor, reason, CInt(MessageCoding.version)) } }
-    }
-
-    var areInPlace: Bool { locks.withLock { $0.allSatisfy(\.isInPlace) } }
-
-    /// Makes the locks again whose files were removed.
-    ///
-    /// - Returns: Whether this daemon holds all locks; false if another one does.
-    /// - Throws: An error if a lock cannot be made now.
-    func renew() throws(StorageFailure) -> Bool {
-        try locks.withLock { locks throws(StorageFailure) in
-            for index in locks.indices where !locks[index].isInPlace {
-                let descriptor = cls_lock_file(locks[index].path, 0)
-                guard descriptor != -EWOULDBLOCK else { return false }
-                guard descriptor >= 0 else {
-                    throw StorageFailure(-descriptor, "The file \(locks[index].path) cannot be created")
-                }
-                cls_lock_sign(descriptor, "", CInt(MessageCoding.version))
-                _ = cls_close(locks[index].descriptor)
-                locks[index].descriptor = descriptor
-            }
-            return true
-        }
-    }
-
-    /// Releases the locks.
-    func leave() {
-        locks.withLock { locks in
-            for lock in locks { _ = cls_close(lock.descriptor) }
-            locks = []
-        }
     }
 }

@@ -26,7 +26,7 @@ import SystemThreads
 #endif
 
 /// The program `urlsessiond`.
-package enum Daemon {
+package enum DaemonProgram {
     private static let usage = """
         urlsessiond: runs the background transfers of this user's programs.
 
