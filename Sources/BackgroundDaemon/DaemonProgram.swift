@@ -197,7 +197,7 @@ package enum DaemonProgram {
                 desk.schedule(.networkChanged)
             }
         }
-        desk.enter { $0.power.begin($0) }
+        desk.enter { $0.watchPower() }
     }
 
     /// Waits until the daemon has to end.
@@ -206,8 +206,8 @@ package enum DaemonProgram {
     private static func end(_ desk: TransferDesk, _ signals: sigset_t) -> String {
         let reason = BlockingPromise()
         desk.enter { desk in
-            desk.rest.begin { reason.fulfill($0 ?? "nobody needs it") }
-            desk.rest.updateIdleTimer(desk)
+            desk.onEnd = { reason.fulfill($0 ?? "nobody needs it") }
+            desk.updateIdleTimer()
             desk.store.watch { event in
                 desk.enter { desk in
                     switch event {

@@ -31,7 +31,7 @@ final class Clients {
 
     func add(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
         connections[ObjectIdentifier(connection)] = connection
-        desk.rest.updateIdleTimer(desk)
+        desk.updateIdleTimer()
     }
 
     /// Limits the incomplete messages of all connections: if the limit is exceeded, the connection with the most bytes is refused.
@@ -60,7 +60,7 @@ final class Clients {
             return connection.refuse(.malformed, "the session's settings cannot be stored")
         }
         guard !desk.quits.endIfDoomed(connection, desk) else { return }
-        let name = TransferDesk.SessionName(program: connection.program, identifier: attachment.identifier)
+        let name = SessionName(program: connection.program, identifier: attachment.identifier)
         let session: Session
         if let known = desk.sessions[name] {
             session = known
@@ -185,7 +185,7 @@ final class Clients {
     func remove(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
         connections[ObjectIdentifier(connection)] = nil
         desk.reports.remove(connection)
-        defer { desk.rest.updateIdleTimer(desk) }
+        defer { desk.updateIdleTimer() }
         if let session = connection.session, session.client === connection {
             session.client = nil
             session.hasProgramEnded = connection.isPeerGone

@@ -110,7 +110,7 @@ final class Launches {
         for session in Self.underWay(launched, desk) where session.client == nil {
             session.launch.trouble = trouble
             session.launch.isUnderWay = false
-            for transfer in session.transfers.values { desk.reports.note(transfer, desk) }
+            for transfer in session.transfers.values { desk.noteChange(of: transfer) }
         }
         considerAll(of: program, desk)
     }
@@ -198,35 +198,5 @@ final class Launches {
     /// Gives running programs a moment to rejoin their sessions.
     func awaitReturns(_ desk: isolated TransferDesk) {
         for session in desk.sessions.values where session.candidate.isDue { plan(session, after: Self.returnPatience, desk) }
-    }
-}
-
-/// The launches of a program for one of its sessions.
-struct SessionLaunch {
-    /// Whether the daemon has launched the program, and the program has not yet reported that it has processed the events.
-    fileprivate(set) var isUnderWay = false
-    /// Whether the launched process has ended before the program joined: it may have started the program and left, as `setsid --fork`
-    /// does.
-    fileprivate var isHandedOver = false
-    /// The number of the last launch; results of earlier launches may arrive late.
-    fileprivate var number = 0
-    /// Why the last launch failed; nil if it succeeded.
-    fileprivate(set) var trouble: String?
-    /// The timer for the next check of whether the program must be launched.
-    fileprivate var timer: Scheduled<Void>?
-    /// Whether the session's row stores the launch limit, which applies to all sessions of the program.
-    fileprivate var isKept: Bool
-
-    init(isKept: Bool) { self.isKept = isKept }
-}
-
-extension Session {
-    /// Whether the program can be launched when it is not running.
-    var canBeLaunched: Bool { candidate.way != nil }
-
-    var candidate: LaunchCandidate {
-        LaunchCandidate(
-            session: id, way: settings.sendsLaunchEvents && !record.wasQuit ? settings.launch : nil, isConnected: client != nil,
-            isLaunched: launch.isUnderWay, transfers: transfers.count, asking: askingCount, ended: endedCount)
     }
 }

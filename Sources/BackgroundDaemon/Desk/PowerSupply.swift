@@ -36,23 +36,3 @@ struct PowerSupply: Sendable {
         (try? String(contentsOfFile: path, encoding: .utf8))?.filter { !$0.isWhitespace }
     }
 }
-
-/// Checks the power supply repeatedly while there is a discretionary transfer; otherwise no timer is running.
-final class PowerWatch {
-    private var isLooking = false
-
-    func begin(_ desk: isolated TransferDesk) { if !isLooking { look(desk) } }
-
-    private func look(_ desk: isolated TransferDesk) {
-        isLooking = true
-        let supply = PowerSupply(root: desk.options.sysfs)
-        desk.ownFiles.run {
-            let isExternal = supply.isExternal
-            desk.enter { desk in
-                desk.setConditions { $0.hasExternalPower = isExternal }
-                desk.power.isLooking = desk.transfers.values.contains { !$0.isOver && $0.record.isDiscretionary }
-                if desk.power.isLooking { desk.enter(after: desk.options.powerInterval) { $0.power.look($0) } }
-            }
-        }
-    }
-}

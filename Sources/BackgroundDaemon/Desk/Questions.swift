@@ -16,12 +16,10 @@ final class Questions {
     private var last = 0
 
     func asked(
-        _ question: TaskQuestion, of number: Int64, by load: RunningLoad, _ desk: isolated TransferDesk,
+        _ question: TaskQuestion, by load: RunningLoad, _ desk: isolated TransferDesk,
         _ answer: @escaping @Sendable (TaskAnswer) -> Void
     ) {
-        guard let transfer = desk.transfers[number], transfer.attempt?.load === load else {
-            return answer(.credential(.cancel))
-        }
+        guard let transfer = desk.transfer(of: load) else { return answer(.credential(.cancel)) }
         last += 1
         put(Transfer.Question(number: last, question: question, answer: answer), of: transfer, desk)
     }
@@ -29,7 +27,7 @@ final class Questions {
     /// Asks the program, and launches the program for the question if it is not running.
     func put(_ question: Transfer.Question, of transfer: Transfer, _ desk: isolated TransferDesk) {
         transfer.question = question
-        desk.reports.note(transfer, desk)
+        desk.noteChange(of: transfer)
         guard !transfer.session.isListening else {
             transfer.session.client?.send(.question(question.question, transfer.task, question: question.number))
             return
@@ -66,7 +64,7 @@ final class Questions {
         guard let question = transfer.question else { return }
         transfer.question = nil
         question.answer(answer)
-        desk.reports.note(transfer, desk)
+        desk.noteChange(of: transfer)
     }
 }
 

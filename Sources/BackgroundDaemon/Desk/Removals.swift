@@ -29,12 +29,12 @@ final class Removals {
     func retire(_ transfer: Transfer, _ desk: isolated TransferDesk) {
         let session = transfer.session
         desk.unregister(transfer)
-        desk.reports.noteRemoval(transfer, desk)
+        desk.noteRemoval(of: transfer)
         session.pendingRemovals.add(
             PendingRemovals.Entry(number: transfer.number, task: transfer.task, file: transfer.record.end?.file))
         removeNextBatch(of: session, desk)
         if session.transfers.isEmpty { session.release() }
-        desk.rest.updateIdleTimer(desk)
+        desk.updateIdleTimer()
     }
 
     /// Removes the rows of reported transfers, many at a time, after the removal of their files is synced.
@@ -76,7 +76,7 @@ final class Removals {
             for removal in batch { session.client?.send(.forgotten(removal.task)) }
             desk.removals.removeNextBatch(of: session, desk)
             desk.clients.forget(session, ifUnused: session.record.isInvalidated, desk)
-            desk.rest.updateIdleTimer(desk)
+            desk.updateIdleTimer()
         }
     }
 }

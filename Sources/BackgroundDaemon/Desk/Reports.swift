@@ -15,19 +15,35 @@ final class Reports {
     /// The maximum length of a displayed URL or description, in characters.
     private static let textLimit = 1000
     /// Seconds between two reports to watching connections.
-    private static let interval = 0.2
+    static let interval = 0.2
 
-    private var watchers: [ObjectIdentifier: [Int]] = [:]
+    /// Why a transfer waits, and what the reason is about.
+    struct Wait {
+        var reason: TransferScheduler.WaitReason?
+        var terms: TransferTerms
+        /// The space that is missing, as text.
+        var space: String
+    }
+
+    /// The requests of the watching connections.
+    private(set) var requests: [ObjectIdentifier: [Int]] = [:]
     private var changed: Set<Int64> = []
     private var isPlanned = false
 
     func add(_ connection: ClientConnection, _ request: Int) {
-        watchers[ObjectIdentifier(connection), default: []].append(request)
+        requests[ObjectIdentifier(connection), default: []].append(request)
     }
 
-    func remove(_ connection: ClientConnection) { watchers[ObjectIdentifier(connection)] = nil }
+    func remove(_ connection: ClientConnection) { requests[ObjectIdentifier(connection)] = nil }
 
-    func report(on transfer: Transfer, _ desk: isolated TransferDesk) -> TransferReport {
+    /// Describes a transfer.
+    ///
+    /// - Parameters:
+    ///   - transfer: The transfer.
+    ///   - now: The time.
+    ///   - wait: Why the transfer waits, if it does.
+    /// - Returns: The report.
+    static func report(on transfer: Transfer, now: Double, _ wait: () -> Wait) -> TransferReport {
         let record = transfer.record
         var state = TransferReport.State.waiting
         if transfer.isOver {
@@ -39,13 +55,15 @@ final class Reports {
         }
         return TransferReport(
             number: transfer.number, program: transfer.session.program, session: transfer.session.identifier, task: transfer.task,
-            url: String(record.url.prefix(Self.textLimit)), isUpload: record.isUpload, state: state,
-            reason: reason(of: transfer, state, desk), counts: transfer.counts,
-            created: record.created, description: record.notes.description.map { String($0.prefix(Self.textLimit)) })
+            url: String(record.url.prefix(textLimit)), isUpload: record.isUpload, state: state,
+            reason: reason(of: transfer, state, now, wait), counts: transfer.counts,
+            created: record.created, description: record.notes.description.map { String($0.prefix(textLimit)) })
     }
 
     /// Returns why a transfer waits, or how it ended, in plain words.
-    private func reason(of transfer: Transfer, _ state: TransferReport.State, _ desk: isolated TransferDesk) -> String {
+    private static func reason(
+        of transfer: Transfer, _ state: TransferReport.State, _ now: Double, _ wait: () -> Wait
+    ) -> String {
         if transfer.question != nil {
             return "needs a decision from its program" + absence(of: transfer.session)
         }
@@ -60,54 +78,46 @@ final class Reports {
         case .waiting, .paused: break
         }
         let trouble = transfer.lastTrouble.isEmpty ? "" : ": \(transfer.lastTrouble)"
-        switch desk.scheduler.waitReason(of: transfer.number) {
+        let wait = wait()
+        switch wait.reason {
         case .turn?: return "its turn"
         case .host?: return "other transfers to its host"
         case .earliestBegin(let date)?: return "until \(Date(timeIntervalSinceReferenceDate: date).formatted(.iso8601))"
         case .retry(let at, let attempts)?:
-            return "retry in \(max(1, Int(min(at - desk.now, 1e15).rounded(.up)))) s after \(attempts) attempts\(trouble)"
+            return "retry in \(max(1, Int(min(at - now, 1e15).rounded(.up)))) s after \(attempts) attempts\(trouble)"
         case .origin(let at, let attempts)?:
             return
-                "its host did not respond \(attempts) times; retry in \(max(1, Int(min(at - desk.now, 1e15).rounded(.up)))) s"
+                "its host did not respond \(attempts) times; retry in \(max(1, Int(min(at - now, 1e15).rounded(.up)))) s"
         case .network?: return "no network"
         case .meteredOrBattery?: return "an unmetered network and external power"
         case .held?: return "suspended by its program"
-        case .hours?: return "the hours \(desk.terms.terms.hours.map(\.text).joined(separator: ", "))"
-        case .space?: return "disk space\(trouble)\(desk.space.reason(of: transfer))"
+        case .hours?: return "the hours \(wait.terms.hours.map(\.text).joined(separator: ", "))"
+        case .space?: return "disk space\(trouble)\(wait.space)"
         case nil: return ""
         }
     }
 
-    private func absence(of session: Session) -> String {
+    private static func absence(of session: Session) -> String {
         guard session.client == nil else { return "" }
         return session.launch.trouble.map { ", which cannot be started: \($0)" } ?? ", which is not running"
     }
 
-    /// Reports a changed transfer to watching connections soon.
-    func note(_ transfer: Transfer, _ desk: isolated TransferDesk) {
-        guard !watchers.isEmpty else { return }
-        changed.insert(transfer.number)
-        guard !isPlanned else { return }
-        isPlanned = true
-        desk.enter(after: Self.interval) { $0.reports.tell([], $0) }
+    // MARK: Watching connections
+
+    /// Notes a changed transfer.
+    ///
+    /// - Returns: Whether the changes have to be reported after the ``interval``.
+    func note(_ number: Int64) -> Bool {
+        guard !requests.isEmpty else { return false }
+        changed.insert(number)
+        defer { isPlanned = true }
+        return !isPlanned
     }
 
-    /// Reports a transfer as gone, because its program knows the end.
-    func noteRemoval(_ transfer: Transfer, _ desk: isolated TransferDesk) {
-        guard !watchers.isEmpty else { return }
-        changed.remove(transfer.number)
-        var last = report(on: transfer, desk)
-        last.state = .gone
-        tell([last], desk)
-    }
-
-    private func tell(_ additional: [TransferReport], _ desk: isolated TransferDesk) {
+    /// Returns the changed transfers, which are about to be reported.
+    func takeChanged() -> [Int64] {
         isPlanned = false
-        let reports = changed.sorted().compactMap { desk.transfers[$0] }.map { report(on: $0, desk) } + additional
-        changed = []
-        guard !reports.isEmpty else { return }
-        for (id, requests) in watchers {
-            for request in requests { desk.clients.connections[id]?.send(.transfers(reports, request: request, isLast: true)) }
-        }
+        defer { changed = [] }
+        return changed.sorted()
     }
 }

@@ -56,7 +56,7 @@ final class SpaceWatch {
                 isHeld: transfer.record.isHeld, present: hasFile ? transfer.counts.received : 0, isUnderWay: isUnderWay)
         }
         perform(actions, desk)
-        for number in line.waiting { if let transfer = desk.transfers[number] { desk.reports.note(transfer, desk) } }
+        for number in line.waiting { if let transfer = desk.transfers[number] { desk.noteChange(of: transfer) } }
     }
 
     private func perform(_ actions: [SpaceQueue.Action], _ desk: isolated TransferDesk) {
@@ -64,7 +64,7 @@ final class SpaceWatch {
             switch action {
             case .admit(let number, let endsPause):
                 desk.schedule(.foundSpace(number, endsPause: endsPause))
-                if let transfer = desk.transfers[number] { desk.reports.note(transfer, desk) }
+                if let transfer = desk.transfers[number] { desk.noteChange(of: transfer) }
             case .check:
                 timer?.cancel()
                 desk.ownFiles.run { [spool = desk.spool] in

@@ -15,13 +15,13 @@ import LoadingModel
 import SystemThreads
 
 /// Running transfers.
-extension TransferDesk {
+extension TransferDesk: AttemptOwner {
     /// The number of downloaded bytes after which the file is synced, which limits the loss after a power failure.
     private static let syncInterval: Int64 = 64 << 20
 
     func prepare(_ transfer: Transfer) {
         let (number, record, folder) = (transfer.number, transfer.record, transfer.session.folder)
-        transfer.attempt = Attempt(RunningLoad(number, self))
+        transfer.attempt = Attempt(RunningLoad(number, self, rateLimiter))
         let files = files(of: transfer.session.program)
         let (order, uploadPoint) = (transfer.order, transfer.uploadPoint)
         ownFiles.run { [store, spool] in
@@ -61,11 +61,10 @@ extension TransferDesk {
 
     func askBeforeBegin(_ transfer: Transfer) {
         guard let load = transfer.attempt?.load, let order = transfer.attempt?.preparation?.order else { return }
-        let number = transfer.number
-        questions.asked(.delayedRequest(order.task.request), of: number, by: load, self) { answer in
+        questions.asked(.delayedRequest(order.task.request), by: load, self) { answer in
             // The callback runs on the desk, and its result is handled at once, because the next message may stop the attempt.
             self.assumeIsolated { desk in
-                guard let transfer = desk.transfers[number], let attempt = transfer.attempt, attempt.load === load else { return }
+                guard let transfer = desk.transfer(of: load), let attempt = transfer.attempt else { return }
                 switch answer {
                 case .delayed(.cancel): return desk.handle(.giveUp(.cancelled, wantsData: false), transfer)
                 case .delayed(.replace(var request)):
@@ -98,8 +97,38 @@ extension TransferDesk {
 
     // MARK: Events
 
-    func progressed(_ number: Int64, _ counts: TransferCounts, of load: RunningLoad) {
-        guard let transfer = transfers[number], transfer.attempt?.load === load else { return }
+    nonisolated func take(_ event: RunningLoad.Event, of load: RunningLoad) {
+        switch event {
+        case .moved:
+            enter(after: 0.1) { desk in if let counts = load.takeCounts() { desk.progressed(counts, of: load) } }
+        case .event(let event, let counts):
+            enter { desk in
+                if let counts { desk.progressed(counts, of: load) }
+                desk.receiveEvent(event, of: load)
+            }
+        case .challenge(let question, let answer): enter { $0.questions.asked(question, by: load, $0, answer) }
+        case .paused(let seconds):
+            endPause(of: load, after: seconds)
+            if seconds > RunningLoad.reportedPause { enter(load.number) { $0.noteChange(of: $1) } }
+        }
+    }
+
+    private nonisolated func endPause(of load: RunningLoad, after seconds: Double) {
+        enter(after: seconds) { desk in
+            // A later attempt has the same number in the same engine.
+            guard desk.transfer(of: load) != nil, case let rest = load.endPause(), rest > 0 else { return }
+            desk.endPause(of: load, after: rest)
+        }
+    }
+
+    /// The transfer of a load, if the load is its current attempt.
+    func transfer(of load: RunningLoad) -> Transfer? {
+        transfers[load.number].flatMap { $0.attempt?.load === load ? $0 : nil }
+    }
+
+    private func progressed(_ counts: TransferCounts, of load: RunningLoad) {
+        guard let transfer = transfer(of: load) else { return }
+        let number = transfer.number
         let before = transfer.counts
         if counts.received > 0 || counts.expectedToReceive >= 0 {
             transfer.counts.received = counts.received
@@ -122,7 +151,7 @@ extension TransferDesk {
         // Moving bytes show that the server is responsive.
         if after.sent > before.sent || after.received > before.received { schedule(.answered(number)) }
         schedule(.progressed(number, bytes: transfer.movedBytes))
-        reports.note(transfer, self)
+        noteChange(of: transfer)
         if !transfer.record.isUpload, after.received - transfer.record.syncedBytes >= Self.syncInterval { sync(transfer) }
     }
 
@@ -149,13 +178,14 @@ extension TransferDesk {
         }
     }
 
-    func receiveEvent(_ event: TaskEvent, of number: Int64, by load: RunningLoad) {
-        guard let transfer = transfers[number], transfer.attempt?.load === load else {
+    private func receiveEvent(_ event: TaskEvent, of load: RunningLoad) {
+        guard let transfer = transfer(of: load) else {
             if case .finished(let outcome) = event, case .success(.file(let path)) = outcome.result {
                 ownFiles.run { try? FileManager.default.removeItem(atPath: path) }
             }
             return
         }
+        let number = transfer.number
         switch event {
         case .requestChanged:
             // A redirect counts as a response of the server.
@@ -166,7 +196,7 @@ extension TransferDesk {
             // The program is told once per task, across all attempts.
             if !transfer.hasReportedWaiting { tell(event, of: transfer) }
             transfer.hasReportedWaiting = true
-            reports.note(transfer, self)
+            noteChange(of: transfer)
             schedule(.lacksNetwork(number))
         case .response(let response):
             transfer.isWaitingForNetwork = false

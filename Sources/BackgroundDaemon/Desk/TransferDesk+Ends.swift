@@ -112,7 +112,7 @@ extension TransferDesk {
             self.enter(number) { desk, transfer in
                 guard let order = preparation.discardingOrder(for: transfer) else { return }
                 let service = transfer.session.service(of: desk.store)
-                if service.submit(order, client: RunningLoad(number, desk)) { service.wake() }
+                if service.submit(order, client: RunningLoad(number, desk, desk.rateLimiter)) { service.wake() }
             }
         }
     }
@@ -245,7 +245,7 @@ extension TransferDesk {
             desk.handle(.endKept, transfer)
             transfer.encodedOutcome = nil
             if transfer.session.runningCount == 0 { transfer.session.release() }
-            desk.rest.updateIdleTimer(desk)
+            desk.updateIdleTimer()
         }
     }
 

@@ -52,13 +52,13 @@ extension TransferDesk {
             let error = LoadError(.resourceUnavailable, "no program \(program) has background transfers")
             connection.send(.failed(error, request: number))
         case .setTerms(let next):
-            terms.set(next, self) { error in
+            setTerms(next) { error in
                 connection.send(error.map { .failed($0, request: number) } ?? .done(request: number))
             }
         case .handOver:
             journal.log(.notice, "another urlsessiond takes over")
             connection.send(.done(request: number))
-            rest.end()
+            onEnd?(nil)
         }
     }
 
@@ -86,10 +86,38 @@ extension TransferDesk {
     private func list(_ numbers: ArraySlice<Int64>, _ request: Int, _ connection: ClientConnection) {
         let page = numbers.prefix(Self.pageSize)
         let rest = numbers.dropFirst(page.count)
-        let known = page.compactMap { transfers[$0] }.map { reports.report(on: $0, self) }
+        let known = page.compactMap { transfers[$0] }.map { report(on: $0) }
         connection.send(.transfers(known, request: request, isLast: rest.isEmpty))
         guard !rest.isEmpty else { return }
         connection.whenWritten { self.enter { $0.list(rest, request, connection) } }
+    }
+
+    private func report(on transfer: Transfer) -> TransferReport {
+        Reports.report(on: transfer, now: now) {
+            Reports.Wait(
+                reason: scheduler.waitReason(of: transfer.number), terms: terms, space: space.reason(of: transfer))
+        }
+    }
+
+    /// Reports a changed transfer to watching connections soon.
+    func noteChange(of transfer: Transfer) {
+        if reports.note(transfer.number) { enter(after: Reports.interval) { $0.sendReports($0.reports.takeChanged()) } }
+    }
+
+    /// Reports a transfer as gone, because its program knows the end.
+    func noteRemoval(of transfer: Transfer) {
+        guard !reports.requests.isEmpty else { return }
+        var last = report(on: transfer)
+        last.state = .gone
+        sendReports(reports.takeChanged(), and: [last])
+    }
+
+    private func sendReports(_ numbers: [Int64], and others: [TransferReport] = []) {
+        let changes = numbers.compactMap { transfers[$0] }.map { report(on: $0) } + others
+        guard !changes.isEmpty else { return }
+        for (id, requests) in reports.requests {
+            for request in requests { clients.connections[id]?.send(.transfers(changes, request: request, isLast: true)) }
+        }
     }
 
     private var status: DaemonStatus {
@@ -113,9 +141,9 @@ extension TransferDesk {
             }
         }
         status.residentBytes = cls_resident_bytes()
-        status.trouble = [storageTrouble, store.trouble, space.trouble(self), terms.trouble].compactMap { $0 }
-        status.terms = terms.terms
-        status.isWithinHours = terms.isOpen
+        status.trouble = [storageTrouble, store.trouble, space.trouble(self), termsTrouble].compactMap { $0 }
+        status.terms = terms
+        status.isWithinHours = isWithinHours
         status.isConnected = conditions.isConnected
         status.isMetered = conditions.isMetered
         status.hasExternalPower = conditions.hasExternalPower

@@ -13,7 +13,21 @@ import LoadingModel
 import SystemThreads
 
 /// The messages of programs about their tasks.
-extension TransferDesk {
+extension TransferDesk: ConnectionOwner {
+    nonisolated func take(_ event: ClientConnection.Event, of connection: ClientConnection) {
+        assumeIsolated { desk in
+            switch event {
+            case .opened: desk.clients.add(connection, desk)
+            case .closed: desk.clients.remove(connection, desk)
+            case .pending(let change): desk.clients.notePending(change)
+            case .unread(let change): desk.clients.noteUnread(change)
+            case .message(let message, let payload): desk.receive(message, payload, from: connection)
+            case .refused(let reason):
+                desk.journal.log(.warning, "\(connection.program) (\(connection.process)): \(reason)")
+            }
+        }
+    }
+
     /// Seconds that an order, or a quit of a program, waits for disk space before it fails.
     static let orderPatience = 8.0
 
@@ -21,7 +35,7 @@ extension TransferDesk {
     ///   - message: The message.
     ///   - payload: The bytes of the message.
     ///   - connection: The program's connection.
-    func receive(_ message: ClientMessage, _ payload: [UInt8], from connection: ClientConnection) {
+    private func receive(_ message: ClientMessage, _ payload: [UInt8], from connection: ClientConnection) {
         guard !isClosing, !connection.isDoomed else { return }
         if case .manage(let request, let number) = message { return manage(request, number, connection) }
         if case .attach(let attachment) = message { return clients.attach(attachment, connection, self) }
@@ -167,7 +181,7 @@ extension TransferDesk {
         guard transfer.machine.isAccepted else { return }
         schedule(transfer.record.isHeld ? .held(transfer.number) : .released(transfer.number))
         save(transfer)
-        reports.note(transfer, self)
+        noteChange(of: transfer)
     }
 
     func note(_ why: TransferMachine.GiveUpReason, of transfer: Transfer) {

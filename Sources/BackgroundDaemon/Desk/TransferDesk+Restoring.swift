@@ -46,7 +46,7 @@ extension TransferDesk {
             files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
         }
         launches.restoreLimits(self)
-        terms.restore(self)
+        restoreTerms()
         // A transfer number is not reused while a file with that number may exist.
         reserve(spool.highestNumber)
         let known = files
@@ -71,7 +71,7 @@ extension TransferDesk {
             if let why = transfer.record.givenUp { handle(.giveUp(why, wantsData: false), transfer) } else { add(transfer) }
         }
         launches.awaitReturns(self)
-        rest.updateIdleTimer(self)
+        updateIdleTimer()
     }
 
     /// Stops everything so that another daemon can take over; calls back when everything is on disk.

@@ -52,7 +52,7 @@ package actor TransferDesk {
     /// The events that are still to be processed.
     private var events: Deque<TransferScheduler.Event> = []
     private var isScheduling = false
-    private(set) var conditions = TransferScheduler.Conditions()
+    var conditions = TransferScheduler.Conditions()
     private var timer: Scheduled<Void>?
     private var lastNumber: Int64 = 0
     private var lastSession: Int64 = 0
@@ -73,16 +73,18 @@ package actor TransferDesk {
     let space = SpaceWatch()
     let quits = Quits()
     let reports = Reports()
-    let rest = IdleWatch()
-    let power = PowerWatch()
-    let terms = TermsKeeper()
+    /// Called when the daemon is to end, with the reason unless it is that no program needs it.
+    var onEnd: (@Sendable (String?) -> Void)?
+    /// The timer that ends an idle daemon, and the one that returns its memory, which remains set after it has fired.
+    var idleTimer: Scheduled<Void>?
+    var restTimer: Scheduled<Void>?
+    var isWatchingPower = false
+    var terms = TransferTerms()
+    /// Why the terms are not those that were stored.
+    var termsTrouble: String?
+    var hoursTimer: Scheduled<Void>?
     /// Limits the total rate of all transfers.
     nonisolated let rateLimiter = SharedRateLimiter()
-
-    struct SessionName: Hashable {
-        var program: String
-        var identifier: String
-    }
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -164,13 +166,13 @@ package actor TransferDesk {
         self.isListDamaged = isListDamaged
         reasonToBeginAnew = isListDamaged ? TransferFile.setAsideMessage(reason, options.stateDirectory) : reason
         close()
-        rest.end("it begins anew. \(reason)")
+        onEnd?("it begins anew. \(reason)")
     }
 
     /// Looks again for everything that waits for a date or for an hour of the day.
     func clockWasSet() {
         schedule(.tick)
-        terms.look(self)
+        watchHours()
     }
 
     /// Prevents further transfers from starting.
@@ -184,7 +186,7 @@ package actor TransferDesk {
     /// Passes an event to a transfer's state machine, and performs its actions.
     func handle(_ event: TransferMachine.Event, _ transfer: Transfer) {
         for action in transfer.handle(event) { perform(action, transfer) }
-        reports.note(transfer, self)
+        noteChange(of: transfer)
     }
 
     private func perform(_ action: TransferMachine.Action, _ transfer: Transfer) {
@@ -227,7 +229,7 @@ package actor TransferDesk {
         defer { isScheduling = false }
         noteClock()
         while let event = events.popFirst() { perform(scheduler.handle(event, now: now)) }
-        rest.consider(self)
+        updateRestTimer()
     }
 
     /// Adjusts times after the clock was set, so that a timeout neither ends at once nor starts over.
@@ -265,19 +267,10 @@ package actor TransferDesk {
         handle(event, transfer)
     }
 
-    func setConditions(_ change: (inout TransferScheduler.Conditions) -> Void) {
-        var next = conditions
-        change(&next)
-        guard next != conditions else { return }
-        conditions = next
-        schedule(.conditionsChanged(next, random: .random(in: 0 ... .max)))
-        for transfer in transfers.values where !transfer.isOver { reports.note(transfer, self) }
-    }
-
     func add(_ transfer: Transfer) {
         let record = transfer.record
-        if record.isDiscretionary { power.begin(self) }
-        terms.begin(self)
+        if record.isDiscretionary { watchPower() }
+        if hoursTimer == nil, !terms.hours.isEmpty { watchHours() }
         var item = TransferScheduler.Item(
             id: transfer.number, program: programNumber(transfer.session.program), session: transfer.session.id,
             host: record.host, origin: record.origin, hostLimit: record.hostLimit, priority: record.priority,

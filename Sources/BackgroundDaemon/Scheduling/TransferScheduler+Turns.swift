@@ -10,7 +10,7 @@
 /// The order of transfers, and the timer.
 extension TransferScheduler {
     /// What is known of the request and the response of a running attempt.
-    struct Attempt: Sendable {
+    struct Exchange: Sendable {
         /// Whether the whole content was sent.
         var hasSentAll = false
         /// Whether the response has begun.
@@ -74,7 +74,7 @@ extension TransferScheduler {
         entry.startTime = now
         entry.failure = nil
         entry.lacksNetwork = false
-        entry.attempt = Attempt()
+        entry.attempt = Exchange()
         entry.serverBound = nil
         entries[id] = entry
         running.insert(id)

@@ -46,7 +46,7 @@ package struct TransferScheduler: Sendable {
         /// Whether the transfer is running, and has found no route to its host.
         var lacksNetwork = false
         /// The running attempt.
-        var attempt = Attempt()
+        var attempt = Exchange()
         /// How often in a row the transfer lost its slot because no response began.
         var unansweredStops = 0
         /// The earliest time of the next attempt according to the server.

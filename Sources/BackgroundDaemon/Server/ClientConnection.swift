@@ -14,6 +14,11 @@ import LibC
 import LoadingModel
 import NIOCore
 
+/// Receives what happens at the connections of programs; called on their loop.
+protocol ConnectionOwner: AnyObject, Sendable {
+    func take(_ event: ClientConnection.Event, of connection: ClientConnection)
+}
+
 /// A program at the other end of the socket.
 ///
 /// A program's messages are processed on the desk's loop, which all connections share: a connection that sends much takes turns
@@ -23,6 +28,15 @@ import NIOCore
 /// Sendable because all mutable state is confined to the desk's event loop; `send` and `close` switch to that loop.
 final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
+
+    enum Event: Sendable {
+        case opened, closed
+        /// The number of bytes of incomplete messages, or of bytes that the program has not read, has changed by this number.
+        case pending(Int), unread(Int)
+        /// A message after hello, and its bytes.
+        case message(ClientMessage, [UInt8])
+        case refused(reason: String)
+    }
 
     /// The maximum number of bytes that the program has not read.
     private static let outgoingLimit = 64 << 20
@@ -34,9 +48,8 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     /// The path of the program's executable; never empty.
     let program: String
     let process: Int32
-    private let desk: TransferDesk
+    private let owner: any ConnectionOwner
     private let channel: any Channel
-    private let mayManage: Bool
     private var reader = FrameReader(limit: helloLimit)
     private var isUsed = false
     /// The number of bytes of incomplete messages.
@@ -55,21 +68,20 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     /// Whether the connection's process is about to be killed; if so, its messages are ignored.
     var isDoomed = false
 
-    init(_ channel: any Channel, peer: cls_peer, program: String, mayManage: Bool, desk: TransferDesk) {
+    init(_ channel: any Channel, peer: cls_peer, program: String, owner: any ConnectionOwner) {
         self.channel = channel
         self.program = program
-        self.desk = desk
-        self.mayManage = mayManage
+        self.owner = owner
         process = peer.process
     }
 
     /// Whether the process has ended, although its connection may still be open; another process may have the same ID.
-    var isPeerGone: Bool { SocketServer.program(of: process) != program }
+    var isPeerGone: Bool { ProgramFile.of(process) != program }
 
     // MARK: Receiving
 
     func channelActive(context: ChannelHandlerContext) {
-        desk.assumeIsolated { $0.clients.add(self, $0) }
+        owner.take(.opened, of: self)
         channel.eventLoop.scheduleTask(in: .seconds(Int64(Self.patience))) {
             if !self.isUsed { self.close() }
         }
@@ -100,10 +112,10 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         let change = count - pendingBytes
         guard change != 0 else { return }
         pendingBytes = count
-        desk.assumeIsolated { $0.clients.notePending(change) }
+        owner.take(.pending(change), of: self)
     }
 
-    private func noteUnread(_ change: Int) { desk.assumeIsolated { $0.clients.noteUnread(change) } }
+    private func noteUnread(_ change: Int) { owner.take(.unread(change), of: self) }
 
     /// Closes the connection, discarding unsent data.
     func abandon() {
@@ -123,7 +135,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         }
         guard role != nil else { return welcome(message) }
         isUsed = true
-        desk.assumeIsolated { $0.receive(message, payload, from: self) }
+        owner.take(.message(message, payload), of: self)
     }
 
     private func welcome(_ message: ClientMessage) {
@@ -133,8 +145,8 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         guard version == MessageCoding.version else {
             return refuse(.outdated, "\(supported): build the program with URLLoading \(LibraryVersion.text) or newer")
         }
-        guard role == .session || mayManage else {
-            return refuse(.malformed, SocketServer.managerRefusal(of: program))
+        guard role == .session || ProgramFile.mayManage(program) else {
+            return refuse(.malformed, ProgramFile.managerRefusal(of: program))
         }
         self.role = role
         send(.welcome(version: version))
@@ -146,7 +158,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         noteUnread(-outgoing.count)
         outgoing = []
         onWritten = []
-        desk.assumeIsolated { $0.clients.remove(self, $0) }
+        owner.take(.closed, of: self)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
@@ -217,7 +229,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         isRefused = true
         reader = FrameReader()
         notePending(0)
-        desk.journal.log(.warning, "\(program) (\(process)): \(reason)")
+        owner.take(.refused(reason: reason), of: self)
         send(.refused(refusal, reason))
         close()
     }

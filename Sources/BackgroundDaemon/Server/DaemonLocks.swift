@@ -9,13 +9,8 @@
 
 import BackgroundProtocol
 import CLoadingSystem
+import LibC
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Musl
-#endif
 
 /// The locks that a daemon holds for its lifetime.
 final class DaemonLocks: Sendable {

@@ -63,7 +63,7 @@ struct SocketServer: Sendable {
                 desk.journal.log(.warning, "user \(peer.user) was refused")
                 return channel.close()
             }
-            guard let program = program(of: peer.process) else { return channel.close() }
+            guard let program = ProgramFile.of(peer.process) else { return channel.close() }
             let (isFull, isClosing) = desk.assumeIsolated { desk in
                 let count = desk.clients.connections.values.reduce(0) { $0 + ($1.program == program ? 1 : 0) }
                 return (desk.clients.connections.count >= connectionLimit || count >= programLimit, desk.isClosing)
@@ -77,48 +77,8 @@ struct SocketServer: Sendable {
             return channel.eventLoop.makeCompletedFuture {
                 try channel.pipeline.syncOperations.addHandler(
                     ClientConnection(
-                        channel, peer: cls_peer(process: peer.process, user: peer.user), program: program,
-                        mayManage: mayManage(program),
-                        desk: desk))
+                        channel, peer: cls_peer(process: peer.process, user: peer.user), program: program, owner: desk))
             }
-        }
-    }
-
-    /// Returns the executable of a process; if the executable was replaced meanwhile, its former path.
-    static func program(of process: Int32) -> String? {
-        guard let path = target(of: "/proc/\(process)/exe"), !path.isEmpty else { return nil }
-        let mark = " (deleted)"
-        return path.hasSuffix(mark) ? String(path.dropLast(mark.count)) : path
-    }
-
-    /// Whether a program is the user's own tool to manage the transfers of all programs.
-    private static func mayManage(_ program: String) -> Bool {
-        managerFolders.contains { program == $0 + "/urlsession" || program == $0 + "/urlsessiond" }
-    }
-
-    /// The folders that may contain the user's tool: the daemon's folder, `PREFIX/bin` for a daemon in `PREFIX/libexec`, and the
-    /// folders where administrators install programs.
-    ///
-    /// Even if the daemon was installed with another program, the user's tool in these folders may manage it.
-    private static let managerFolders: [String] = {
-        guard let own = target(of: "/proc/self/exe") else { return [] }
-        let folder = own.split(separator: "/", omittingEmptySubsequences: false).dropLast()
-        let folders = [folder.joined(separator: "/"), (folder.dropLast() + ["bin"]).joined(separator: "/")]
-        return folders + ["/usr/local/bin", "/usr/bin"].filter { !folders.contains($0) }
-    }()
-
-    /// Returns the error message for a program that is not one of the user's tools.
-    static func managerRefusal(of program: String) -> String {
-        "\(program) may not manage the transfers of all programs: the running urlsessiond permits that only to urlsession in "
-            + managerFolders.joined(separator: ", ") + "; to replace it, start another one with urlsessiond --replace"
-    }
-
-    private static func target(of link: String) -> String? {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
-            guard let start = buffer.baseAddress else { return nil }
-            let count = readlink(link, start, buffer.count)
-            guard count > 0, count < buffer.count else { return nil }
-            return String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
         }
     }
 }

@@ -12,11 +12,26 @@ import LoadingModel
 import Synchronization
 import SystemThreads
 
-/// Receives the events of one attempt on its engine's loop, and passes them to the desk.
+/// Receives what happens in the attempts of transfers; called on any thread.
+protocol AttemptOwner: AnyObject, Sendable {
+    func take(_ event: RunningLoad.Event, of load: RunningLoad)
+}
+
+/// Receives the events of one attempt on its engine's loop, and passes them to the attempt's owner.
 ///
-/// Progress is merged: the desk is notified at most ten times a second, however fast the transfer is. If all transfers share a rate
+/// Progress is merged: the owner is notified at most ten times a second, however fast the transfer is. If all transfers share a rate
 /// limit, the load is suspended until the rate covers the bytes that the load has moved.
 final class RunningLoad: LoadClient {
+    enum Event: Sendable {
+        /// Bytes were moved: their counts can be taken a moment later, with those of further bytes.
+        case moved
+        /// An event, and the counts of the bytes that were moved before.
+        case event(TaskEvent, after: TransferCounts?)
+        case challenge(TaskQuestion, @Sendable (TaskAnswer) -> Void)
+        /// The rate limit has suspended the load for this many seconds.
+        case paused(Double)
+    }
+
     private struct State {
         var counts = TransferCounts()
         var isNew = false
@@ -30,17 +45,17 @@ final class RunningLoad: LoadClient {
     /// The shortest pause in seconds; a shorter pause is added to the next pause.
     private static let shortestPause = 0.005
     /// The length in seconds above which a pause is reported to the user's tool.
-    private static let reportedPause = 2.0
+    static let reportedPause = 2.0
 
-    private let number: Int64
-    private let desk: TransferDesk
+    let number: Int64
+    private let owner: any AttemptOwner
     private let rateLimiter: SharedRateLimiter
     private let state = Mutex(State())
 
-    init(_ number: Int64, _ desk: TransferDesk) {
+    init(_ number: Int64, _ owner: any AttemptOwner, _ rateLimiter: SharedRateLimiter) {
         self.number = number
-        self.desk = desk
-        rateLimiter = desk.rateLimiter
+        self.owner = owner
+        self.rateLimiter = rateLimiter
     }
 
     func tell(_ event: TaskEvent) {
@@ -62,20 +77,15 @@ final class RunningLoad: LoadClient {
                 $0.received = total
                 $0.expectedToReceive = expected
             }
-            desk.enter { $0.receiveEvent(event, of: self.number, by: self) }
+            owner.take(.event(event, after: nil), of: self)
         case .data: break
-        default:
-            let counts = takeCounts()
-            desk.enter { desk in
-                if let counts { desk.progressed(self.number, counts, of: self) }
-                desk.receiveEvent(event, of: self.number, by: self)
-            }
+        default: owner.take(.event(event, after: takeCounts()), of: self)
         }
     }
 
     func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
         switch question {
-        case .challenge: desk.enter { $0.questions.asked(question, of: self.number, by: self, $0, reply) }
+        case .challenge: owner.take(.challenge(question, reply), of: self)
         case .redirect(_, let proposed): reply(.request(proposed))
         case .response: reply(.disposition(.allow))
         case .newBodyStream: reply(.bodyStream(nil))
@@ -96,10 +106,7 @@ final class RunningLoad: LoadClient {
             defer { state.isScheduled = true }
             return !state.isScheduled
         }
-        guard mustSchedule else { return }
-        desk.enter(after: 0.1) { desk in
-            if let counts = self.takeCounts() { desk.progressed(self.number, counts, of: self) }
-        }
+        if mustSchedule { owner.take(.moved, of: self) }
     }
 
     // MARK: Rate limit
@@ -121,24 +128,21 @@ final class RunningLoad: LoadClient {
             defer { state.pausedUntil = max(end, state.pausedUntil ?? end) }
             return state.pausedUntil == nil
         }
-        guard isFirst else { return }
-        release(after: pause)
-        if pause > Self.reportedPause { desk.enter(number) { desk, transfer in desk.reports.note(transfer, desk) } }
+        if isFirst { owner.take(.paused(pause), of: self) }
     }
 
-    private func release(after pause: Double) {
-        desk.enter(after: pause) { desk in
-            // A later attempt has the same number in the same engine.
-            guard desk.transfers[self.number]?.attempt?.load === self else { return }
-            var rest = 0.0
-            _ = self.command(.resume) { state in
-                guard let end = state.pausedUntil else { return false }
-                rest = end - Monitor.clock
-                if rest <= 0 { state.pausedUntil = nil }
-                return rest <= 0
-            }
-            if rest > 0 { self.release(after: rest) }
+    /// Resumes the load if its pause is over.
+    ///
+    /// - Returns: The rest of the pause in seconds.
+    func endPause() -> Double {
+        var rest = 0.0
+        _ = command(.resume) { state in
+            guard let end = state.pausedUntil else { return false }
+            rest = end - Monitor.clock
+            if rest <= 0 { state.pausedUntil = nil }
+            return rest <= 0
         }
+        return rest
     }
 
     /// Resumes the load because the rate limit has changed.
@@ -175,7 +179,8 @@ final class RunningLoad: LoadClient {
 
     // MARK: Progress
 
-    private func takeCounts() -> TransferCounts? {
+    /// The counts, if they have changed since they were last taken.
+    func takeCounts() -> TransferCounts? {
         state.withLock { state in
             state.isScheduled = false
             guard state.isNew else { return nil }

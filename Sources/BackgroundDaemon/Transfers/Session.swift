@@ -12,7 +12,13 @@ import LoadingEngine
 import LoadingModel
 import LoadingStores
 import LoadingTrust
+import NIOCore
 import NetworkPaths
+
+struct SessionName: Hashable {
+    var program: String
+    var identifier: String
+}
 
 /// A background session of a program.
 ///
@@ -56,7 +62,7 @@ final class Session {
         self.isSaved = isSaved
     }
 
-    var name: TransferDesk.SessionName { TransferDesk.SessionName(program: program, identifier: identifier) }
+    var name: SessionName { SessionName(program: program, identifier: identifier) }
 
     var row: TransferStore.SessionRow {
         TransferStore.SessionRow(
@@ -136,5 +142,35 @@ final class Session {
 extension BackgroundSettings.KnownCredential {
     fileprivate func keep(in store: CredentialStore) {
         if isDefault { store.setDefault(credential, for: space) } else { store.set(credential, for: space) }
+    }
+}
+
+/// The launches of a program for one of its sessions.
+struct SessionLaunch {
+    /// Whether the daemon has launched the program, and the program has not yet reported that it has processed the events.
+    var isUnderWay = false
+    /// Whether the launched process has ended before the program joined: it may have started the program and left, as `setsid --fork`
+    /// does.
+    var isHandedOver = false
+    /// The number of the last launch; results of earlier launches may arrive late.
+    var number = 0
+    /// Why the last launch failed; nil if it succeeded.
+    var trouble: String?
+    /// The timer for the next check of whether the program must be launched.
+    var timer: Scheduled<Void>?
+    /// Whether the session's row stores the launch limit, which applies to all sessions of the program.
+    var isKept: Bool
+
+    init(isKept: Bool) { self.isKept = isKept }
+}
+
+extension Session {
+    /// Whether the program can be launched when it is not running.
+    var canBeLaunched: Bool { candidate.way != nil }
+
+    var candidate: LaunchCandidate {
+        LaunchCandidate(
+            session: id, way: settings.sendsLaunchEvents && !record.wasQuit ? settings.launch : nil, isConnected: client != nil,
+            isLaunched: launch.isUnderWay, transfers: transfers.count, asking: askingCount, ended: endedCount)
     }
 }
