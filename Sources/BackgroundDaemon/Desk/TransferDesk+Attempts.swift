@@ -56,6 +56,7 @@ extension TransferDesk: AttemptOwner {
         transfer.startCount = preparation.startCount
         transfer.counts.received = preparation.startCount
         transfer.counts.sent = 0
+        transfer.hasUploadMoved = false
         attempt.begin(preparation.engineOrder(for: transfer), with: transfer.session.service(of: store))
     }
 

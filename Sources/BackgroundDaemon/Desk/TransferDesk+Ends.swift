@@ -285,8 +285,10 @@ extension TransferDesk {
                 file = end.file.flatMap { spool.handOver($0, end.version, number: number, in: folder) }
             }
             let isLost = outcome.hasFile && file == nil
-            if isLost, let lost = Self.failure(.cannotOpenFile, "the downloaded file was changed before it was delivered") {
-                outcome = lost
+            if isLost, var whole = try? MessageCoding.decodeOutcome(outcome.bytes) {
+                let reason = "the downloaded file was changed before it was delivered"
+                whole.result = .failure(LoadError(.cannotOpenFile, reason))
+                outcome = Self.encoded(whole) ?? outcome
             }
             let message = try? outcome.message(to: task, file: file)
             self.enter(number) { desk, transfer in
