@@ -73,13 +73,12 @@ package final class ManagerConnection: Sendable {
     ) throws(LoadError) -> ManagerConnection? {
         var found = open(place)
         let dropEnd = Monitor.clock + Double(patience)
-        var failedStarts = 0
+        var failedStarts = VainStarts()
         while let manager = found {
             if manager.isCompatible, !manager.isDropped || Monitor.clock >= dropEnd { return manager }
             guard manager.isDropped else { break }
-            if let failure = manager.state.withLock(\.failure) {
-                failedStarts += 1
-                if failedStarts == StartReport.silentStarts { throw LoadError(.backgroundSessionDisconnected, failure.message) }
+            if let failure = manager.state.withLock(\.failure), failedStarts.areTooMany() {
+                throw LoadError(.backgroundSessionDisconnected, failure.message)
             }
             pause(until: Monitor.clock + 0.05)
             found = open(place)
@@ -88,7 +87,7 @@ package final class ManagerConnection: Sendable {
         if let reason = place.prepare() { throw LoadError(.backgroundSessionDisconnected, reason) }
         let end = Monitor.clock + Double(patience)
         var reason = "urlsessiond cannot be reached at \(place.socket); see \(place.log)"
-        var silentStarts = 0
+        var silentStarts = VainStarts()
         repeat {
             // A daemon that is still ending may block a new daemon for a moment.
             let start = try DaemonStarter.start(place, replacing: found != nil)
@@ -106,8 +105,7 @@ package final class ManagerConnection: Sendable {
                 }
                 if start.isOver { pause(until: min(next, Monitor.clock + 0.02)) }
             } while !start.isOver && Monitor.clock < end || !start.isSilent && Monitor.clock < next
-            silentStarts = start.isSilent ? silentStarts + 1 : 0
-            if silentStarts == StartReport.silentStarts { throw start.silence }
+            if !start.isSilent { silentStarts = VainStarts() } else if silentStarts.areTooMany() { throw start.silence }
         } while Monitor.clock < end
         throw LoadError(.backgroundSessionDisconnected, reason)
     }

@@ -22,22 +22,21 @@ extension RemoteSession {
     func run() {
         var attempt = 0
         var start: StartReport?
-        var (nextStart, silentStarts, silentReplacements) = (0.0, 0, 0)
-        // How often in a row systemd was asked in vain for a daemon.
-        var failedStarts = 0
+        var nextStart = 0.0
+        // Of daemons, of daemons that replace another one, and of the service.
+        var (silentStarts, silentReplacements, failedStarts) = (VainStarts(), VainStarts(), VainStarts())
         while true {
             guard let end = monitor.locked({ link.isJoining ? attemptsEnd : nil }) else { return }
             let unusable = place.prepare()
             // The replacement of an older daemon may have failed.
             if let reason = replacement?.look() { return lose(reason) }
             if let silent = replacement, silent.isSilent {
-                silentReplacements += 1
-                if silentReplacements == StartReport.silentStarts { return handle(.lose(silent.silence)) }
+                if silentReplacements.areTooMany() { return handle(.lose(silent.silence)) }
                 // The next refusal starts another one.
                 (versionRefusal, replacement) = (nil, nil)
             }
             if let connection = DaemonConnection.open(place, isUsable: unusable == nil, patience: Int(patience)) {
-                silentStarts = 0
+                silentStarts = VainStarts()
                 start = nil
                 handle(.opened) { self.connection = connection }
                 var (isGreeted, failure) = (false, String?.none)
@@ -46,13 +45,13 @@ extension RemoteSession {
                     if !isGreeted, seconds & (seconds - 1) == 0 { failure = serviceFailure(connection, &failedStarts) }
                     return failure == nil && seconds < Int(patience)
                 } _: {
-                    (isGreeted, failedStarts) = (true, 0)
+                    (isGreeted, failedStarts) = (true, VainStarts())
                     receive($0)
                 }
                 if !isGreeted, failure == nil { failure = serviceFailure(connection, &failedStarts) }
                 closed(failure ?? (wasSilent ? silence(connection.log) : "urlsessiond keeps ending; see \(connection.log)"))
                 if let failure { return lose(failure) }
-                if isGreeted, versionRefusal == nil { silentReplacements = 0 }
+                if isGreeted, versionRefusal == nil { silentReplacements = VainStarts() }
                 // Pauses, because a daemon that ends when a program joins it may do so on every attempt.
                 attempt = isGreeted ? 0 : attempt + 1
                 pause(max(0.02, Self.pauses[min(attempt, Self.pauses.count - 1)]))
@@ -66,8 +65,11 @@ extension RemoteSession {
             // No daemon listens. A daemon that was started may have ended because an earlier daemon was still shutting down.
             let isSilent = start?.isSilent == true
             if start?.isOver != false, replacement?.isOver != false, isSilent || Monitor.clock >= nextStart {
-                silentStarts = isSilent ? silentStarts + 1 : 0
-                if let start, silentStarts == StartReport.silentStarts { return handle(.lose(start.silence)) }
+                if !isSilent {
+                    silentStarts = VainStarts()
+                } else if let start, silentStarts.areTooMany() {
+                    return handle(.lose(start.silence))
+                }
                 do throws(LoadError) {
                     start = try DaemonStarter.start(place)
                 } catch {
@@ -104,10 +106,9 @@ extension RemoteSession {
     ///
     /// The library never starts a daemon beside the service manager's socket, except to replace an older one. The next daemon may
     /// work, but not after several that failed.
-    private func serviceFailure(_ connection: DaemonConnection, _ failedStarts: inout Int) -> String? {
+    private func serviceFailure(_ connection: DaemonConnection, _ failedStarts: inout VainStarts) -> String? {
         guard monitor.locked({ link.isJoining }), let failure = connection.serviceFailure() else { return nil }
-        failedStarts += 1
-        return failure.isFinal || failedStarts == StartReport.silentStarts ? failure.message : nil
+        return failedStarts.areTooMany() || failure.isFinal ? failure.message : nil
     }
 
     private func receive(_ message: DaemonMessage) {

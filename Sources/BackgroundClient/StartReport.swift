@@ -12,6 +12,22 @@ import CLoadingSystem
 import LibC
 import LoadingModel
 
+/// How many starts in a row were in vain: a daemon ended without a message, or the service manager could not start one.
+///
+/// One daemon may have been killed, but after several, the next one is not expected to work either.
+struct VainStarts {
+    private static let limit = 3
+    private var count = 0
+
+    /// Counts a start in vain.
+    ///
+    /// - Returns: Whether no further start is worth trying.
+    mutating func areTooMany() -> Bool {
+        count += 1
+        return count >= Self.limit
+    }
+}
+
 /// Reads what a starting daemon reports, until the daemon listens or ends.
 ///
 /// The report is used by one thread.
@@ -19,9 +35,6 @@ package final class StartReport {
     /// The maximum number of bytes read from the log.
     private static let textLimit = 1000
     private static let bytesLimit = 8 * StartupMessage.limit
-
-    /// How many daemons in a row may end without a message before the daemon counts as unusable: one may have been killed.
-    static let silentStarts = 3
 
     private let descriptor: CInt
     private let log: String
