@@ -29,7 +29,7 @@ final class BackgroundClient: LoadClient {
     func tell(_ event: TaskEvent) {
         switch event {
         case .finished: ended()
-        case .data(let data): session.value.command?(.consumed(bytes: data.count), id)
+        case .data(let data): session.value.background?.commandInBackground(.consumed(bytes: data.count), for: id)
         default: break
         }
     }

@@ -20,7 +20,7 @@ import NIOCore
 /// responses or header fields of the session. Handshakes that need the same URL share a fetch.
 ///
 /// Confined to the session's event loop.
-final class IssuerFetches {
+final class IssuerFetches: IssuerFetching {
     private struct Key: Hashable {
         var url: String
         var needs: ConnectionNeeds
@@ -60,14 +60,10 @@ final class IssuerFetches {
         self.executor = executor
     }
 
-    /// Forgets all results.
     func forget() {
         entries = entries.filter { if case .running = $0.value { true } else { false } }
     }
 
-    /// Fetches the certificates at a URL, or replies at once if the result is known.
-    ///
-    /// - Returns: The action that stops waiting for the result. When no handshake waits for the fetch any more, it is cancelled.
     func fetch(
         _ url: String, _ needs: ConnectionNeeds, usesProxies: Bool, within patience: TimeAmount,
         reply: @escaping (IssuerAnswer) -> Void

@@ -35,10 +35,10 @@ final class Load: LoopCallee {
     private var hasReportedWaiting = false
     /// The hop at which a load without a task is waiting.
     private var parkedHop: Hop?
-    /// The engine of the waiting hop.
+    /// The runner of the waiting hop.
     ///
-    /// The load retains the engine, as a task would.
-    private var engine: SessionEngine?
+    /// The load retains the runner, as a task would.
+    private var runner: (any LoadRunner)?
     /// The number of bytes that were delivered to the client and have not been processed yet.
     private var outstandingBytes = 0
 
@@ -132,21 +132,17 @@ final class Load: LoopCallee {
         return hop
     }
 
-    /// Makes the engine resume the hop when the load is woken; the load retains the engine until then.
-    func park(_ hop: Hop, of engine: SessionEngine) {
+    /// Makes the runner continue the hop when the load is woken; the load retains the runner until then.
+    func park(_ hop: Hop, by runner: any LoadRunner) {
         parkedHop = hop
-        self.engine = engine
+        self.runner = runner
         control.park(self)
     }
 
-    package func proceed() {
-        let engine = engine
-        session.proceed?(NIOLoopBound(self, eventLoop: session.loop))
-        withExtendedLifetime(engine) {}
-    }
+    package func proceed() { runner?.proceed(self) }
 
     func takeParkedHop() -> Hop? {
-        defer { (parkedHop, engine) = (nil, nil) }
+        defer { (parkedHop, runner) = (nil, nil) }
         return parkedHop
     }
 
@@ -251,4 +247,12 @@ final class Load: LoopCallee {
         outstandingBytes = max(0, outstandingBytes - bytes)
         if mayWait, hasCredit { control.wake() }
     }
+}
+
+/// Continues loads that wait without a task.
+///
+/// This is the session's engine, as its loads see it: `SessionEngine+Runner.swift`.
+protocol LoadRunner: AnyObject {
+    /// Continues a load that was woken, on the session's loop.
+    func proceed(_ load: Load)
 }

@@ -43,14 +43,6 @@ extension SessionEngine: LoadingService, LoopCallee {
         if let processMessages = entrance.processMessages { processMessages() } else { assumeIsolated { $0.processMessages() } }
     }
 
-    /// Lets callers that are already on the loop call the engine without the runtime's isolation check, which costs more than the
-    /// call.
-    //
-    // `@unchecked`: accessed only on the loop.
-    final class Entrance: @unchecked Sendable {
-        fileprivate(set) var processMessages: (() -> Void)?
-    }
-
     /// The number of messages processed before other work on the loop gets its turn.
     ///
     /// Starting a load takes about 20 µs.
@@ -58,7 +50,6 @@ extension SessionEngine: LoadingService, LoopCallee {
 
     /// Processes the posted messages, unless that is already in progress.
     func processMessages() {
-        if entrance.processMessages == nil { entrance.processMessages = { [unowned self] in processMessages() } }
         if !isProcessingMessages { processMessagesNow() }
     }
 

@@ -154,7 +154,7 @@ package actor SessionEngine {
     func stopAcceptingOrders() {
         isInvalidated = true
         // The session's own loads are canceled too, because no task of the app is left that could cancel them.
-        for load in loads.values where BackgroundRevalidation.isBackground(load.id) && !load.order.endsUpload {
+        for load in loads.values where BackgroundLoads.include(load.id) && !load.order.endsUpload {
             load.control.abort(.cancelled)
         }
         if loads.isEmpty { pool.shutDown() }
@@ -209,14 +209,14 @@ package actor SessionEngine {
     }
 
     /// Continues a load without a task after it was woken.
-    private func proceed(_ woken: NIOLoopBound<Load>) {
+    func proceed(_ woken: NIOLoopBound<Load>) {
         let load = woken.value
         if let hop = load.takeParkedHop() { proceed(load, hop) }
     }
 
     private func proceed(_ load: Load, _ hop: Hop) {
         switch plan.proceed(hop, in: load) {
-        case .waits: load.park(hop, of: self)
+        case .waits: load.park(hop, by: self)
         case .proceed, .needsTask: startTask(load, at: hop)
         case .answered(let answer):
             // The rest of the body is awaited in a task.
@@ -294,11 +294,7 @@ package actor SessionEngine {
             client.tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
             return nil
         }
-        if session.start == nil {
-            session.start = { [unowned self] in start($0, client: $1) }
-            session.command = { [unowned self] in carryOut($0, for: $1) }
-            session.proceed = { [unowned self] in proceed($0) }
-        }
+        if session.background == nil { openEntrance(for: session) }
         let load = Load(order, Self.kind(of: order), client: client, session: session, now: .now())
         loads[LoadNumber(order.id)] = load
         deadlines.add(load, now: load.started)

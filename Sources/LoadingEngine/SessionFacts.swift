@@ -29,12 +29,8 @@ final class SessionFacts {
     let ownFieldHolder = ConnectionHolder()
     let executor: LoopExecutor
     private var storesWereReady = false
-    /// Starts a load that belongs to no task of the app.
-    var start: ((TaskOrder, any LoadClient) -> Void)?
-    /// Sends a command to a load that belongs to no task of the app.
-    var command: ((TaskCommand, TaskID) -> Void)?
-    /// Continues a load that waits without a task.
-    var proceed: ((NIOLoopBound<Load>) -> Void)?
+    /// Runs loads that belong to no task of the app; nil before the session's first load.
+    unowned var background: (any BackgroundLoading)?
     /// The last target that was parsed from a URL without a user: apps often request the same URL repeatedly.
     // Unchecked, because it is only read and set as a whole.
     @exclusivity(unchecked) var lastTarget: ParsedTarget?
@@ -58,13 +54,13 @@ final class SessionFacts {
     /// The session's proxies; nil if all requests go directly to their servers.
     let proxies: SessionProxies?
     /// Fetches certificates that servers do not send; nil if the session does not.
-    let issuers: IssuerFetches?
+    let issuers: (any IssuerFetching)?
     /// The alternative services that servers have announced; kept in memory only, and not yet used for new connections.
     var alternatives = AlternativeServices()
 
     init(
         policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, proxies: ProxyRules?,
-        issuers: IssuerFetches?, executor: LoopExecutor, mailbox: Mailbox
+        issuers: (any IssuerFetching)?, executor: LoopExecutor, mailbox: Mailbox
     ) {
         self.issuers = issuers
         self.mailbox = mailbox
@@ -138,6 +134,22 @@ final class SessionFacts {
         if !storesWereReady { storesWereReady = stores.areReady }
         return storesWereReady
     }
+}
+
+/// Fetches the certificates of issuers that servers do not send.
+///
+/// A protocol, because each fetch has an engine of its own, and what an engine's session consists of must not depend on engines.
+protocol IssuerFetching: AnyObject {
+    /// Fetches the certificates at a URL, or replies at once if the result is known.
+    ///
+    /// - Returns: The action that stops waiting for the result. When no handshake waits for the fetch any more, it is cancelled.
+    func fetch(
+        _ url: String, _ needs: ConnectionNeeds, usesProxies: Bool, within patience: TimeAmount,
+        reply: @escaping (IssuerAnswer) -> Void
+    ) -> () -> Void
+
+    /// Forgets all results.
+    func forget()
 }
 
 /// The results of parsing a URL, for reuse by the session.

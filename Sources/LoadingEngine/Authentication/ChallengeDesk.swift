@@ -154,7 +154,7 @@ enum ChallengeDesk {
         question.proposed = refused ?? kept
         question.response = context.response
         let answer: ChallengeAnswer
-        switch try await OpenQuestion.ask(question, about: id, refused, for: authenticator, in: load) {
+        switch try await ask(question, about: id, refused, for: authenticator, in: load) {
         case .shared(let credential):
             authenticator.hasOwnAnswer = false
             return .use(credential)
@@ -174,6 +174,37 @@ enum ChallengeDesk {
         case .cancel:
             let kind: LoadError.Kind = place.isProxy ? .userCancelledAuthentication : .cancelled
             throw LoadError(kind, "the authentication challenge was cancelled")
+        }
+    }
+
+    /// Asks the app, or waits for another load that asks the same question.
+    ///
+    /// Returns nil if the client cannot answer the question.
+    private static func ask(
+        _ question: ChallengeQuestion, about id: AuthenticationScopes.ID, _ refused: LoadCredential?, for asker: Authenticator,
+        in load: Load
+    ) async throws(LoadError) -> OpenQuestion.Outcome? {
+        func askApp() async throws(LoadError) -> ChallengeAnswer? {
+            guard case .credential(let answer) = try await load.ask(.challenge(question)) else { return nil }
+            return answer
+        }
+        let credentials = load.session.credentials
+        let subject = OpenQuestion.Subject(id: id, refused: refused)
+        if let open = credentials.question(about: subject) {
+            if let shared = try await open.wait(in: load.control) { return .shared(shared) }
+            return try await askApp().map { .own($0) }
+        }
+        let open = OpenQuestion(subject, asker)
+        credentials.open(open)
+        do throws(LoadError) {
+            let answer = try await askApp()
+            open.answer(answer)
+            if open.credential == nil { credentials.close(open) }
+            return answer.map { .own($0) }
+        } catch {
+            open.answer(nil)
+            credentials.close(open)
+            throw error
         }
     }
 

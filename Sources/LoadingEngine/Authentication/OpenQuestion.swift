@@ -37,10 +37,10 @@ final class OpenQuestion {
     /// The authenticator of the load that asks; nil after that load has ended.
     private(set) weak var asker: Authenticator?
     private(set) var isAnswered = false
-    private var credential: LoadCredential?
+    private(set) var credential: LoadCredential?
     private var waiting: [LoopSlot<Void>] = []
 
-    private init(_ subject: Subject, _ asker: Authenticator) {
+    init(_ subject: Subject, _ asker: Authenticator) {
         self.subject = subject
         self.asker = asker
     }
@@ -48,38 +48,8 @@ final class OpenQuestion {
     /// Whether the answer is still pending, or can be shared.
     var isOpen: Bool { asker != nil && (!isAnswered || credential != nil) }
 
-    /// Asks the app, or waits for another load that asks the same question.
-    ///
-    /// Returns nil if the client cannot answer the question.
-    static func ask(
-        _ question: ChallengeQuestion, about id: AuthenticationScopes.ID, _ refused: LoadCredential?, for asker: Authenticator,
-        in load: Load
-    ) async throws(LoadError) -> Outcome? {
-        func askApp() async throws(LoadError) -> ChallengeAnswer? {
-            guard case .credential(let answer) = try await load.ask(.challenge(question)) else { return nil }
-            return answer
-        }
-        let credentials = load.session.credentials
-        let subject = Subject(id: id, refused: refused)
-        if let open = credentials.question(about: subject) {
-            if let shared = try await open.wait(in: load.control) { return .shared(shared) }
-            return try await askApp().map { .own($0) }
-        }
-        let open = OpenQuestion(subject, asker)
-        credentials.open(open)
-        do throws(LoadError) {
-            let answer = try await askApp()
-            open.answer(answer)
-            if open.credential == nil { credentials.close(open) }
-            return answer.map { .own($0) }
-        } catch {
-            open.answer(nil)
-            credentials.close(open)
-            throw error
-        }
-    }
-
-    private func wait(in control: LoadControl) async throws(LoadError) -> LoadCredential? {
+    /// Waits for the answer to another load's question; returns nil if the answer cannot be shared.
+    func wait(in control: LoadControl) async throws(LoadError) -> LoadCredential? {
         guard !isAnswered else { return credential }
         let slot = LoopSlot<Void>(control)
         waiting.append(slot)
@@ -90,7 +60,7 @@ final class OpenQuestion {
         return credential
     }
 
-    private func answer(_ answer: ChallengeAnswer?) {
+    func answer(_ answer: ChallengeAnswer?) {
         isAnswered = true
         if case .useCredential(let credential?) = answer, case .password = credential.kind, credential.persistence != .none {
             self.credential = credential

@@ -18,10 +18,8 @@ import NIOCore
 ///
 /// Each URL has at most one revalidation at a time. The result is only stored in the cache, and not delivered to the app.
 enum BackgroundRevalidation {
-    static func isBackground(_ id: TaskID) -> Bool { id < 0 }
-
     static func start(_ hop: Hop, in load: Load) {
-        guard let url = hop.request.url, let start = load.session.start else { return }
+        guard let url = hop.request.url, let background = load.session.background else { return }
         let key = CacheKey.text(of: url)
         guard load.session.revalidating.insert(key).inserted else { return }
         var request = hop.request
@@ -35,8 +33,10 @@ enum BackgroundRevalidation {
         var order = TaskOrder(id: id, request: request, delivery: .stream, interests: interests)
         order.observe(with: load.order)
         let session = NIOLoopBound(load.session, eventLoop: load.session.loop)
-        start(
+        background.startInBackground(
             order,
-            BackgroundClient(id, forwarding: load.client, session: load.session) { session.value.revalidating.remove(key) })
+            client: BackgroundClient(id, forwarding: load.client, session: load.session) {
+                session.value.revalidating.remove(key)
+            })
     }
 }

@@ -105,11 +105,11 @@ final class ProxyScripts {
             scripts.fetched(result, on: session.loop)
         }
         let timer = session.loop.scheduleTask(in: Self.patience) {
-            bound.value.session.command?(.cancel, id)
+            bound.value.session.background?.commandInBackground(.cancel, for: id)
         }
         client.ended = { timer.cancel() }
-        guard let start = session.start else { return fetched(.failure(.init("cannot be loaded")), on: session.loop) }
-        start(order, client)
+        guard let background = session.background else { return fetched(.failure(.init("cannot be loaded")), on: session.loop) }
+        background.startInBackground(order, client: client)
     }
 
     private func fetched(_ result: Result<String, ProxyScriptFailure>, on loop: any EventLoop) {
@@ -152,7 +152,7 @@ final class ProxyScripts {
             switch event {
             case .data(let data):
                 collected.value.data += data
-                session.value.command?(.consumed(bytes: data.count), id)
+                session.value.background?.commandInBackground(.consumed(bytes: data.count), for: id)
                 if collected.value.data.count > ProxyScript.maximumLength { refuse("is longer than 1 MiB") }
             case .finished(let outcome): finish(outcome)
             default: break
@@ -161,7 +161,7 @@ final class ProxyScripts {
 
         private func refuse(_ reason: String) {
             collected.value.refusal = reason
-            session.value.command?(.cancel, id)
+            session.value.background?.commandInBackground(.cancel, for: id)
         }
 
         private func finish(_ outcome: TaskOutcome) {
@@ -215,13 +215,6 @@ struct ProxyScriptFailure: Error {
         error.networkObjection = cause?.networkObjection
         return error
     }
-}
-
-/// The IDs of loads that belong to no task of the app.
-enum BackgroundLoads {
-    private static let count = Atomic<Int>(0)
-
-    static func next() -> TaskID { Int.min + count.add(1, ordering: .relaxed).newValue }
 }
 
 /// A script and the thread that runs it.

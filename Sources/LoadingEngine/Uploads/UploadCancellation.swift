@@ -21,7 +21,7 @@ enum UploadCancellation {
     private static let patience = 10.0
 
     static func start(_ request: LoadRequest, leftOrigin: Bool, in load: Load) {
-        guard let url = request.url, let start = load.session.start else { return }
+        guard let url = request.url, let background = load.session.background else { return }
         // Over TLS, an app that judges servers would have to be asked, but the app's task is over: the upload is then not
         // canceled.
         guard !load.wants(.challenges) || Origin(url)?.isSecure == false else { return }
@@ -35,7 +35,10 @@ enum UploadCancellation {
         order.leftOrigin = leftOrigin
         let bound = NIOLoopBound(load.session, eventLoop: load.session.loop)
         // The time limit applies even if the server keeps sending slowly.
-        let timer = load.session.loop.scheduleTask(in: .nanoseconds(Int64(patience * 1e9))) { bound.value.command?(.cancel, id) }
-        start(order, BackgroundClient(id, forwarding: load.client, session: load.session) { timer.cancel() })
+        let timer = load.session.loop.scheduleTask(in: .nanoseconds(Int64(patience * 1e9))) {
+            bound.value.background?.commandInBackground(.cancel, for: id)
+        }
+        background.startInBackground(
+            order, client: BackgroundClient(id, forwarding: load.client, session: load.session) { timer.cancel() })
     }
 }
