@@ -106,7 +106,7 @@ class LoadKind {
         _ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load
     ) throws(LoadError) {}
 
-    /// Whether ``follow(_:_:_:in:)-(Answer,_,_,_)`` has to process the response.
+    /// Whether the kind has to process the response.
     func mayFollowUp(_ answer: Answer) -> Bool { false }
 
     /// Whether a hop that leaves the app's request follows a redirect.

@@ -294,7 +294,7 @@ package actor SessionEngine {
             client.tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
             return nil
         }
-        if session.background == nil { openEntrance(for: session) }
+        if entrance.processMessages == nil { openEntrance(for: session) }
         let load = Load(order, Self.kind(of: order), client: client, session: session, now: .now())
         loads[LoadNumber(order.id)] = load
         deadlines.add(load, now: load.started)
