@@ -20,7 +20,7 @@ enum BackgroundLoads {
 
 /// Runs loads that belong to no task of the app.
 ///
-/// This is the session's engine, as the session's own loads see it: `SessionEngine+Runner.swift`. Called on the session's loop.
+/// This is the session's engine, as the session's own loads see it: `SessionEngine+Mailbox.swift`. Called on the session's loop.
 protocol BackgroundLoading: AnyObject {
     func startInBackground(_ order: TaskOrder, client: any LoadClient)
     func commandInBackground(_ command: TaskCommand, for task: TaskID)

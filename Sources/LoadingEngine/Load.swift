@@ -251,7 +251,7 @@ final class Load: LoopCallee {
 
 /// Continues loads that wait without a task.
 ///
-/// This is the session's engine, as its loads see it: `SessionEngine+Runner.swift`.
+/// This is the session's engine, as its loads see it: `SessionEngine+Mailbox.swift`.
 protocol LoadRunner: AnyObject {
     /// Continues a load that was woken, on the session's loop.
     func proceed(_ load: Load)

@@ -76,8 +76,8 @@ class LoadKind {
     /// Removes the app's header fields that the kind cannot handle.
     func removeForeignFields(from headers: inout HeaderBlock) {}
 
-    /// The file whose rest an FTP server should send.
-    var earlierFile: EarlierFile? { nil }
+    /// Where the response should continue what an earlier load received.
+    var resumePoint: ResumePoint? { nil }
 
     /// Whether the next attempt may use a stream of an established connection that supports extended CONNECT.
     var mayUseExtendedConnect: Bool { false }

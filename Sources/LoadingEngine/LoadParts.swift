@@ -38,13 +38,6 @@ struct AttemptTraffic {
     var evidence = RetryEvidence.none
 }
 
-/// The part of a file that an earlier load received from an FTP server, and the properties that identify the file.
-struct EarlierFile {
-    let offset: Int64
-    let size: Int64
-    let modified: String
-}
-
 /// A load's place in the clock that ends loads.
 struct DeadlinePlace {
     /// The load's slot in the clock.

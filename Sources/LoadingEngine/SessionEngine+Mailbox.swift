@@ -88,3 +88,33 @@ extension SessionEngine: LoadingService, LoopCallee {
         }
     }
 }
+
+/// The entrance for loads of the session, which are on the loop already.
+extension SessionEngine: LoadRunner, BackgroundLoading {
+    /// Lets callers on the loop call the engine without the runtime's isolation check, which costs more than the call.
+    //
+    // `@unchecked`: accessed only on the loop.
+    final class Entrance: @unchecked Sendable {
+        fileprivate(set) var processMessages: (() -> Void)?
+        fileprivate var proceed: ((NIOLoopBound<Load>) -> Void)?
+    }
+
+    func openEntrance(for session: SessionFacts) {
+        session.background = self
+        entrance.processMessages = { [unowned self] in processMessages() }
+        entrance.proceed = { [unowned self] in proceed($0) }
+    }
+
+    nonisolated func proceed(_ load: Load) {
+        let woken = NIOLoopBound(load, eventLoop: loop)
+        if let proceed = entrance.proceed { proceed(woken) } else { assumeIsolated { $0.proceed(woken) } }
+    }
+
+    nonisolated func startInBackground(_ order: TaskOrder, client: any LoadClient) {
+        assumeIsolated { $0.start(order, client: client) }
+    }
+
+    nonisolated func commandInBackground(_ command: TaskCommand, for task: TaskID) {
+        assumeIsolated { $0.carryOut(command, for: task) }
+    }
+}

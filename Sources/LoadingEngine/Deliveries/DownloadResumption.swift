@@ -13,6 +13,33 @@ import HTTPWire
 import LoadingModel
 import SystemThreads
 
+/// A download: the body goes into a file, which may continue the file of an earlier load.
+final class DownloadLoad: LoadKind {
+    private let resumeData: Data?
+    private var resumption: DownloadResumption?
+
+    init(resuming resumeData: Data?) { self.resumeData = resumeData }
+
+    override var runsItself: Bool { true }
+    override var usesCache: Bool { false }
+    override var resumePoint: ResumePoint? { resumption.flatMap { $0.asksForRest ? $0.point : nil } }
+
+    override func addFields(to fields: inout [(String, String)], for hop: Hop, _ body: OutgoingBody, by route: Route) {
+        if let resumption { fields.insert(contentsOf: resumption.rangeFields, at: 0) }
+    }
+
+    override func run(by stages: any HopStages, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
+        guard let resumeData else {
+            return try await DownloadDelivery.deliver(
+                try await stages.answer(load.firstHop(), in: load), continuing: nil, of: load)
+        }
+        let resumption = try DownloadResumption(
+            resuming: resumeData, of: load.order.request.url, in: load.session.policy.temporaryDirectory)
+        self.resumption = resumption
+        return try await resumption.deliver(by: stages, in: load)
+    }
+}
+
 /// Resumes a download where an earlier load stopped, or starts over if it cannot be resumed.
 final class DownloadResumption {
     /// The earlier load's partial file, to which the response is appended.
@@ -36,15 +63,15 @@ final class DownloadResumption {
         case existingFile(ResumePoint.Response, FileSink)
     }
 
-    private let point: ResumePoint
+    let point: ResumePoint
     private let data: Data
     private let path: String
     /// `Range` and `If-Range`.
     ///
     /// Added to every hop, because a redirect is expected to lead to the same file.
-    private(set) var rangeFields: [(String, String)] = []
-    /// The partial file for which an FTP server should send the rest.
-    private(set) var earlierFile: EarlierFile?
+    var rangeFields: [(String, String)] { asksForRest ? ResumeDecision.requestFields(for: point) : [] }
+    /// Whether the server should send only the rest.
+    private(set) var asksForRest = false
 
     init(resuming data: Data, of url: URL?, in directory: String) throws(LoadError) {
         do {
@@ -142,9 +169,7 @@ final class DownloadResumption {
             return (try await wholeAnswer(stages, in: load), .replacing)
         }
         // A part whose source is unknown cannot be continued by any response.
-        let isKnown = point.source.voucher != nil
-        earlierFile = isKnown ? EarlierFile(point) : nil
-        rangeFields = isKnown ? ResumeDecision.requestFields(for: point) : []
+        asksForRest = point.source.voucher != nil
         do {
             let answer = try await wholeAnswer(stages, in: load)
             return try await judge(answer, continuing: sink, stages, in: load)
@@ -217,16 +242,8 @@ final class DownloadResumption {
         _ answer: Answer, _ sink: FileSink, _ stages: any HopStages, in load: Load
     ) async throws(LoadError) -> (Answer, Destination) {
         answer.body.cancel()
-        rangeFields = []
-        earlierFile = nil
+        asksForRest = false
         if load.followUp.restartFromFirstRequest() { load.tell(.requestChanged(load.order.request)) }
         return try await judge(try await wholeAnswer(stages, in: load), continuing: sink, stages, isLast: true, in: load)
-    }
-}
-
-extension EarlierFile {
-    fileprivate init?(_ point: ResumePoint) {
-        guard FTPTarget.isFTP(point.url), let size = point.totalByteCount, let modified = point.lastModified else { return nil }
-        self.init(offset: point.receivedByteCount, size: size, modified: modified)
     }
 }

@@ -261,7 +261,7 @@ final class FTPConversation {
 
     private func secureControl() async throws(LoadError) {
         guard let control else { return }
-        guard reader.isEmpty, control.readableBytes == 0 else { throw StreamLoad.error(.unreadBytes) }
+        guard reader.isEmpty, control.readableBytes == 0 else { throw StreamMachine.Failure.unreadBytes.loadError }
         try await control.secure(to: server, in: load)
         load.transaction?.connection = control.facts
         tell(.secured)

@@ -91,9 +91,11 @@ final class FTPStage: LoadStage {
         var plan = FTPPlan(
             security: target.origin.isSecure ? .implicit : policy.requiresSecureFTP ? .explicit : .none,
             directories: target.directories, name: target.name, transfer: transfer, isText: target.isText)
-        if transfer == .retrieve, let earlier = load.kind?.earlierFile {
-            plan.earlier = FTPPlan.Version(size: earlier.size, modified: earlier.modified)
-            plan.offset = earlier.offset
+        if transfer == .retrieve, let point = load.kind?.resumePoint, FTPTarget.isFTP(point.url),
+            let size = point.totalByteCount, let modified = point.lastModified
+        {
+            plan.earlier = FTPPlan.Version(size: size, modified: modified)
+            plan.offset = point.receivedByteCount
         }
         return plan
     }

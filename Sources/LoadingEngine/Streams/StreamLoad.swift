@@ -249,7 +249,7 @@ final class StreamLoad: LoadKind {
         case .capture: load.tell(.stream(.captured))
         case .secure: try await secure(connection, of: load)
         case .end: break
-        case .fail(let failure): throw Self.error(failure)
+        case .fail(let failure): throw failure.loadError
         }
     }
 
@@ -263,18 +263,6 @@ final class StreamLoad: LoadKind {
                 "minBytes must not be negative, maxBytes must be at least 1, and minBytes must not exceed maxBytes")
         case .closed: LoadError(.connectionLost, "that side of the stream is closed")
         case .timeout: LoadError(.timedOut, "the read or write did not complete within its timeout")
-        }
-    }
-
-    static func error(_ failure: StreamMachine.Failure) -> LoadError {
-        switch failure {
-        case .partialWrite: LoadError(.timedOut, "a write did not complete within its timeout, and part of it may have been sent")
-        case .unreadBytes:
-            LoadError(
-                .secureConnectionFailed,
-                "bytes that arrived in clear text were not read before TLS; they may be an attacker's (CVE-2011-0411)")
-        case .endedBeforeTLS:
-            LoadError(.secureConnectionFailed, "one side of the stream was closed before TLS began")
         }
     }
 
@@ -320,7 +308,7 @@ final class StreamLoad: LoadKind {
     // MARK: TLS
 
     private func secure(_ connection: ByteStreamConnection, of load: Load) async throws(LoadError) {
-        guard connection.readableBytes == 0 else { throw Self.error(.unreadBytes) }
+        guard connection.readableBytes == 0 else { throw StreamMachine.Failure.unreadBytes.loadError }
         // The host name in the form that certificates use.
         let origin = try order.target().0.origin
         waits = true

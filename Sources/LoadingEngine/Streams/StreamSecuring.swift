@@ -10,6 +10,7 @@
 import HTTPTransport
 import LoadingModel
 import NIOCore
+import TransportMachines
 
 extension ByteStreamConnection {
     /// Pauses the request timeout while the app answers a question of the TLS handshake.
@@ -45,5 +46,19 @@ extension ByteStreamConnection {
         }
         try control.check()
         if case .some(.some(let error)) = result { throw error }
+    }
+}
+
+extension StreamMachine.Failure {
+    var loadError: LoadError {
+        switch self {
+        case .partialWrite: LoadError(.timedOut, "a write did not complete within its timeout, and part of it may have been sent")
+        case .unreadBytes:
+            LoadError(
+                .secureConnectionFailed,
+                "bytes that arrived in clear text were not read before TLS; they may be an attacker's (CVE-2011-0411)")
+        case .endedBeforeTLS:
+            LoadError(.secureConnectionFailed, "one side of the stream was closed before TLS began")
+        }
     }
 }

@@ -168,20 +168,17 @@ final class UploadResumption: LoadKind {
     }
 
     override func addFields(to fields: inout [(String, String)], for hop: Hop, _ body: OutgoingBody, by route: Route) {
-        fields += self.fields(for: hop, body)
-    }
-
-    private func fields(for hop: Hop, _ body: OutgoingBody) -> [(String, String)] {
-        if hop.leavesRequest { return upload?.fields ?? [] }
-        guard announces, let length = body.length, length != 0 || hop.errand?.part != nil else { return [] }
-        // If the hop sends a part, the length of the whole body may already be known.
-        let whole = hop.errand?.part == nil ? (length < 0 ? nil : length) : upload?.length
-        if upload == nil { upload = ResumableUpload(length: whole) }
-        guard upload?.isCreating == true else { return [] }
-        if case .file(let body) = body { file = body.found }
-        upload?.beginCreation(length: whole)
-        creation = hop
-        return upload?.fields ?? []
+        if !hop.leavesRequest {
+            guard announces, let length = body.length, length != 0 || hop.errand?.part != nil else { return }
+            // If the hop sends a part, the length of the whole body may already be known.
+            let whole = hop.errand?.part == nil ? (length < 0 ? nil : length) : upload?.length
+            if upload == nil { upload = ResumableUpload(length: whole) }
+            guard upload?.isCreating == true else { return }
+            if case .file(let body) = body { file = body.found }
+            upload?.beginCreation(length: whole)
+            creation = hop
+        }
+        fields += upload?.fields ?? []
     }
 
     override func willSend(_ hop: Hop, as transaction: Transaction) {

@@ -76,15 +76,12 @@ final class WebSocketLoad: LoadKind {
     /// Makes the next attempt use HTTP/1.1.
     override func extendedConnectFailed() { versions.formIntersection(.http1) }
 
+    /// Adds the fields of the upgrade request (RFC 6455, section 4.1), with a new key, or those of an extended CONNECT (RFC 8441,
+    /// section 5).
     override func addFields(
         to fields: inout [(String, String)], for hop: Hop, _ body: OutgoingBody, by route: Route
     ) throws(LoadError) {
-        fields += try handshakeFields(for: hop.request, by: route)
-    }
-
-    /// Returns the fields of the upgrade request (RFC 6455, section 4.1), with a new key, or those of an extended CONNECT (RFC
-    /// 8441, section 5).
-    private func handshakeFields(for request: LoadRequest, by route: Route) throws(LoadError) -> [(String, String)] {
+        let request = hop.request
         guard request.method == "GET" else {
             throw LoadError(.badURL, "the handshake of a WebSocket must be a GET, not a \(request.method)", url: request.url)
         }
@@ -99,8 +96,9 @@ final class WebSocketLoad: LoadKind {
                 subprotocols: names, deflate: order.offersCompression ? MessageDeflateOffer() : nil)
             self.handshake = handshake
             // If the task has no protocols, the request's own `Sec-WebSocket-Protocol` field is sent unchanged.
-            return handshake.requestFields.filter { !order.protocols.isEmpty || $0.name != "Sec-WebSocket-Protocol" }
-                .map { ($0.name, $0.value) }
+            for (name, value) in handshake.requestFields where !order.protocols.isEmpty || name != "Sec-WebSocket-Protocol" {
+                fields.append((name, value))
+            }
         } catch {
             throw LoadError(.badURL, "the WebSocket handshake cannot be sent: \(error.message)", url: request.url)
         }
