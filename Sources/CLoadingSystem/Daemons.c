@@ -9,6 +9,7 @@
 
 #define _GNU_SOURCE
 #include "CLoadingSystem.h"
+#include "Calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,14 +107,12 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
     close(ends[1]);
     if (spoken[1] >= 0) close(spoken[1]);
     int status;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    (void)RETRIED(waitpid(child, &status, 0));
     // A successful exec closes the pipe; otherwise the error is read from the pipe.
     int word;
     pid_t number = 0;
-    ssize_t count;
     error = 0;
-    while ((count = read(ends[0], &word, sizeof word)) == sizeof word || (count < 0 && errno == EINTR)) {
-        if (count < 0) continue;
+    while (RETRIED(read(ends[0], &word, sizeof word)) == sizeof word) {
         if (word < 0) number = -word; else error = word;
     }
     close(ends[0]);
@@ -126,8 +125,7 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
         *report = spoken[0];
     }
     if (process != NULL) {
-        *process = number > 1 ? (int)syscall(SYS_pidfd_open, number, 0) : -ENOSYS;
-        if (*process == -1) *process = -errno;
+        *process = number > 1 ? checked(syscall(SYS_pidfd_open, number, 0)) : -ENOSYS;
     }
     return 0;
 }
@@ -145,15 +143,11 @@ int cls_clock_watch(void) {
     if (fd < 0) return -errno;
     // The timer itself never fires: only a step of the clock makes the descriptor readable.
     struct itimerspec never = { .it_value = { .tv_sec = INT64_MAX / 1000000000 } };
-    if (timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) == 0) return fd;
-    int error = errno;
-    close(fd);
-    return -error;
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) < 0 ? close_failed(fd) : fd;
 }
 
 int cls_names_watch(void) {
-    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    return fd < 0 ? -errno : fd;
+    return checked(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
 }
 
 int cls_names_watch_add(int fd, const char *folder) {
@@ -168,9 +162,7 @@ void cls_watch_clear(int fd) {
 }
 
 int64_t cls_read_some(int fd, void *target, size_t count) {
-    ssize_t result;
-    do { result = read(fd, target, count); } while (result < 0 && errno == EINTR);
-    return result < 0 ? -errno : result;
+    return RETRIED(read(fd, target, count));
 }
 
 int cls_connect(const char *path, int seconds) {
@@ -181,20 +173,14 @@ int cls_connect(const char *path, int seconds) {
     if (fd < 0) return -errno;
     struct timeval limit = { .tv_sec = seconds };
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    int result;
-    do { result = connect(fd, (struct sockaddr *)&address, sizeof address); } while (result < 0 && errno == EINTR);
-    if (result == 0) return fd;
-    int error = errno;
-    close(fd);
-    return -error;
+    return RETRIED(connect(fd, (struct sockaddr *)&address, sizeof address)) < 0 ? close_failed(fd) : fd;
 }
 
 int cls_send_all(int socket_fd, const void *bytes, size_t count) {
     const char *next = bytes;
     while (count > 0) {
-        ssize_t sent = send(socket_fd, next, count, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0) return -errno;
+        int64_t sent = RETRIED(send(socket_fd, next, count, MSG_NOSIGNAL));
+        if (sent < 0) return sent;
         next += sent;
         count -= (size_t)sent;
     }
@@ -202,9 +188,7 @@ int cls_send_all(int socket_fd, const void *bytes, size_t count) {
 }
 
 int64_t cls_receive_some(int socket_fd, void *target, size_t count) {
-    ssize_t received;
-    do { received = recv(socket_fd, target, count, 0); } while (received < 0 && errno == EINTR);
-    return received < 0 ? -errno : received;
+    return RETRIED(recv(socket_fd, target, count, 0));
 }
 
 void cls_limit_receiving(int socket_fd, int seconds) {
@@ -228,12 +212,7 @@ int cls_peer(int socket_fd, struct cls_peer *peer) {
 int cls_lock_file(const char *path, int wait) {
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) return -errno;
-    int result;
-    do { result = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB)); } while (result < 0 && errno == EINTR);
-    if (result == 0) return fd;
-    int error = errno;
-    close(fd);
-    return -error;
+    return RETRIED(flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB))) < 0 ? close_failed(fd) : fd;
 }
 
 void cls_lock_sign(int fd, const char *reason, int version) {
@@ -295,20 +274,15 @@ int cls_listens_at(int socket_fd, const char *path) {
 int cls_accept_waiting(int socket_fd) {
     struct pollfd waiting = { .fd = socket_fd, .events = POLLIN };
     if (poll(&waiting, 1, 0) <= 0) return -EAGAIN;
-    int fd = accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    return fd < 0 ? -errno : fd;
+    return checked(accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 int cls_sync(int fd) {
-    int result;
-    do { result = fsync(fd); } while (result < 0 && errno == EINTR);
-    return result < 0 ? -errno : 0;
+    return RETRIED(fsync(fd));
 }
 
 int cls_open_directory(const char *path) {
-    int fd;
-    do { fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); } while (fd < 0 && errno == EINTR);
-    return fd < 0 ? -errno : fd;
+    return RETRIED(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 double cls_boot_seconds(void) {

@@ -9,6 +9,7 @@
 
 #define _GNU_SOURCE
 #include "CLoadingSystem.h"
+#include "Calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,25 +30,16 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define RETRY(result, call) do { (result) = (call); } while ((result) < 0 && errno == EINTR)
-
-static int open_retrying(const char *path, int flags, mode_t mode) {
-    int fd;
-    RETRY(fd, open(path, flags | O_CLOEXEC, mode));
-    return fd < 0 ? -errno : fd;
-}
-
 int cls_create_private_file(const char *path) {
-    int fd = open_retrying(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    return fd;
+    return RETRIED(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
 int cls_open_existing_file(const char *path) {
-    return open_retrying(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+    return RETRIED(open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 int cls_open_for_reading(const char *path) {
-    return open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    return RETRIED(open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 static void fill_facts(const struct stat *status, struct cls_file_facts *facts) {
@@ -76,23 +68,18 @@ int cls_path_facts(const char *path, struct cls_file_facts *facts) {
 }
 
 int cls_preallocate(int fd, int64_t offset, int64_t length) {
-    int result;
-    RETRY(result, fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, length));
-    return result < 0 ? -errno : 0;
+    return RETRIED(fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, length));
 }
 
 int cls_is_in_memory(int fd) {
     struct statfs status;
-    int result;
-    RETRY(result, fstatfs(fd, &status));
-    return result == 0 && (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
+    return RETRIED(fstatfs(fd, &status)) == 0 && (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
 }
 
 int64_t cls_free_space(int fd) {
     struct statvfs status;
-    int result;
-    RETRY(result, fstatvfs(fd, &status));
-    if (result < 0) return -errno;
+    int64_t result = RETRIED(fstatvfs(fd, &status));
+    if (result < 0) return result;
     // The last blocks are reserved for root.
     uint64_t blocks = geteuid() == 0 ? status.f_bfree : status.f_bavail;
     // A file system that reports no blocks reports no limit.
@@ -101,14 +88,11 @@ int64_t cls_free_space(int fd) {
 }
 
 int cls_truncate(int fd, int64_t length) {
-    int result;
-    RETRY(result, ftruncate(fd, length));
-    return result < 0 ? -errno : 0;
+    return RETRIED(ftruncate(fd, length));
 }
 
 int64_t cls_seek_to(int fd, int64_t offset) {
-    off_t result = lseek(fd, offset, SEEK_SET);
-    return result < 0 ? -errno : result;
+    return checked(lseek(fd, offset, SEEK_SET));
 }
 
 int cls_close(int fd) {
@@ -117,7 +101,7 @@ int cls_close(int fd) {
 }
 
 int cls_unlink(const char *path) {
-    return unlink(path) < 0 ? -errno : 0;
+    return checked(unlink(path));
 }
 
 int cls_write_all(int fd, const struct cls_piece *pieces, int count, int64_t *written) {
@@ -130,9 +114,8 @@ int cls_write_all(int fd, const struct cls_piece *pieces, int count, int64_t *wr
     *written = 0;
     int first = 0;
     while (first < count) {
-        ssize_t result;
-        RETRY(result, writev(fd, vectors + first, count - first));
-        if (result < 0) return -errno;
+        int64_t result = RETRIED(writev(fd, vectors + first, count - first));
+        if (result < 0) return result;
         *written += result;
         size_t left = (size_t)result;
         while (first < count && left >= vectors[first].iov_len) left -= vectors[first++].iov_len;
@@ -148,9 +131,8 @@ int cls_write_all(int fd, const struct cls_piece *pieces, int count, int64_t *wr
 int64_t cls_read_at(int fd, void *target, size_t count, int64_t offset) {
     size_t total = 0;
     while (total < count) {
-        ssize_t result;
-        RETRY(result, pread(fd, (char *)target + total, count - total, offset + (int64_t)total));
-        if (result < 0) return -errno;
+        int64_t result = RETRIED(pread(fd, (char *)target + total, count - total, offset + (int64_t)total));
+        if (result < 0) return result;
         if (result == 0) break;
         total += (size_t)result;
     }
@@ -161,9 +143,8 @@ int64_t cls_read_cached(int fd, void *target, size_t count, int64_t offset) {
     size_t total = 0;
     while (total < count) {
         struct iovec vector = {.iov_base = (char *)target + total, .iov_len = count - total};
-        ssize_t result;
-        RETRY(result, preadv2(fd, &vector, 1, offset + (int64_t)total, RWF_NOWAIT));
-        if (result < 0) return errno == EOPNOTSUPP || errno == ENOSYS ? -EAGAIN : -errno;
+        int64_t result = RETRIED(preadv2(fd, &vector, 1, offset + (int64_t)total, RWF_NOWAIT));
+        if (result < 0) return result == -EOPNOTSUPP || result == -ENOSYS ? -EAGAIN : result;
         if (result == 0) break;
         total += (size_t)result;
     }
@@ -178,21 +159,15 @@ int cls_is_cached(int fd, int64_t offset, int64_t count) {
         if (position > last) position = last;
         char byte;
         struct iovec vector = {.iov_base = &byte, .iov_len = 1};
-        ssize_t result;
-        RETRY(result, preadv2(fd, &vector, 1, position, RWF_NOWAIT));
-        if (result < 0 && errno == EOPNOTSUPP) {
-            if (!cls_is_in_memory(fd)) return 0;
-            RETRY(result, pread(fd, &byte, 1, last));
-            return result == 1;
-        }
+        int64_t result = RETRIED(preadv2(fd, &vector, 1, position, RWF_NOWAIT));
+        if (result == -EOPNOTSUPP) return cls_is_in_memory(fd) && RETRIED(pread(fd, &byte, 1, last)) == 1;
         if (result <= 0) return 0;
         if (position == last) return 1;
     }
 }
 
 int cls_duplicate(int fd) {
-    int result = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    return result < 0 ? -errno : result;
+    return checked(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 int64_t cls_pipe(int ends[2], int64_t capacity) {
@@ -203,17 +178,14 @@ int64_t cls_pipe(int ends[2], int64_t capacity) {
 }
 
 int64_t cls_splice_in(int socket_fd, int pipe_fd, size_t count) {
-    ssize_t result;
-    RETRY(result, splice(socket_fd, NULL, pipe_fd, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
-    return result < 0 ? -errno : result;
+    return RETRIED(splice(socket_fd, NULL, pipe_fd, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
 }
 
 int64_t cls_splice_out(int pipe_fd, int file_fd, size_t count) {
     size_t total = 0;
     while (total < count) {
-        ssize_t result;
-        RETRY(result, splice(pipe_fd, NULL, file_fd, NULL, count - total, SPLICE_F_MOVE));
-        if (result < 0) return -errno;
+        int64_t result = RETRIED(splice(pipe_fd, NULL, file_fd, NULL, count - total, SPLICE_F_MOVE));
+        if (result < 0) return result;
         if (result == 0) return -EIO;
         total += (size_t)result;
     }
@@ -223,9 +195,8 @@ int64_t cls_splice_out(int pipe_fd, int file_fd, size_t count) {
 int64_t cls_pipe_read(int pipe_fd, void *target, size_t count) {
     size_t total = 0;
     while (total < count) {
-        ssize_t result;
-        RETRY(result, read(pipe_fd, (char *)target + total, count - total));
-        if (result < 0) return -errno;
+        int64_t result = RETRIED(read(pipe_fd, (char *)target + total, count - total));
+        if (result < 0) return result;
         if (result == 0) return -EIO;
         total += (size_t)result;
     }
@@ -233,16 +204,13 @@ int64_t cls_pipe_read(int pipe_fd, void *target, size_t count) {
 }
 
 int64_t cls_receive(int socket_fd, void *target, size_t count) {
-    ssize_t result;
-    RETRY(result, recv(socket_fd, target, count, MSG_DONTWAIT));
-    return result < 0 ? -errno : result;
+    return RETRIED(recv(socket_fd, target, count, MSG_DONTWAIT));
 }
 
 int cls_look(int socket_fd) {
     struct pollfd watched = {.fd = socket_fd, .events = POLLIN | POLLRDHUP};
-    int result;
-    RETRY(result, poll(&watched, 1, 0));
-    if (result < 0) return -errno;
+    int64_t result = RETRIED(poll(&watched, 1, 0));
+    if (result < 0) return result;
     int answer = 0;
     if (watched.revents & POLLIN) answer |= cls_is_readable;
     if (watched.revents & (POLLRDHUP | POLLHUP | POLLERR)) answer |= cls_has_ended;
@@ -255,26 +223,21 @@ int64_t cls_unacknowledged(int socket_fd) {
 }
 
 int64_t cls_send(int socket_fd, const void *bytes, size_t count) {
-    ssize_t result;
-    RETRY(result, send(socket_fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL));
-    return result < 0 ? -errno : result;
+    return RETRIED(send(socket_fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 int64_t cls_copy(int from_fd, int to_fd, int64_t count) {
     int64_t total = 0;
     int in_kernel = 1;
     while (total < count) {
-        ssize_t result;
-        if (in_kernel) {
-            RETRY(result, copy_file_range(from_fd, NULL, to_fd, NULL, (size_t)(count - total), 0));
-            if (result < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) {
-                in_kernel = 0;
-                continue;
-            }
-        } else {
-            RETRY(result, sendfile(to_fd, from_fd, NULL, (size_t)(count - total)));
+        size_t left = (size_t)(count - total);
+        int64_t result = in_kernel ? RETRIED(copy_file_range(from_fd, NULL, to_fd, NULL, left, 0))
+                                   : RETRIED(sendfile(to_fd, from_fd, NULL, left));
+        if (in_kernel && (result == -EXDEV || result == -EINVAL || result == -ENOSYS || result == -EOPNOTSUPP)) {
+            in_kernel = 0;
+            continue;
         }
-        if (result < 0) return -errno;
+        if (result < 0) return result;
         if (result == 0) break;
         total += result;
     }
@@ -282,19 +245,17 @@ int64_t cls_copy(int from_fd, int to_fd, int64_t count) {
 }
 
 int cls_set_low_water(int socket_fd, int count) {
-    return setsockopt(socket_fd, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof count) < 0 ? -errno : 0;
+    return checked(setsockopt(socket_fd, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof count));
 }
 
 int cls_event(void) {
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return fd < 0 ? -errno : fd;
+    return checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 int cls_event_signal(int event_fd) {
     uint64_t one = 1;
-    ssize_t result;
-    RETRY(result, write(event_fd, &one, sizeof one));
-    return result < 0 && errno != EAGAIN ? -errno : 0;
+    int64_t result = RETRIED(write(event_fd, &one, sizeof one));
+    return result < 0 && result != -EAGAIN ? result : 0;
 }
 
 int cls_wait(int socket_fd, int event_fd, int milliseconds) {
@@ -302,16 +263,13 @@ int cls_wait(int socket_fd, int event_fd, int milliseconds) {
         {.fd = event_fd, .events = POLLIN},
         {.fd = socket_fd, .events = POLLIN | POLLRDHUP},
     };
-    int result;
-    RETRY(result, poll(watched, 2, milliseconds));
-    if (result < 0) return -errno;
+    int64_t result = RETRIED(poll(watched, 2, milliseconds));
+    if (result < 0) return result;
     int answer = 0;
     if (watched[1].revents != 0) answer |= 1;
     if (watched[0].revents != 0) {
         uint64_t count;
-        ssize_t ignored;
-        RETRY(ignored, read(event_fd, &count, sizeof count));
-        (void)ignored;
+        (void)RETRIED(read(event_fd, &count, sizeof count));
         answer |= 2;
     }
     return answer;
@@ -324,26 +282,21 @@ void cls_name_thread(const char *name) {
 // The C library has no wrappers for these system calls.
 
 int32_t cls_persistent_keyring(void) {
-    long result = syscall(SYS_keyctl, KEYCTL_GET_PERSISTENT, (long)-1, (long)KEY_SPEC_THREAD_KEYRING);
-    return result < 0 ? -errno : (int32_t)result;
+    return checked(syscall(SYS_keyctl, KEYCTL_GET_PERSISTENT, (long)-1, (long)KEY_SPEC_THREAD_KEYRING));
 }
 
 int32_t cls_keyring_find(int32_t keyring, const char *name) {
-    long result = syscall(SYS_keyctl, KEYCTL_SEARCH, (long)keyring, "user", name, 0L);
-    return result < 0 ? -errno : (int32_t)result;
+    return checked(syscall(SYS_keyctl, KEYCTL_SEARCH, (long)keyring, "user", name, 0L));
 }
 
 int64_t cls_key_read(int32_t key, void *target, size_t count) {
-    long result = syscall(SYS_keyctl, KEYCTL_READ, (long)key, target, count);
-    return result < 0 ? -errno : result;
+    return checked(syscall(SYS_keyctl, KEYCTL_READ, (long)key, target, count));
 }
 
 int32_t cls_key_add(int32_t keyring, const char *name, const void *value, size_t count) {
-    long result = syscall(SYS_add_key, "user", name, value, count, (long)keyring);
-    return result < 0 ? -errno : (int32_t)result;
+    return checked(syscall(SYS_add_key, "user", name, value, count, (long)keyring));
 }
 
 int32_t cls_key_remove(int32_t key, int32_t keyring) {
-    long result = syscall(SYS_keyctl, KEYCTL_UNLINK, (long)key, (long)keyring);
-    return result < 0 ? -errno : (int32_t)result;
+    return checked(syscall(SYS_keyctl, KEYCTL_UNLINK, (long)key, (long)keyring));
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #define _GNU_SOURCE
 #include "CLoadingSystem.h"
+#include "Calls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,10 +38,7 @@ static int open_netlink(uint32_t groups, int flags) {
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | flags, NETLINK_ROUTE);
     if (fd < 0) return -errno;
     struct sockaddr_nl own = {.nl_family = AF_NETLINK, .nl_groups = groups};
-    if (bind(fd, (struct sockaddr *)&own, sizeof own) == 0) return fd;
-    int code = errno;
-    close(fd);
-    return -code;
+    return bind(fd, (struct sockaddr *)&own, sizeof own) < 0 ? close_failed(fd) : fd;
 }
 
 int cls_netlink_open(void) {
@@ -50,10 +48,8 @@ int cls_netlink_open(void) {
 
 static int send_to_kernel(int fd, const void *message, size_t length) {
     struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-    ssize_t sent;
-    do sent = sendto(fd, message, length, MSG_NOSIGNAL, (struct sockaddr *)&kernel, sizeof kernel);
-    while (sent < 0 && errno == EINTR);
-    return sent < 0 ? -errno : 0;
+    int64_t sent = RETRIED(sendto(fd, message, length, MSG_NOSIGNAL, (struct sockaddr *)&kernel, sizeof kernel));
+    return sent < 0 ? sent : 0;
 }
 
 int cls_netlink_dump(int fd, uint16_t type, uint32_t number) {
@@ -72,9 +68,8 @@ int64_t cls_netlink_receive(int fd, void *target, size_t count) {
     for (;;) {
         struct sockaddr_nl sender;
         socklen_t length = sizeof sender;
-        ssize_t received = recvfrom(fd, target, count, MSG_DONTWAIT, (struct sockaddr *)&sender, &length);
-        if (received < 0 && errno == EINTR) continue;
-        if (received < 0) return -errno;
+        int64_t received = RETRIED(recvfrom(fd, target, count, MSG_DONTWAIT, (struct sockaddr *)&sender, &length));
+        if (received < 0) return received;
         if (length == sizeof sender && sender.nl_pid == 0) return received;
     }
 }
