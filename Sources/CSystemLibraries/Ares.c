@@ -35,28 +35,28 @@ struct address6_ttl {  // struct ares_addr6ttl
 
 typedef void (*callback)(void *, int, int, unsigned char *, int);
 
+#define FUNCTIONS(F) \
+    F(int, ares_library_init, (int)) \
+    F(int, ares_init, (void **)) \
+    F(void, ares_destroy, (void *)) \
+    F(int, ares_set_servers_ports_csv, (void *, const char *)) \
+    F(void, ares_search, (void *, const char *, int, int, callback, void *)) \
+    F(void, ares_query, (void *, const char *, int, int, callback, void *)) \
+    F(int, ares_getsock, (void *, int *, int)) \
+    F(struct timeval *, ares_timeout, (void *, struct timeval *, struct timeval *)) \
+    F(void, ares_process_fd, (void *, int, int)) \
+    F(int, ares_parse_a_reply, (const unsigned char *, int, void **, struct address_ttl *, int *)) \
+    F(int, ares_parse_aaaa_reply, (const unsigned char *, int, void **, struct address6_ttl *, int *)) \
+    F(const char *, ares_strerror, (int))
+
 struct clib_ares {
-    int (*ares_library_init)(int);
-    int (*ares_init)(void **);
-    void (*ares_destroy)(void *);
-    int (*ares_set_servers_ports_csv)(void *, const char *);
-    void (*ares_search)(void *, const char *, int, int, callback, void *);
-    void (*ares_query)(void *, const char *, int, int, callback, void *);
-    int (*ares_getsock)(void *, int *, int);
-    struct timeval *(*ares_timeout)(void *, struct timeval *, struct timeval *);
-    void (*ares_process_fd)(void *, int, int);
-    int (*ares_parse_a_reply)(const unsigned char *, int, void **, struct address_ttl *, int *);
-    int (*ares_parse_aaaa_reply)(const unsigned char *, int, void **, struct address6_ttl *, int *);
-    const char *(*ares_strerror)(int);
+    FUNCTIONS(MEMBER)
 };
 
+static const struct clib_function functions[] = {FUNCTIONS(ROW)};
+
 const struct clib_ares *clib_ares_load(void *handle, const char **missing) {
-    static const struct clib_function functions[] = {
-        FUNCTION(ares_library_init), FUNCTION(ares_init), FUNCTION(ares_destroy), FUNCTION(ares_set_servers_ports_csv),
-        FUNCTION(ares_search), FUNCTION(ares_query), FUNCTION(ares_getsock), FUNCTION(ares_timeout), FUNCTION(ares_process_fd),
-        FUNCTION(ares_parse_a_reply), FUNCTION(ares_parse_aaaa_reply), FUNCTION(ares_strerror),
-    };
-    struct clib_ares *ares = LOAD(functions);
+    struct clib_ares *ares = LOAD();
     if (!ares) return NULL;
     ares->ares_library_init(INIT_ALL);
     return ares;

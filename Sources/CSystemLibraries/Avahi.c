@@ -43,22 +43,27 @@ typedef void (*resolver_callback)(
 );
 typedef int (*poll_function)(struct pollfd *polls, unsigned int count, int timeout, void *context);
 
+#define FUNCTIONS(F) \
+    F(void *, avahi_simple_poll_new, (void)) \
+    F(void, avahi_simple_poll_free, (void *)) \
+    F(const void *, avahi_simple_poll_get, (void *)) \
+    F(void, avahi_simple_poll_set_func, (void *, poll_function, void *)) \
+    F(int, avahi_simple_poll_iterate, (void *, int)) \
+    F(void *, avahi_client_new, (const void *, int, client_callback, void *, int *)) \
+    F(void, avahi_client_free, (void *)) \
+    F(int, avahi_client_errno, (void *)) \
+    F(void *, avahi_service_resolver_new, ( \
+        void *, int, int, const char *, const char *, const char *, int, int, resolver_callback, void * \
+    )) \
+    F(int, avahi_service_resolver_free, (void *)) \
+    F(size_t, avahi_string_list_serialize, (void *, void *, size_t)) \
+    F(const char *, avahi_strerror, (int))
+
 struct clib_avahi {
-    void *(*avahi_simple_poll_new)(void);
-    void (*avahi_simple_poll_free)(void *);
-    const void *(*avahi_simple_poll_get)(void *);
-    void (*avahi_simple_poll_set_func)(void *, poll_function, void *);
-    int (*avahi_simple_poll_iterate)(void *, int);
-    void *(*avahi_client_new)(const void *, int, client_callback, void *, int *);
-    void (*avahi_client_free)(void *);
-    int (*avahi_client_errno)(void *);
-    void *(*avahi_service_resolver_new)(
-        void *, int, int, const char *, const char *, const char *, int, int, resolver_callback, void *
-    );
-    int (*avahi_service_resolver_free)(void *);
-    size_t (*avahi_string_list_serialize)(void *, void *, size_t);
-    const char *(*avahi_strerror)(int);
+    FUNCTIONS(MEMBER)
 };
+
+static const struct clib_function functions[] = {FUNCTIONS(ROW)};
 
 // A resolver sends its query over one family, and asks for addresses of one family. Hosts usually announce their IPv6 addresses
 // over IPv4 as well, but not their IPv4 addresses over IPv6.
@@ -83,13 +88,7 @@ struct clib_avahi_client {
 };
 
 const struct clib_avahi *clib_avahi_load(void *handle, const char **missing) {
-    static const struct clib_function functions[] = {
-        FUNCTION(avahi_simple_poll_new), FUNCTION(avahi_simple_poll_free), FUNCTION(avahi_simple_poll_get),
-        FUNCTION(avahi_simple_poll_set_func), FUNCTION(avahi_simple_poll_iterate), FUNCTION(avahi_client_new),
-        FUNCTION(avahi_client_free), FUNCTION(avahi_client_errno), FUNCTION(avahi_service_resolver_new),
-        FUNCTION(avahi_service_resolver_free), FUNCTION(avahi_string_list_serialize), FUNCTION(avahi_strerror),
-    };
-    return LOAD(functions);
+    return LOAD();
 }
 
 // MARK: The bell

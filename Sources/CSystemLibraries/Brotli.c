@@ -26,14 +26,19 @@ enum { RESULT_ERROR = 0, RESULT_SUCCESS = 1, RESULT_NEEDS_MORE_INPUT = 2 };
 // BrotliDecoderErrorCode: the codes in this range mean that an allocation failed.
 enum { FIRST_ALLOCATION_ERROR = -21, LAST_ALLOCATION_ERROR = -30 };
 
+#define FUNCTIONS(F) \
+    F(void *, BrotliDecoderCreateInstance, (void *, void *, void *)) \
+    F(void, BrotliDecoderDestroyInstance, (void *)) \
+    F(int, BrotliDecoderDecompressStream, (void *, size_t *, const uint8_t **, size_t *, uint8_t **, size_t *)) \
+    F(int, BrotliDecoderGetErrorCode, (const void *)) \
+    F(const char *, BrotliDecoderErrorString, (int))
+
 struct brotli {
     struct clib_codec codec;
-    void *(*BrotliDecoderCreateInstance)(void *, void *, void *);
-    void (*BrotliDecoderDestroyInstance)(void *);
-    int (*BrotliDecoderDecompressStream)(void *, size_t *, const uint8_t **, size_t *, uint8_t **, size_t *);
-    int (*BrotliDecoderGetErrorCode)(const void *);
-    const char *(*BrotliDecoderErrorString)(int);
+    FUNCTIONS(MEMBER)
 };
+
+static const struct clib_function functions[] = {FUNCTIONS(ROW)};
 
 // Windows of more than 16 MiB are an extension that is off by default (BROTLI_DECODER_PARAM_LARGE_WINDOW): brotli rejects them.
 static void *create(const struct clib_codec *codec) {
@@ -74,11 +79,7 @@ static void decode(
 }
 
 const struct clib_codec *clib_brotli_load(void *handle, const char **missing) {
-    static const struct clib_function functions[] = {
-        FUNCTION(BrotliDecoderCreateInstance), FUNCTION(BrotliDecoderDestroyInstance), FUNCTION(BrotliDecoderDecompressStream),
-        FUNCTION(BrotliDecoderGetErrorCode), FUNCTION(BrotliDecoderErrorString),
-    };
-    struct brotli *brotli = LOAD(functions);
+    struct brotli *brotli = LOAD();
     if (!brotli) return NULL;
     brotli->codec = (struct clib_codec){create, destroy, decode};
     return &brotli->codec;

@@ -17,29 +17,28 @@
 
 // GSettings, a part of GLib's GIO; gboolean and gint are int.
 
+#define FUNCTIONS(F) \
+    F(void *, g_settings_schema_source_get_default, (void)) \
+    F(void *, g_settings_schema_source_lookup, (void *, const char *, int)) \
+    F(void, g_settings_schema_unref, (void *)) \
+    F(int, g_settings_schema_has_key, (void *, const char *)) \
+    F(void *, g_settings_new, (const char *)) \
+    F(char *, g_settings_get_string, (void *, const char *)) \
+    F(int, g_settings_get_int, (void *, const char *)) \
+    F(int, g_settings_get_boolean, (void *, const char *)) \
+    F(char **, g_settings_get_strv, (void *, const char *)) \
+    F(void, g_free, (void *)) \
+    F(void, g_strfreev, (char **)) \
+    F(void, g_object_unref, (void *))
+
 struct clib_settings {
-    void *(*g_settings_schema_source_get_default)(void);
-    void *(*g_settings_schema_source_lookup)(void *, const char *, int);
-    void (*g_settings_schema_unref)(void *);
-    int (*g_settings_schema_has_key)(void *, const char *);
-    void *(*g_settings_new)(const char *);
-    char *(*g_settings_get_string)(void *, const char *);
-    int (*g_settings_get_int)(void *, const char *);
-    int (*g_settings_get_boolean)(void *, const char *);
-    char **(*g_settings_get_strv)(void *, const char *);
-    void (*g_free)(void *);
-    void (*g_strfreev)(char **);
-    void (*g_object_unref)(void *);
+    FUNCTIONS(MEMBER)
 };
 
+static const struct clib_function functions[] = {FUNCTIONS(ROW)};
+
 const struct clib_settings *clib_settings_load(void *handle, const char **missing) {
-    static const struct clib_function functions[] = {
-        FUNCTION(g_settings_schema_source_get_default), FUNCTION(g_settings_schema_source_lookup),
-        FUNCTION(g_settings_schema_unref), FUNCTION(g_settings_schema_has_key), FUNCTION(g_settings_new),
-        FUNCTION(g_settings_get_string), FUNCTION(g_settings_get_int), FUNCTION(g_settings_get_boolean),
-        FUNCTION(g_settings_get_strv), FUNCTION(g_free), FUNCTION(g_strfreev), FUNCTION(g_object_unref),
-    };
-    return LOAD(functions);
+    return LOAD();
 }
 
 // Looks up the schema and the key first, because GLib aborts the process if one of them is missing.

@@ -60,42 +60,36 @@ static gss_oid kerberos = {9, "\x2a\x86\x48\x86\xf7\x12\x01\x02\x02"};
 static gss_oid host_based_service = {10, "\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04"};
 static gss_oid user_name = {10, "\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x01"};
 
+#define FUNCTIONS(F) \
+    F(uint32_t, gss_import_name, (uint32_t *, const gss_buffer *, const gss_oid *, gss_name *)) \
+    F(uint32_t, gss_release_name, (uint32_t *, gss_name *)) \
+    F(uint32_t, gss_acquire_cred, ( \
+        uint32_t *, gss_name, uint32_t, const gss_oid_set *, int, gss_credential *, gss_oid_set **, \
+        uint32_t * \
+    )) \
+    F(uint32_t, gss_acquire_cred_with_password, ( \
+        uint32_t *, gss_name, const gss_buffer *, uint32_t, const gss_oid_set *, int, gss_credential *, \
+        gss_oid_set **, uint32_t * \
+    )) \
+    F(uint32_t, gss_release_cred, (uint32_t *, gss_credential *)) \
+    F(uint32_t, gss_init_sec_context, ( \
+        uint32_t *, gss_credential, gss_security_context *, gss_name, const gss_oid *, uint32_t, uint32_t, \
+        const gss_bindings *, const gss_buffer *, gss_oid **, gss_buffer *, uint32_t *, uint32_t * \
+    )) \
+    F(uint32_t, gss_delete_sec_context, (uint32_t *, gss_security_context *, gss_buffer *)) \
+    F(uint32_t, gss_release_buffer, (uint32_t *, gss_buffer *)) \
+    F(uint32_t, gss_display_status, (uint32_t *, uint32_t, int, const gss_oid *, uint32_t *, gss_buffer *))
+
 struct clib_gss {
-    uint32_t (*import_name)(uint32_t *, const gss_buffer *, const gss_oid *, gss_name *);
-    uint32_t (*release_name)(uint32_t *, gss_name *);
-    uint32_t (*acquire_cred)(
-        uint32_t *, gss_name, uint32_t, const gss_oid_set *, int, gss_credential *, gss_oid_set **, uint32_t *
-    );
-    uint32_t (*acquire_cred_with_password)(
-        uint32_t *, gss_name, const gss_buffer *, uint32_t, const gss_oid_set *, int, gss_credential *, gss_oid_set **,
-        uint32_t *
-    );
-    uint32_t (*release_cred)(uint32_t *, gss_credential *);
+    FUNCTIONS(MEMBER)
     // Only MIT's library and newer versions of Heimdal have this function; otherwise NULL.
-    uint32_t (*set_neg_mechs)(uint32_t *, gss_credential, const gss_oid_set *);
-    uint32_t (*init_sec_context)(
-        uint32_t *, gss_credential, gss_security_context *, gss_name, const gss_oid *, uint32_t, uint32_t,
-        const gss_bindings *, const gss_buffer *, gss_oid **, gss_buffer *, uint32_t *, uint32_t *
-    );
-    uint32_t (*delete_sec_context)(uint32_t *, gss_security_context *, gss_buffer *);
-    uint32_t (*release_buffer)(uint32_t *, gss_buffer *);
-    uint32_t (*display_status)(uint32_t *, uint32_t, int, const gss_oid *, uint32_t *, gss_buffer *);
+    MEMBER(uint32_t, gss_set_neg_mechs, (uint32_t *, gss_credential, const gss_oid_set *))
 };
 
+static const struct clib_function functions[] = {FUNCTIONS(ROW) {"gss_set_neg_mechs", offsetof(struct TABLE, gss_set_neg_mechs), 1}};
+
 const struct clib_gss *clib_gss_load(void *handle, const char **missing) {
-    static const struct clib_function functions[] = {
-        {"gss_import_name", offsetof(struct TABLE, import_name), 0},
-        {"gss_release_name", offsetof(struct TABLE, release_name), 0},
-        {"gss_acquire_cred", offsetof(struct TABLE, acquire_cred), 0},
-        {"gss_acquire_cred_with_password", offsetof(struct TABLE, acquire_cred_with_password), 0},
-        {"gss_release_cred", offsetof(struct TABLE, release_cred), 0},
-        {"gss_init_sec_context", offsetof(struct TABLE, init_sec_context), 0},
-        {"gss_delete_sec_context", offsetof(struct TABLE, delete_sec_context), 0},
-        {"gss_release_buffer", offsetof(struct TABLE, release_buffer), 0},
-        {"gss_display_status", offsetof(struct TABLE, display_status), 0},
-        {"gss_set_neg_mechs", offsetof(struct TABLE, set_neg_mechs), 1},
-    };
-    return LOAD(functions);
+    return LOAD();
 }
 
 // MARK: Errors
@@ -114,13 +108,13 @@ static void append_status(
     for (int line = 0; line < 8; line++) {
         uint32_t minor = 0;
         gss_buffer text = {0, NULL};
-        uint32_t major = gss->display_status(&minor, status, kind, mechanism, &more, &text);
+        uint32_t major = gss->gss_display_status(&minor, status, kind, mechanism, &more, &text);
         if (IS_ERROR(major)) return;
         if (text.length) {
             if (leg->text[0]) append(leg, ": ", 2);
             append(leg, text.value, text.length);
         }
-        gss->release_buffer(&minor, &text);
+        gss->gss_release_buffer(&minor, &text);
         if (!more) return;
     }
 }
@@ -189,10 +183,10 @@ void clib_gss_context_free(struct clib_gss_context *context) {
     if (!context) return;
     const struct clib_gss *gss = context->gss;
     uint32_t minor = 0;
-    if (context->output.value) gss->release_buffer(&minor, &context->output);
-    if (context->context) gss->delete_sec_context(&minor, &context->context, NULL);
-    if (context->credential) gss->release_cred(&minor, &context->credential);
-    if (context->target) gss->release_name(&minor, &context->target);
+    if (context->output.value) gss->gss_release_buffer(&minor, &context->output);
+    if (context->context) gss->gss_delete_sec_context(&minor, &context->context, NULL);
+    if (context->credential) gss->gss_release_cred(&minor, &context->credential);
+    if (context->target) gss->gss_release_name(&minor, &context->target);
     forget_password(context);
     free(context->bindings.application_data.value);
     free(context->service);
@@ -207,20 +201,20 @@ static int acquire(struct clib_gss_context *context, struct clib_gss_leg *leg) {
         gss_buffer text = {strlen(context->user), context->user};
         gss_buffer password = {strlen(context->password), context->password};
         gss_name name = NULL;
-        major = gss->import_name(&minor, &text, &user_name, &name);
+        major = gss->gss_import_name(&minor, &text, &user_name, &name);
         if (IS_ERROR(major)) return failed(gss, leg, major, minor);
-        major = gss->acquire_cred_with_password(
+        major = gss->gss_acquire_cred_with_password(
             &minor, name, &password, INDEFINITE, &mechanisms, INITIATE, &context->credential, NULL, NULL
         );
         uint32_t ignored;
-        gss->release_name(&ignored, &name);
+        gss->gss_release_name(&ignored, &name);
     } else {
-        major = gss->acquire_cred(&minor, NULL, INDEFINITE, &mechanisms, INITIATE, &context->credential, NULL, NULL);
+        major = gss->gss_acquire_cred(&minor, NULL, INDEFINITE, &mechanisms, INITIATE, &context->credential, NULL, NULL);
     }
     if (IS_ERROR(major)) return failed(gss, leg, major, minor);
     // Only Kerberos is offered: never NTLM within SPNEGO, whatever plug-ins the library has.
     gss_oid_set only = {1, &kerberos};
-    if (gss->set_neg_mechs) gss->set_neg_mechs(&minor, context->credential, &only);
+    if (gss->gss_set_neg_mechs) gss->gss_set_neg_mechs(&minor, context->credential, &only);
     return 1;
 }
 
@@ -228,7 +222,7 @@ static int prepare(struct clib_gss_context *context, struct clib_gss_leg *leg) {
     if (context->is_prepared) return 1;
     uint32_t minor = 0;
     gss_buffer text = {strlen(context->service), context->service};
-    uint32_t major = context->gss->import_name(&minor, &text, &host_based_service, &context->target);
+    uint32_t major = context->gss->gss_import_name(&minor, &text, &host_based_service, &context->target);
     if (IS_ERROR(major)) return failed(context->gss, leg, major, minor);
     int acquired = acquire(context, leg);
     forget_password(context);
@@ -240,10 +234,10 @@ int clib_gss_context_step(struct clib_gss_context *context, const uint8_t *token
     const struct clib_gss *gss = context->gss;
     memset(leg, 0, sizeof *leg);
     uint32_t minor = 0, flags = 0;
-    if (context->output.value) gss->release_buffer(&minor, &context->output);
+    if (context->output.value) gss->gss_release_buffer(&minor, &context->output);
     if (!prepare(context, leg)) return 0;
     gss_buffer input = {length, (void *)token};
-    uint32_t major = gss->init_sec_context(
+    uint32_t major = gss->gss_init_sec_context(
         &minor, context->credential, &context->context, context->target, &spnego, MUTUAL_FLAG, 0,
         context->has_bindings ? &context->bindings : NULL, token ? &input : NULL, NULL, &context->output, &flags, NULL
     );

@@ -19,35 +19,40 @@
 
 // JavaScriptCore's C interface, the same as Apple's, from WebKitGTK. All its objects are opaque pointers.
 
+#define FUNCTIONS(F) \
+    F(void *, JSContextGroupCreate, (void)) \
+    F(void, JSContextGroupRelease, (void *)) \
+    F(void, JSContextGroupSetExecutionTimeLimit, (void *, double, bool (*)(void *, void *), void *)) \
+    F(void *, JSGlobalContextCreateInGroup, (void *, void *)) \
+    F(void, JSGlobalContextRelease, (void *)) \
+    F(void *, JSContextGetGlobalObject, (void *)) \
+    F(void *, JSEvaluateScript, (void *, void *, void *, void *, int, void **)) \
+    F(void *, JSStringCreateWithUTF8CString, (const char *)) \
+    F(void, JSStringRelease, (void *)) \
+    F(size_t, JSStringGetMaximumUTF8CStringSize, (void *)) \
+    F(size_t, JSStringGetUTF8CString, (void *, char *, size_t)) \
+    F(void *, JSValueToStringCopy, (void *, void *, void **)) \
+    F(bool, JSValueIsString, (void *, void *)) \
+    F(bool, JSValueIsNull, (void *, void *)) \
+    F(bool, JSValueIsObject, (void *, void *)) \
+    F(void *, JSValueMakeString, (void *, void *)) \
+    F(void *, JSValueMakeNull, (void *)) \
+    F(void *, JSObjectMakeFunctionWithCallback, ( \
+        void *, void *, void *(*)(void *, void *, void *, size_t, void *const[], void **) \
+    )) \
+    F(void *, JSObjectGetProperty, (void *, void *, void *, void **)) \
+    F(void, JSObjectSetProperty, (void *, void *, void *, void *, unsigned, void **)) \
+    F(bool, JSObjectIsFunction, (void *, void *)) \
+    F(void *, JSObjectCallAsFunction, (void *, void *, void *, size_t, void *const[], void **)) \
+    F(void, JSValueProtect, (void *, void *)) \
+    F(void, JSValueUnprotect, (void *, void *)) \
+    F(int, jsc_options_set_boolean, (const char *, int))
+
 struct clib_js {
-    void *(*JSContextGroupCreate)(void);
-    void (*JSContextGroupRelease)(void *);
-    void (*JSContextGroupSetExecutionTimeLimit)(void *, double, bool (*)(void *, void *), void *);
-    void *(*JSGlobalContextCreateInGroup)(void *, void *);
-    void (*JSGlobalContextRelease)(void *);
-    void *(*JSContextGetGlobalObject)(void *);
-    void *(*JSEvaluateScript)(void *, void *, void *, void *, int, void **);
-    void *(*JSStringCreateWithUTF8CString)(const char *);
-    void (*JSStringRelease)(void *);
-    size_t (*JSStringGetMaximumUTF8CStringSize)(void *);
-    size_t (*JSStringGetUTF8CString)(void *, char *, size_t);
-    void *(*JSValueToStringCopy)(void *, void *, void **);
-    bool (*JSValueIsString)(void *, void *);
-    bool (*JSValueIsNull)(void *, void *);
-    bool (*JSValueIsObject)(void *, void *);
-    void *(*JSValueMakeString)(void *, void *);
-    void *(*JSValueMakeNull)(void *);
-    void *(*JSObjectMakeFunctionWithCallback)(
-        void *, void *, void *(*)(void *, void *, void *, size_t, void *const[], void **)
-    );
-    void *(*JSObjectGetProperty)(void *, void *, void *, void **);
-    void (*JSObjectSetProperty)(void *, void *, void *, void *, unsigned, void **);
-    bool (*JSObjectIsFunction)(void *, void *);
-    void *(*JSObjectCallAsFunction)(void *, void *, void *, size_t, void *const[], void **);
-    void (*JSValueProtect)(void *, void *);
-    void (*JSValueUnprotect)(void *, void *);
-    int (*jsc_options_set_boolean)(const char *, int);
+    FUNCTIONS(MEMBER)
 };
+
+static const struct clib_function functions[] = {FUNCTIONS(ROW)};
 
 struct clib_js_context {
     const struct clib_js *js;
@@ -64,17 +69,7 @@ struct clib_js_context {
 static __thread struct clib_js_context *current;
 
 const struct clib_js *clib_js_load(void *handle, const char **missing) {
-    static const struct clib_function functions[] = {
-        FUNCTION(JSContextGroupCreate), FUNCTION(JSContextGroupRelease), FUNCTION(JSContextGroupSetExecutionTimeLimit),
-        FUNCTION(JSGlobalContextCreateInGroup), FUNCTION(JSGlobalContextRelease), FUNCTION(JSContextGetGlobalObject),
-        FUNCTION(JSEvaluateScript), FUNCTION(JSStringCreateWithUTF8CString), FUNCTION(JSStringRelease),
-        FUNCTION(JSStringGetMaximumUTF8CStringSize), FUNCTION(JSStringGetUTF8CString), FUNCTION(JSValueToStringCopy),
-        FUNCTION(JSValueIsString), FUNCTION(JSValueIsNull), FUNCTION(JSValueIsObject), FUNCTION(JSValueMakeString),
-        FUNCTION(JSValueMakeNull), FUNCTION(JSObjectMakeFunctionWithCallback), FUNCTION(JSObjectGetProperty),
-        FUNCTION(JSObjectSetProperty), FUNCTION(JSObjectIsFunction), FUNCTION(JSObjectCallAsFunction), FUNCTION(JSValueProtect),
-        FUNCTION(JSValueUnprotect), FUNCTION(jsc_options_set_boolean),
-    };
-    struct clib_js *js = LOAD(functions);
+    struct clib_js *js = LOAD();
     if (!js) return NULL;
     // These options select an interpreter that polls for its time limit. Compiled code would have to be interrupted by signals
     // (SIGSEGV), whose handlers belong to the program.

@@ -19,24 +19,31 @@
 
 typedef int (*handler)(void *message, void *context, void *error);
 
+#define FUNCTIONS(F) \
+    F(int, sd_bus_open_system, (void **)) \
+    F(int, sd_bus_new, (void **)) \
+    F(int, sd_bus_set_address, (void *, const char *)) \
+    F(int, sd_bus_set_bus_client, (void *, int)) \
+    F(int, sd_bus_start, (void *)) \
+    F(int, sd_bus_set_method_call_timeout, (void *, uint64_t)) \
+    F(int, sd_bus_get_property_trivial, ( \
+        void *, const char *, const char *, const char *, const char *, void *, char, void * \
+    )) \
+    F(int, sd_bus_add_match, (void *, void **, const char *, handler, void *)) \
+    F(int, sd_bus_call_method, ( \
+        void *, const char *, const char *, const char *, const char *, void *, void **, const char *, ... \
+    )) \
+    F(int, sd_bus_message_read, (void *, const char *, ...)) \
+    F(void *, sd_bus_message_unref, (void *)) \
+    F(int, sd_bus_process, (void *, void **)) \
+    F(int, sd_bus_get_fd, (void *)) \
+    F(void *, sd_bus_flush_close_unref, (void *))
+
 struct clib_bus {
-    int (*sd_bus_open_system)(void **);
-    int (*sd_bus_new)(void **);
-    int (*sd_bus_set_address)(void *, const char *);
-    int (*sd_bus_set_bus_client)(void *, int);
-    int (*sd_bus_start)(void *);
-    int (*sd_bus_set_method_call_timeout)(void *, uint64_t);
-    int (*sd_bus_get_property_trivial)(
-        void *, const char *, const char *, const char *, const char *, void *, char, void *
-    );
-    int (*sd_bus_add_match)(void *, void **, const char *, handler, void *);
-    int (*sd_bus_call_method)(void *, const char *, const char *, const char *, const char *, void *, void **, const char *, ...);
-    int (*sd_bus_message_read)(void *, const char *, ...);
-    void *(*sd_bus_message_unref)(void *);
-    int (*sd_bus_process)(void *, void **);
-    int (*sd_bus_get_fd)(void *);
-    void *(*sd_bus_flush_close_unref)(void *);
+    FUNCTIONS(MEMBER)
 };
+
+static const struct clib_function functions[] = {FUNCTIONS(ROW)};
 
 struct clib_network_watch {
     const struct clib_bus *functions;
@@ -45,13 +52,7 @@ struct clib_network_watch {
 };
 
 const struct clib_bus *clib_bus_load(void *handle, const char **missing) {
-    static const struct clib_function functions[] = {
-        FUNCTION(sd_bus_open_system), FUNCTION(sd_bus_new), FUNCTION(sd_bus_set_address), FUNCTION(sd_bus_set_bus_client),
-        FUNCTION(sd_bus_start), FUNCTION(sd_bus_set_method_call_timeout), FUNCTION(sd_bus_get_property_trivial),
-        FUNCTION(sd_bus_add_match), FUNCTION(sd_bus_call_method), FUNCTION(sd_bus_message_read), FUNCTION(sd_bus_message_unref),
-        FUNCTION(sd_bus_process), FUNCTION(sd_bus_get_fd), FUNCTION(sd_bus_flush_close_unref),
-    };
-    return LOAD(functions);
+    return LOAD();
 }
 
 static const char *const name = "org.freedesktop.NetworkManager";

@@ -47,58 +47,48 @@ enum {
     START_TIMEOUT = 5000
 };
 
+#define FUNCTIONS(F) \
+    F(int, secret_password_storev_sync, ( \
+        const struct schema *, void *, const char *, const char *, const char *, void *, struct error ** \
+    )) \
+    F(int, secret_password_clearv_sync, (const struct schema *, void *, void *, struct error **)) \
+    F(struct list *, secret_password_searchv_sync, (const struct schema *, void *, int, void *, struct error **)) \
+    F(void *, secret_retrievable_get_attributes, (void *)) \
+    F(char *, secret_retrievable_get_label, (void *)) \
+    F(void *, secret_retrievable_retrieve_secret_sync, (void *, void *, struct error **)) \
+    F(const char *, secret_value_get_text, (void *)) \
+    F(void, secret_value_unref, (void *)) \
+    F(void, secret_service_disconnect, (void)) \
+    F(void *, g_hash_table_new, (uint32_t (*)(const void *), int (*)(const void *, const void *))) \
+    F(int, g_hash_table_insert, (void *, void *, void *)) \
+    F(void *, g_hash_table_lookup, (void *, const void *)) \
+    F(struct list *, g_hash_table_get_keys, (void *)) \
+    F(void, g_hash_table_unref, (void *)) \
+    F(void, g_list_free, (struct list *)) \
+    F(void, g_object_unref, (void *)) \
+    F(void, g_free, (void *)) \
+    F(void, g_error_free, (struct error *)) \
+    F(uint32_t, g_dbus_error_quark, (void)) \
+    F(void *, g_variant_new, (const char *, ...)) \
+    F(void, g_variant_unref, (void *)) \
+    F(void *, g_bus_get_sync, (int, void *, struct error **)) \
+    F(void, g_dbus_connection_set_exit_on_close, (void *, int)) \
+    F(int, g_dbus_connection_is_closed, (void *)) \
+    F(void *, g_dbus_connection_call_sync, ( \
+        void *, const char *, const char *, const char *, const char *, void *, const void *, int, int, \
+        void *, struct error ** \
+    )) \
+    F(uint32_t, g_str_hash, (const void *)) \
+    F(int, g_str_equal, (const void *, const void *))
+
 struct clib_secret {
-    int (*secret_password_storev_sync)(
-        const struct schema *, void *, const char *, const char *, const char *, void *, struct error **
-    );
-    char *(*secret_password_lookupv_sync)(const struct schema *, void *, void *, struct error **);
-    int (*secret_password_clearv_sync)(const struct schema *, void *, void *, struct error **);
-    struct list *(*secret_password_searchv_sync)(const struct schema *, void *, int, void *, struct error **);
-    void (*secret_password_free)(char *);
-    void *(*secret_retrievable_get_attributes)(void *);
-    char *(*secret_retrievable_get_label)(void *);
-    void *(*secret_retrievable_retrieve_secret_sync)(void *, void *, struct error **);
-    const char *(*secret_value_get_text)(void *);
-    void (*secret_value_unref)(void *);
-    void (*secret_service_disconnect)(void);
-    void *(*g_hash_table_new)(void *, void *);
-    int (*g_hash_table_insert)(void *, void *, void *);
-    void *(*g_hash_table_lookup)(void *, const void *);
-    struct list *(*g_hash_table_get_keys)(void *);
-    void (*g_hash_table_unref)(void *);
-    void (*g_list_free)(struct list *);
-    void (*g_object_unref)(void *);
-    void (*g_free)(void *);
-    void (*g_error_free)(struct error *);
-    uint32_t (*g_dbus_error_quark)(void);
-    void *(*g_variant_new)(const char *, ...);
-    void (*g_variant_unref)(void *);
-    void *(*g_bus_get_sync)(int, void *, struct error **);
-    void (*g_dbus_connection_set_exit_on_close)(void *, int);
-    int (*g_dbus_connection_is_closed)(void *);
-    void *(*g_dbus_connection_call_sync)(
-        void *, const char *, const char *, const char *, const char *, void *, const void *, int, int, void *,
-        struct error **
-    );
-    // These are passed as arguments, and never called here.
-    void *g_str_hash;
-    void *g_str_equal;
+    FUNCTIONS(MEMBER)
 };
 
+static const struct clib_function functions[] = {FUNCTIONS(ROW)};
+
 const struct clib_secret *clib_secret_load(void *handle, const char **missing) {
-    static const struct clib_function functions[] = {
-        FUNCTION(secret_password_storev_sync), FUNCTION(secret_password_lookupv_sync), FUNCTION(secret_password_clearv_sync),
-        FUNCTION(secret_password_searchv_sync), FUNCTION(secret_password_free), FUNCTION(secret_retrievable_get_attributes),
-        FUNCTION(secret_retrievable_get_label), FUNCTION(secret_retrievable_retrieve_secret_sync),
-        FUNCTION(secret_value_get_text), FUNCTION(secret_value_unref), FUNCTION(secret_service_disconnect),
-        FUNCTION(g_hash_table_new), FUNCTION(g_hash_table_insert), FUNCTION(g_hash_table_lookup),
-        FUNCTION(g_hash_table_get_keys), FUNCTION(g_hash_table_unref), FUNCTION(g_list_free), FUNCTION(g_object_unref),
-        FUNCTION(g_free), FUNCTION(g_error_free), FUNCTION(g_dbus_error_quark), FUNCTION(g_variant_new),
-        FUNCTION(g_variant_unref), FUNCTION(g_bus_get_sync), FUNCTION(g_dbus_connection_set_exit_on_close),
-        FUNCTION(g_dbus_connection_is_closed), FUNCTION(g_dbus_connection_call_sync), FUNCTION(g_str_hash),
-        FUNCTION(g_str_equal),
-    };
-    return LOAD(functions);
+    return LOAD();
 }
 
 // MARK: Errors
@@ -205,24 +195,6 @@ int clib_secret_store(
     int stored = secret->secret_password_storev_sync(&query.schema, query.attributes, NULL, label, value, NULL, &error);
     end(secret, &query);
     return stored ? 1 : failed(secret, error, 0, failure);
-}
-
-int clib_secret_look_up(
-    const struct clib_secret *secret, const char *schema, const struct clib_secret_attribute *attributes, int count,
-    char **value, struct clib_secret_failure *failure
-) {
-    *value = NULL;
-    struct query query;
-    if (!begin(secret, schema, attributes, count, &query, failure)) return 0;
-    struct error *error = NULL;
-    *value = secret->secret_password_lookupv_sync(&query.schema, query.attributes, NULL, &error);
-    end(secret, &query);
-    return error ? failed(secret, error, 0, failure) : 1;
-}
-
-// Frees a value, after zeroing it.
-void clib_secret_forget(const struct clib_secret *secret, char *value) {
-    secret->secret_password_free(value);
 }
 
 int clib_secret_remove(

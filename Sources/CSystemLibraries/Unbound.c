@@ -37,25 +37,25 @@ struct result {  // struct ub_result
     int ttl;
 };
 
+#define FUNCTIONS(F) \
+    F(void *, ub_ctx_create, (void)) \
+    F(void, ub_ctx_delete, (void *)) \
+    F(int, ub_ctx_debugout, (void *, void *)) \
+    F(int, ub_ctx_set_option, (void *, const char *, const char *)) \
+    F(int, ub_ctx_resolvconf, (void *, const char *)) \
+    F(int, ub_ctx_add_ta_file, (void *, const char *)) \
+    F(int, ub_resolve, (void *, const char *, int, int, struct result **)) \
+    F(void, ub_resolve_free, (struct result *)) \
+    F(const char *, ub_strerror, (int))
+
 struct clib_unbound {
-    void *(*ub_ctx_create)(void);
-    void (*ub_ctx_delete)(void *);
-    int (*ub_ctx_debugout)(void *, void *);
-    int (*ub_ctx_set_option)(void *, const char *, const char *);
-    int (*ub_ctx_resolvconf)(void *, const char *);
-    int (*ub_ctx_add_ta_file)(void *, const char *);
-    int (*ub_resolve)(void *, const char *, int, int, struct result **);
-    void (*ub_resolve_free)(struct result *);
-    const char *(*ub_strerror)(int);
+    FUNCTIONS(MEMBER)
 };
 
+static const struct clib_function functions[] = {FUNCTIONS(ROW)};
+
 const struct clib_unbound *clib_unbound_load(void *handle, const char **missing) {
-    static const struct clib_function functions[] = {
-        FUNCTION(ub_ctx_create), FUNCTION(ub_ctx_delete), FUNCTION(ub_ctx_debugout), FUNCTION(ub_ctx_set_option),
-        FUNCTION(ub_ctx_resolvconf), FUNCTION(ub_ctx_add_ta_file), FUNCTION(ub_resolve), FUNCTION(ub_resolve_free),
-        FUNCTION(ub_strerror),
-    };
-    return LOAD(functions);
+    return LOAD();
 }
 
 void *clib_unbound_create(const struct clib_unbound *unbound, const char *key_file, struct clib_unbound_failure *failure) {

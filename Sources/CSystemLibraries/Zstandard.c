@@ -36,16 +36,21 @@ struct room {  // ZSTD_outBuffer
     size_t position;
 };
 
+#define FUNCTIONS(F) \
+    F(void *, ZSTD_createDStream, (void)) \
+    F(size_t, ZSTD_freeDStream, (void *)) \
+    F(size_t, ZSTD_initDStream, (void *)) \
+    F(size_t, ZSTD_DCtx_setParameter, (void *, int, int)) \
+    F(size_t, ZSTD_decompressStream, (void *, struct room *, struct span *)) \
+    F(unsigned, ZSTD_isError, (size_t)) \
+    F(const char *, ZSTD_getErrorName, (size_t))
+
 struct zstd {
     struct clib_codec codec;
-    void *(*ZSTD_createDStream)(void);
-    size_t (*ZSTD_freeDStream)(void *);
-    size_t (*ZSTD_initDStream)(void *);
-    size_t (*ZSTD_DCtx_setParameter)(void *, int, int);
-    size_t (*ZSTD_decompressStream)(void *, struct room *, struct span *);
-    unsigned (*ZSTD_isError)(size_t);
-    const char *(*ZSTD_getErrorName)(size_t);
+    FUNCTIONS(MEMBER)
 };
+
+static const struct clib_function functions[] = {FUNCTIONS(ROW)};
 
 struct decoder {
     void *stream;
@@ -111,11 +116,7 @@ static void decode(
 }
 
 const struct clib_codec *clib_zstd_load(void *handle, const char **missing) {
-    static const struct clib_function functions[] = {
-        FUNCTION(ZSTD_createDStream), FUNCTION(ZSTD_freeDStream), FUNCTION(ZSTD_initDStream), FUNCTION(ZSTD_DCtx_setParameter),
-        FUNCTION(ZSTD_decompressStream), FUNCTION(ZSTD_isError), FUNCTION(ZSTD_getErrorName),
-    };
-    struct zstd *zstd = LOAD(functions);
+    struct zstd *zstd = LOAD();
     if (!zstd) return NULL;
     zstd->codec = (struct clib_codec){create, destroy, decode};
     return &zstd->codec;

@@ -66,20 +66,7 @@ package final class Avahi {
         package func ring() { clib_bell_ring(descriptor) }
     }
 
-    /// Sendable because the function table behind the pointer is never changed or freed.
-    struct Library: @unchecked Sendable {
-        let functions: OpaquePointer
-    }
-
-    static let library: Library? = {
-        guard let opened = SystemLibrary.open(["libavahi-client.so.3"]) else { return nil }
-        var missing: UnsafePointer<CChar>?
-        guard let functions = clib_avahi_load(opened.handle, &missing) else {
-            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
-            return nil
-        }
-        return Library(functions: functions)
-    }()
+    static let library = SystemLibrary.functions(of: ["libavahi-client.so.3"], clib_avahi_load)
 
     /// The number of ways to ask a question: over IPv4 for IPv4 addresses, over IPv6 for IPv6 addresses, and over IPv4 for IPv6
     /// addresses.
@@ -108,7 +95,7 @@ package final class Avahi {
         guard let library else { throw .absent("Avahi's client library is not installed (libavahi-client3 in Debian)") }
         guard bell.descriptor >= 0 else { throw .failed("no file descriptor is available") }
         var failure = clib_avahi_failure()
-        guard let client = clib_avahi_open(library.functions, bell.descriptor, &failure) else { throw Self.failure(failure) }
+        guard let client = clib_avahi_open(library.table, bell.descriptor, &failure) else { throw Self.failure(failure) }
         return Avahi(client, bell)
     }
 
@@ -160,7 +147,7 @@ package final class Avahi {
         case CLIB_AVAHI_IS_SILENT: return .silent
         default: return .failed(failure(event.pointee.failure))
         }
-        let host = withUnsafeBytes(of: &event.pointee.host) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let host = SystemLibrary.text(event.pointee.host)
         let address = withUnsafeBytes(of: &event.pointee.address) { Array($0.prefix(event.pointee.address_length)) }
         let text = clib_avahi_text(event).map { Array(UnsafeBufferPointer(start: $0, count: event.pointee.text_length)) }
         do {
@@ -173,8 +160,7 @@ package final class Avahi {
     }
 
     private static func failure(_ failure: clib_avahi_failure) -> Failure {
-        var failure = failure
-        let text = withUnsafeBytes(of: &failure.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let text = SystemLibrary.text(failure.text)
         return switch Int(failure.kind) {
         case CLIB_AVAHI_IS_ABSENT:
             .absent("Avahi's daemon does not answer on the system bus; install and start avahi-daemon (\(text))")

@@ -21,24 +21,9 @@ package enum CAres {
         case failed(String)
     }
 
-    /// The library's function table.
-    ///
-    /// Sendable because the function table behind the pointer is never changed or freed.
-    struct Library: @unchecked Sendable {
-        let functions: OpaquePointer
-    }
-
     package static let maximumMilliseconds: CInt = 30_000
 
-    static let library: Library? = {
-        guard let opened = SystemLibrary.open(["libcares.so.2"]) else { return nil }
-        var missing: UnsafePointer<CChar>?
-        guard let functions = clib_ares_load(opened.handle, &missing) else {
-            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
-            return nil
-        }
-        return Library(functions: functions)
-    }()
+    static let library = SystemLibrary.functions(of: ["libcares.so.2"], clib_ares_load)
 
     /// - Parameters:
     ///   - host: A host name.
@@ -51,14 +36,10 @@ package enum CAres {
     ) -> Answer {
         guard let library else { return .failed("c-ares is not installed") }
         var answer = clib_ares_answer()
-        clib_ares_look_up(library.functions, servers, host, CInt(isV6 ? CLIB_ARES_V6 : CLIB_ARES_V4), milliseconds, &answer)
+        clib_ares_look_up(library.table, servers, host, CInt(isV6 ? CLIB_ARES_V6 : CLIB_ARES_V4), milliseconds, &answer)
         guard answer.is_known != 0 else {
-            return .failed(withUnsafeBytes(of: &answer.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+            return .failed(SystemLibrary.text(answer.text))
         }
-        let length = isV6 ? 16 : 4
-        let addresses = withUnsafeBytes(of: &answer.addresses) { bytes in
-            (0..<Int(answer.count)).map { Array(bytes[$0 * 16..<$0 * 16 + length]) }
-        }
-        return .addresses(addresses, seconds: Int(answer.ttl))
+        return .addresses(SystemLibrary.addresses(answer.addresses, answer.count, isV6: isV6), seconds: Int(answer.ttl))
     }
 }

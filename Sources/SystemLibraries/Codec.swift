@@ -10,29 +10,15 @@
 import CSystemLibraries
 
 /// Decodes a content coding with a C library: brotli (RFC 7932) with libbrotlidec, zstd (RFC 8878) with libzstd.
-///
-/// Sendable because the function table behind the pointer is never changed or freed.
-package struct Codec: @unchecked Sendable {
-    private typealias Load = (UnsafeMutableRawPointer?, UnsafeMutablePointer<UnsafePointer<CChar>?>?) -> OpaquePointer?
-
+package struct Codec: Sendable {
     /// The decoder for brotli; nil if the library is not installed.
     ///
     /// The library is opened on first use, which blocks while the dynamic linker loads it.
-    package static let brotli = open("libbrotlidec.so.1", clib_brotli_load)
+    package static let brotli = SystemLibrary.functions(of: ["libbrotlidec.so.1"], clib_brotli_load).map { Codec(functions: $0) }
     /// The decoder for zstd; nil if the library is not installed, or is older than 1.4.
-    package static let zstandard = open("libzstd.so.1", clib_zstd_load)
+    package static let zstandard = SystemLibrary.functions(of: ["libzstd.so.1"], clib_zstd_load).map { Codec(functions: $0) }
 
-    private let functions: OpaquePointer
-
-    private static func open(_ name: String, _ load: Load) -> Codec? {
-        guard let opened = SystemLibrary.open([name]) else { return nil }
-        var missing: UnsafePointer<CChar>?
-        guard let functions = load(opened.handle, &missing) else {
-            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
-            return nil
-        }
-        return Codec(functions: functions)
-    }
+    private let functions: SystemLibrary.Functions
 
     /// The result of a call.
     package struct Step: Sendable, Hashable {
@@ -60,8 +46,8 @@ package struct Codec: @unchecked Sendable {
 
         /// Creates a decoder; returns nil if memory is exhausted.
         package init?(_ codec: Codec) {
-            guard let decoder = clib_decoder_create(codec.functions) else { return nil }
-            functions = codec.functions
+            guard let decoder = clib_decoder_create(codec.functions.table) else { return nil }
+            functions = codec.functions.table
             self.decoder = decoder
         }
 

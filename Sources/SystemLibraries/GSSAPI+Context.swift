@@ -37,7 +37,7 @@ extension GSSAPI {
             if let library {
                 let (user, password) = (Self.text(credential?.user), Self.text(credential?.password))
                 context = clib_gss_context_create(
-                    library.functions, service, user, password, channelBinding, channelBinding?.count ?? 0)
+                    library.table, service, user, password, channelBinding, channelBinding?.count ?? 0)
             }
             state = Mutex(State(context: context, isWithoutPassword: credential?.password.isEmpty == true))
         }

@@ -48,7 +48,7 @@ extension GSSAPI {
 
         /// Only the first step needs a KDC and a credential; failures of later steps are the server's fault.
         init(_ leg: clib_gss_leg, isFirst: Bool) {
-            let text = withUnsafeBytes(of: leg.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            let text = SystemLibrary.text(leg.text)
             self.init(
                 isFirst ? Reason(majorStatus: leg.major_status, minorStatus: leg.minor_status, text: text) : .serverIsRefused,
                 text.isEmpty ? "GSSAPI status \(leg.major_status), \(leg.minor_status)" : text,

@@ -13,22 +13,7 @@ import CSystemLibraries
 ///
 /// The library's own configuration determines realm, KDC, ticket cache and keytab (krb5.conf, KRB5_CONFIG, KRB5CCNAME).
 package enum GSSAPI {
-    /// The library's function table, which contexts share.
-    ///
-    /// Sendable because the function table behind the pointer is never changed or freed.
-    struct Library: @unchecked Sendable {
-        let functions: OpaquePointer
-    }
-
-    static let library: Library? = {
-        guard let opened = SystemLibrary.open(["libgssapi_krb5.so.2", "libgssapi.so.3"]) else { return nil }
-        var missing: UnsafePointer<CChar>?
-        guard let functions = clib_gss_load(opened.handle, &missing) else {
-            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
-            return nil
-        }
-        return Library(functions: functions)
-    }()
+    static let library = SystemLibrary.functions(of: ["libgssapi_krb5.so.2", "libgssapi.so.3"], clib_gss_load)
 
     /// Whether a GSSAPI library is installed; opens it on first use.
     package static var isAvailable: Bool { library != nil }

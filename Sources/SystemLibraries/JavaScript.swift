@@ -16,23 +16,9 @@ import Synchronization
 /// Every call blocks while the script is running, for at most ``limit``, and while the ``Helper`` answers. Never make such a call
 /// on an event loop. Calls may come from any thread; a lock serializes them.
 package final class JavaScript: Sendable {
-    /// The library's function table.
-    ///
-    /// Sendable because the function table behind the pointer is never changed or freed.
-    struct Library: @unchecked Sendable {
-        let functions: OpaquePointer
-    }
-
-    static let library: Library? = {
-        let names = ["libjavascriptcoregtk-4.1.so.0", "libjavascriptcoregtk-6.0.so.1", "libjavascriptcoregtk-4.0.so.18"]
-        guard let opened = SystemLibrary.open(names) else { return nil }
-        var missing: UnsafePointer<CChar>?
-        guard let functions = clib_js_load(opened.handle, &missing) else {
-            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
-            return nil
-        }
-        return Library(functions: functions)
-    }()
+    static let library = SystemLibrary.functions(
+        of: ["libjavascriptcoregtk-4.1.so.0", "libjavascriptcoregtk-6.0.so.1", "libjavascriptcoregtk-4.0.so.18"],
+        clib_js_load)
 
     /// The processor time in seconds after which a script is terminated.
     package static let limit = 3.0
@@ -70,7 +56,7 @@ package final class JavaScript: Sendable {
             throw Failure(text: "JavaScriptCore is not installed (libjavascriptcoregtk-4.1)")
         }
         let context = clib_js_create(
-            library.functions, Self.limit,
+            library.table, Self.limit,
             { data, what, name in
                 guard let data, let what, let name else { return nil }
                 let questions = Unmanaged<Questions>.fromOpaque(data).takeUnretainedValue()
@@ -83,7 +69,7 @@ package final class JavaScript: Sendable {
             let failure = state.withLock { state -> Failure? in
                 var result = clib_js_result()
                 guard let context = state.context, clib_js_run(context, script, &result) == 0 else { return nil }
-                return Failure(text: Self.text(&result))
+                return Failure(text: SystemLibrary.text(result.failure))
             }
             if let failure { throw failure }
         }
@@ -101,13 +87,10 @@ package final class JavaScript: Sendable {
             let copies = names.map { strdup($0) }
             defer { for copy in copies { free(copy) } }
             let isGood = clib_js_call(context, copies.map { UnsafePointer($0) } + [nil], first, second, &result)
-            guard isGood != 0 else { return .failure(Failure(text: Self.text(&result))) }
+            guard isGood != 0 else { return .failure(Failure(text: SystemLibrary.text(result.failure))) }
             defer { free(result.text) }
             return .success(result.text.map { String(cString: $0) })
         }
     }
 
-    private static func text(_ result: inout clib_js_result) -> String {
-        withUnsafeBytes(of: &result.failure) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    }
 }

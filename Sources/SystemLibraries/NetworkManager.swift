@@ -21,20 +21,7 @@ package final class NetworkManager {
         package var isOffline: Bool
     }
 
-    /// Sendable because the function table behind the pointer is never changed or freed.
-    struct Library: @unchecked Sendable {
-        let functions: OpaquePointer
-    }
-
-    static let library: Library? = {
-        guard let opened = SystemLibrary.open(["libsystemd.so.0"]) else { return nil }
-        var missing: UnsafePointer<CChar>?
-        guard let functions = clib_bus_load(opened.handle, &missing) else {
-            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
-            return nil
-        }
-        return Library(functions: functions)
-    }()
+    static let library = SystemLibrary.functions(of: ["libsystemd.so.0"], clib_bus_load)
 
     private static let patience: UInt64 = 250_000
 
@@ -56,7 +43,7 @@ package final class NetworkManager {
     /// - Parameter address: The address of a bus to use instead of the system bus.
     /// - Returns: The connection.
     package static func open(at address: String? = nil) -> NetworkManager? {
-        guard let library, let watch = clib_network_watch_open(library.functions, address, patience) else { return nil }
+        guard let library, let watch = clib_network_watch_open(library.table, address, patience) else { return nil }
         return NetworkManager(watch)
     }
 

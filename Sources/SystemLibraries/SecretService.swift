@@ -16,22 +16,7 @@ import Synchronization
 /// Every call blocks until the service responds. If the keyring is locked, the service first asks the user to unlock it. Never make
 /// such a call on an event loop. Calls may come from any thread; a lock serializes them.
 package enum SecretService {
-    /// The library's function table.
-    ///
-    /// Sendable because the function table behind the pointer is never changed or freed.
-    struct Library: @unchecked Sendable {
-        let functions: OpaquePointer
-    }
-
-    static let library: Library? = {
-        guard let opened = SystemLibrary.open(["libsecret-1.so.0"]) else { return nil }
-        var missing: UnsafePointer<CChar>?
-        guard let functions = clib_secret_load(opened.handle, &missing) else {
-            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
-            return nil
-        }
-        return Library(functions: functions)
-    }()
+    static let library = SystemLibrary.functions(of: ["libsecret-1.so.0"], clib_secret_load)
 
     private static let turn = Mutex(())
 
@@ -63,7 +48,7 @@ package enum SecretService {
         guard let library else { return false }
         return turn.withLock { _ in
             var failure = clib_secret_failure()
-            return clib_secret_is_reachable(library.functions, &failure) != 0
+            return clib_secret_is_reachable(library.table, &failure) != 0
         }
     }
 
@@ -79,21 +64,6 @@ package enum SecretService {
         try call(attributes) { functions, pairs, failure in
             clib_secret_store(functions, schema, pairs.baseAddress, Int32(pairs.count), label, secret, failure)
         }
-    }
-
-    /// Returns the secret of any item that has at least these attributes.
-    package static func lookUp(_ attributes: [String: String], schema: String) throws(Failure) -> String? {
-        var result: String?
-        try call(attributes) { functions, pairs, failure in
-            var value: UnsafeMutablePointer<CChar>?
-            let isDone = clib_secret_look_up(functions, schema, pairs.baseAddress, Int32(pairs.count), &value, failure)
-            if let value {
-                result = String(cString: value)
-                clib_secret_forget(functions, value)
-            }
-            return isDone
-        }
-        return result
     }
 
     /// Removes all items that have at least these attributes; returns false if there was no such item.
@@ -148,10 +118,10 @@ package enum SecretService {
         }
         var failure = clib_secret_failure()
         let isDone = turn.withLock { _ in
-            pairs.withUnsafeBufferPointer { body(library.functions, $0, &failure) }
+            pairs.withUnsafeBufferPointer { body(library.table, $0, &failure) }
         }
         guard isDone == 0 else { return }
-        let text = withUnsafeBytes(of: &failure.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let text = SystemLibrary.text(failure.text)
         throw Failure(isAbsence: failure.is_absent != 0, text: text)
     }
 }

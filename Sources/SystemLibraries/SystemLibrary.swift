@@ -11,7 +11,7 @@ import CSystemLibraries
 import Synchronization
 
 /// An optional library of the system, opened on first use.
-package final class SystemLibrary: Sendable {
+package struct SystemLibrary: Sendable {
     /// The result of looking for a library.
     package struct Finding: Sendable, Hashable {
         /// The name by which the library is usually known.
@@ -43,12 +43,6 @@ package final class SystemLibrary: Sendable {
     private let name: String
     private let address: UInt
 
-    private init(name: String, path: String, address: UInt) {
-        self.name = name
-        self.path = path
-        self.address = address
-    }
-
     /// Opens the first library that exists among these names ("libfoo.so.2").
     ///
     /// All names must stand for the same interface.
@@ -59,10 +53,10 @@ package final class SystemLibrary: Sendable {
         for name in names {
             var opening = clib_opening()
             let isOpen = clib_open(name, &opening) != 0
-            let text = withUnsafeBytes(of: &opening.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            let text = text(opening.text)
             if isOpen, let handle = opening.handle {
                 note(Finding(name: name, path: text, failure: nil))
-                return SystemLibrary(name: name, path: text, address: UInt(bitPattern: handle))
+                return SystemLibrary(path: text, name: name, address: UInt(bitPattern: handle))
             }
             reasons.append(text)
         }
@@ -70,11 +64,33 @@ package final class SystemLibrary: Sendable {
         return nil
     }
 
-    var handle: UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: address) }
+    /// The functions of a library.
+    ///
+    /// Sendable because the table behind the pointer is never changed or freed.
+    struct Functions: @unchecked Sendable {
+        let table: OpaquePointer
+    }
 
-    /// Records that the library exists but lacks a function.
-    func reject(missing function: String) {
-        Self.note(Finding(name: name, path: nil, failure: "\(path) lacks the function \(function)"))
+    typealias Load = (UnsafeMutableRawPointer?, UnsafeMutablePointer<UnsafePointer<CChar>?>?) -> OpaquePointer?
+
+    /// Returns the functions of the first library that exists among these names, or nil if it lacks one of them.
+    static func functions(of names: [String], _ load: Load) -> Functions? {
+        guard let library = open(names) else { return nil }
+        var missing: UnsafePointer<CChar>?
+        if let table = load(UnsafeMutableRawPointer(bitPattern: library.address), &missing) { return Functions(table: table) }
+        let function = missing.map { String(cString: $0) } ?? ""
+        note(Finding(name: library.name, path: nil, failure: "\(library.path) lacks the function \(function)"))
+        return nil
+    }
+
+    /// The text in an array of C characters that ends with NUL.
+    static func text<Characters>(_ characters: Characters) -> String {
+        withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+
+    /// The addresses in an array of C, which has 16 bytes for each.
+    static func addresses<Bytes>(_ bytes: Bytes, _ count: Int32, isV6: Bool) -> [[UInt8]] {
+        withUnsafeBytes(of: bytes) { bytes in (0..<Int(count)).map { Array(bytes[$0 * 16..<$0 * 16 + (isV6 ? 16 : 4)]) } }
     }
 
     private static func note(_ finding: Finding) {

@@ -30,35 +30,20 @@ package enum Unbound {
         case unanswered(String)
     }
 
-    /// The library's function table.
-    ///
-    /// Sendable because the function table behind the pointer is never changed or freed.
-    struct Library: @unchecked Sendable {
-        let functions: OpaquePointer
-    }
-
     /// Sendable because libunbound locks the state that the pointer refers to.
     private final class Context: @unchecked Sendable {
-        let library: Library
+        let library: SystemLibrary.Functions
         let pointer: UnsafeMutableRawPointer
 
-        init(_ library: Library, _ pointer: UnsafeMutableRawPointer) {
+        init(_ library: SystemLibrary.Functions, _ pointer: UnsafeMutableRawPointer) {
             self.library = library
             self.pointer = pointer
         }
 
-        deinit { clib_unbound_free(library.functions, pointer) }
+        deinit { clib_unbound_free(library.table, pointer) }
     }
 
-    static let library: Library? = {
-        guard let opened = SystemLibrary.open(["libunbound.so.8"]) else { return nil }
-        var missing: UnsafePointer<CChar>?
-        guard let functions = clib_unbound_load(opened.handle, &missing) else {
-            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
-            return nil
-        }
-        return Library(functions: functions)
-    }()
+    static let library = SystemLibrary.functions(of: ["libunbound.so.8"], clib_unbound_load)
 
     /// Where distributions install the DNS root key.
     private static let keyFiles = [
@@ -76,8 +61,8 @@ package enum Unbound {
         case .failure(let error): return .failed(error.text)
         }
         var answer = clib_unbound_answer()
-        let isAnswered = clib_unbound_look_up(library.functions, context.pointer, host, isV6 ? 1 : 0, &answer) != 0
-        let text = withUnsafeBytes(of: &answer.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let isAnswered = clib_unbound_look_up(library.table, context.pointer, host, isV6 ? 1 : 0, &answer) != 0
+        let text = SystemLibrary.text(answer.text)
         guard isAnswered else { return .failed(text) }
         if answer.is_bogus != 0 { return .bogus(text) }
         guard answer.code == 0 || answer.is_name_unknown != 0 else {
@@ -85,11 +70,7 @@ package enum Unbound {
         }
         guard answer.count > 0 else { return .addresses([], seconds: Int(answer.ttl)) }
         guard answer.is_secure != 0 else { return .unsigned }
-        let length = isV6 ? 16 : 4
-        let addresses = withUnsafeBytes(of: &answer.addresses) { bytes in
-            (0..<Int(answer.count)).map { Array(bytes[$0 * 16..<$0 * 16 + length]) }
-        }
-        return .addresses(addresses, seconds: Int(answer.ttl))
+        return .addresses(SystemLibrary.addresses(answer.addresses, answer.count, isV6: isV6), seconds: Int(answer.ttl))
     }
 
     /// Discards the cached answers.
@@ -102,7 +83,7 @@ package enum Unbound {
     }
 
     /// Returns the current context, or a new context if the system's name servers have changed.
-    private static func context(of library: Library) -> Result<Context, Failure> {
+    private static func context(of library: SystemLibrary.Functions) -> Result<Context, Failure> {
         let stamp = Self.stamp(of: "/etc/resolv.conf")
         return current.withLock { current in
             if let current, current.stamp == stamp { return .success(current.context) }
@@ -110,8 +91,8 @@ package enum Unbound {
                 return .failure(Failure(text: "the DNSSEC root key is not installed (\(keyFiles[0]))"))
             }
             var failure = clib_unbound_failure()
-            guard let pointer = clib_unbound_create(library.functions, keyFile, &failure) else {
-                let text = withUnsafeBytes(of: &failure.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            guard let pointer = clib_unbound_create(library.table, keyFile, &failure) else {
+                let text = SystemLibrary.text(failure.text)
                 return .failure(Failure(text: "libunbound cannot be set up: \(text)"))
             }
             let context = Context(library, pointer)

@@ -15,6 +15,11 @@ import Testing
 private let schema = "org.urlloading.Test"
 
 /// The Secret Service of GNOME Keyring on a separate session bus, and its absence.
+/// The secret of any item that has at least these attributes.
+private func secret(of attributes: [String: String], _ schema: String) throws(SecretService.Failure) -> String? {
+    try SecretService.list(attributes, schema: schema).first?.secret
+}
+
 @Suite(.timeLimit(.minutes(1))) struct SecretServiceTests {
     @Test func `a keyring keeps secrets`() async throws {
         try await KeyringSession.run("UnlockedKeyringTests")
@@ -62,7 +67,7 @@ private let schema = "org.urlloading.Test"
             isAbsence { () throws(SecretService.Failure) in
                 try SecretService.store("hush", label: "l", attributes: ["a": "b"], schema: schema)
             })
-        #expect(isAbsence { () throws(SecretService.Failure) in _ = try SecretService.lookUp(["a": "b"], schema: schema) })
+        #expect(isAbsence { () throws(SecretService.Failure) in _ = try secret(of: ["a": "b"], schema) })
         #expect(isAbsence { () throws(SecretService.Failure) in try SecretService.remove(["a": "b"], schema: schema) })
         #expect(isAbsence { () throws(SecretService.Failure) in _ = try SecretService.list(["a": "b"], schema: schema) })
     }
@@ -73,12 +78,12 @@ struct UnlockedKeyringTests {
     @Test func `a secret is stored, found, replaced and removed`() throws {
         #expect(SecretService.isAvailable)
         let attributes = ["host": "münchen.example", "user": "ada", "empty": ""]
-        #expect(try SecretService.lookUp(attributes, schema: schema) == nil)
+        #expect(try secret(of: attributes, schema) == nil)
         try SecretService.store("hush", label: "One", attributes: attributes, schema: schema)
-        #expect(try SecretService.lookUp(attributes, schema: schema) == "hush")
-        #expect(try SecretService.lookUp(["user": "ada"], schema: schema) == "hush")
-        #expect(try SecretService.lookUp(["user": "bob"], schema: schema) == nil)
-        #expect(try SecretService.lookUp(attributes, schema: "org.urlloading.Other") == nil)
+        #expect(try secret(of: attributes, schema) == "hush")
+        #expect(try secret(of: ["user": "ada"], schema) == "hush")
+        #expect(try secret(of: ["user": "bob"], schema) == nil)
+        #expect(try secret(of: attributes, "org.urlloading.Other") == nil)
         try SecretService.store("pässwörd 🔑", label: "Two", attributes: attributes, schema: schema)
         #expect(
             try SecretService.list(["user": "ada"], schema: schema)
@@ -110,7 +115,7 @@ struct UnlockedKeyringTests {
         #expect(throws: SecretService.Failure.self) {
             try SecretService.store("half\0a secret", label: "l", attributes: ["a": "b"], schema: schema)
         }
-        #expect(try SecretService.lookUp(["a": "b"], schema: schema) == nil)
+        #expect(try secret(of: ["a": "b"], schema) == nil)
     }
 
     @Test func `many threads can use the service concurrently`() async throws {
@@ -119,7 +124,7 @@ struct UnlockedKeyringTests {
                 group.addTask {
                     let attributes = ["program": "threads", "index": String(index)]
                     try SecretService.store("\(index)", label: "l", attributes: attributes, schema: schema)
-                    #expect(try SecretService.lookUp(attributes, schema: schema) == "\(index)")
+                    #expect(try secret(of: attributes, schema) == "\(index)")
                 }
             }
             try await group.waitForAll()
