@@ -72,7 +72,7 @@ private func checkDomain(_ text: String) {
         return
     }
     if let range = security.exceptionRanges.first {
-        precondition(AppTransportSecurity.AddressRange(text) == range.range, "a different range: \(text)")
+        precondition(AddressNetwork(text, isExact: true) == range.range, "a different range: \(text)")
     }
     for name in security.exceptionDomains.keys {
         precondition(security.verdict(isSecure: false, host: name) == .allowed(.none), "not found: \(text)")

@@ -55,7 +55,7 @@ extension AppTransportSecurity {
 
     /// An exception for addresses, for which "the `NSIncludesSubdomains` key has no effect".
     package struct RangeException: Sendable, Hashable {
-        package var range: AddressRange
+        package var range: AddressNetwork
         /// The key as it was written.
         package var key: String
         package var exception: Exception
@@ -87,98 +87,6 @@ extension AppTransportSecurity {
             } else {
                 self.fault = (leaf + ca).allSatisfy { $0.count == 32 } ? nil : "the hash of a key is not 32 bytes long"
             }
-        }
-    }
-}
-
-extension AppTransportSecurity {
-    /// Addresses in `NSExceptionDomains`: a single address, or a "classless inter-domain routing (CIDR) range" (RFC 4632).
-    package struct AddressRange: Sendable, Hashable {
-        /// Four or sixteen bytes.
-        ///
-        /// All bits after the prefix are zero.
-        package let address: [UInt8]
-        package let prefixLength: Int
-
-        /// Parses `192.168.42.63`, `2001:db8:12::34` or `2001:db8:12::/48`; nil for any other text.
-        package init?(_ text: String) {
-            let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let first = parts.first, var address = Self.bytes(first) else { return nil }
-            var length = address.count * 8
-            if parts.count == 2 {
-                guard let given = Self.decimal(parts[1]), given <= length else { return nil }
-                length = given
-            }
-            for index in address.indices { address[index] &= Self.mask(byte: index, prefixLength: length) }
-            self.address = address
-            prefixLength = length
-        }
-
-        /// Whether an address, as 4 or 16 bytes, belongs to this range.
-        func contains(_ other: [UInt8]) -> Bool {
-            other.count == address.count
-                && other.indices.allSatisfy { other[$0] & Self.mask(byte: $0, prefixLength: prefixLength) == address[$0] }
-        }
-
-        /// Returns the bytes of a host that is an address in its usual notation, with or without brackets and zone.
-        ///
-        /// The zone (RFC 6874) is ignored.
-        static func bytes(ofHost host: String) -> [UInt8]? {
-            let bare = HostName.unbracketed(host)
-            let end = bare.firstIndex(of: "%") ?? bare.endIndex
-            return bytes(bare[..<end])
-        }
-
-        private static func mask(byte: Int, prefixLength: Int) -> UInt8 {
-            let bits = min(max(prefixLength - byte * 8, 0), 8)
-            return UInt8(truncatingIfNeeded: 0xFF00 >> bits)
-        }
-
-        private static func bytes(_ text: Substring) -> [UInt8]? {
-            text.contains(":") ? ipv6Bytes(text) : ipv4Bytes(text)
-        }
-
-        /// Parses four decimal numbers.
-        ///
-        /// Other notations of an IPv4 address are ambiguous.
-        private static func ipv4Bytes(_ text: Substring) -> [UInt8]? {
-            let numbers = text.split(separator: ".", omittingEmptySubsequences: false)
-            let bytes = numbers.compactMap { decimal($0).flatMap { UInt8(exactly: $0) } }
-            return numbers.count == 4 && bytes.count == 4 ? bytes : nil
-        }
-
-        /// Parses groups of hexadecimal digits, `::` for groups of zeros, and an optional IPv4 address at the end (RFC 4291,
-        /// section 2.2).
-        private static func ipv6Bytes(_ text: Substring) -> [UInt8]? {
-            let halves = text.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let head = halves.first, let before = groups(head, allowsIPv4Suffix: halves.count == 1) else { return nil }
-            guard halves.count == 2 else { return before.count == 16 ? before : nil }
-            guard let after = groups(halves[1], allowsIPv4Suffix: true), before.count + after.count <= 14 else { return nil }
-            return before + [UInt8](repeating: 0, count: 16 - before.count - after.count) + after
-        }
-
-        private static func groups(_ text: Substring, allowsIPv4Suffix: Bool) -> [UInt8]? {
-            guard !text.isEmpty else { return [] }
-            let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-            var bytes: [UInt8] = []
-            for (index, part) in parts.enumerated() {
-                if allowsIPv4Suffix, index == parts.count - 1, part.contains(".") {
-                    guard let dotted = ipv4Bytes(part) else { return nil }
-                    bytes += dotted
-                } else {
-                    guard part.utf8.count <= 4, part.first != "+", part.first != "-", let group = UInt16(part, radix: 16)
-                    else { return nil }
-                    bytes += [UInt8(group >> 8), UInt8(group & 0xFF)]
-                }
-            }
-            return bytes.count <= 16 ? bytes : nil
-        }
-
-        /// Parses at most three digits without a leading zero, which some parsers would read as the start of an octal number.
-        private static func decimal(_ text: Substring) -> Int? {
-            guard 1...3 ~= text.utf8.count, text.utf8.allSatisfy({ $0 &- UInt8(ascii: "0") <= 9 }) else { return nil }
-            guard text.utf8.count == 1 || text.utf8.first != UInt8(ascii: "0") else { return nil }
-            return Int(text)
         }
     }
 }

@@ -77,7 +77,7 @@ package struct AppTransportSecurity: Sendable, Hashable {
     /// - Returns: Whether the domain is valid. If not, nothing has changed.
     @discardableResult
     package mutating func setException(_ exception: Exception, for domain: String) -> Bool {
-        if let range = AddressRange(domain) {
+        if let range = AddressNetwork(domain, isExact: true) {
             exceptionRanges.removeAll { $0.range == range }
             let place = exceptionRanges.firstIndex { $0.range.prefixLength < range.prefixLength } ?? exceptionRanges.endIndex
             exceptionRanges.insert(RangeException(range: range, key: domain, exception: exception), at: place)
@@ -182,7 +182,7 @@ extension AppTransportSecurity {
     /// Returns the exception for a host: the longest matching domain for a name, the narrowest range for an address.
     private func exception(name: String?, host: String) -> (key: String, entry: Exception)? {
         if let name { return Self.entry(of: name, in: exceptionDomains) { $0.includesSubdomains } }
-        guard !exceptionRanges.isEmpty, let address = AddressRange.bytes(ofHost: host) else { return nil }
+        guard !exceptionRanges.isEmpty, let address = AddressNetwork.address(host, isExact: true) else { return nil }
         return exceptionRanges.first { $0.range.contains(address) }.map { ($0.key, $0.exception) }
     }
 
