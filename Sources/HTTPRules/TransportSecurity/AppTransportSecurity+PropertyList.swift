@@ -23,15 +23,17 @@ extension AppTransportSecurity {
     /// An Info.plist without that key yields ``strict``. An invalid value is reported in ``warnings``, and its default applies,
     /// except for pins: all connections to a domain with invalid pins fail.
     package init(propertyList: Data) throws(Malformed) {
-        let list: PropertyListRoot
-        do { list = try PropertyListDecoder().decode(PropertyListRoot.self, from: propertyList) } catch {
+        let list: PropertyListValue
+        do { list = try PropertyListDecoder().decode(PropertyListValue.self, from: propertyList) } catch {
             throw .notAPropertyList
         }
+        guard case .dictionary(let keys) = list else { throw .notADictionary }
         self.init()
-        switch list.dictionary {
-        case .dictionary(let keys): read(keys)
-        case nil: break
-        default: throw .notADictionary
+        if let value = keys[Key.root.rawValue] {
+            guard case .dictionary(let keys) = value else { throw .notADictionary }
+            read(keys)
+        } else if !keys.keys.contains(where: { $0.hasPrefix("CFBundle") }) {
+            read(keys)
         }
     }
 
@@ -202,61 +204,18 @@ extension AppTransportSecurity {
                 self = .other
                 return
             }
-            if let container = try? decoder.container(keyedBy: Name.self) {
-                var dictionary: [String: PropertyListValue] = [:]
-                for name in container.allKeys {
-                    dictionary[name.stringValue] = try container.decode(PropertyListValue.self, forKey: name)
-                }
-                self = .dictionary(dictionary)
-            } else if var container = try? decoder.unkeyedContainer() {
-                var array: [PropertyListValue] = []
-                while !container.isAtEnd { array.append(try container.decode(PropertyListValue.self)) }
-                self = .array(array)
+            let container = try decoder.singleValueContainer()
+            if let value = try? container.decode([String: PropertyListValue].self) {
+                self = .dictionary(value)
+            } else if let value = try? container.decode([PropertyListValue].self) {
+                self = .array(value)
+            } else if let value = try? container.decode(Bool.self) {
+                self = .boolean(value)
+            } else if let value = try? container.decode(String.self) {
+                self = .string(value)
             } else {
-                let container = try decoder.singleValueContainer()
-                if let value = try? container.decode(Bool.self) {
-                    self = .boolean(value)
-                } else if let value = try? container.decode(String.self) {
-                    self = .string(value)
-                } else {
-                    self = .other
-                }
+                self = .other
             }
-        }
-    }
-
-    /// The root of a property list.
-    ///
-    /// Other keys of an Info.plist are not read.
-    struct PropertyListRoot: Decodable {
-        /// Nil if an Info.plist does not contain the dictionary.
-        let dictionary: PropertyListValue?
-
-        init(from decoder: any Decoder) throws {
-            guard let container = try? decoder.container(keyedBy: Name.self) else {
-                dictionary = .other
-                return
-            }
-            if let name = Name(stringValue: Key.root.rawValue), container.contains(name) {
-                dictionary = try container.decode(PropertyListValue.self, forKey: name)
-            } else if container.allKeys.contains(where: { $0.stringValue.hasPrefix("CFBundle") }) {
-                dictionary = nil
-            } else {
-                dictionary = try PropertyListValue(from: decoder)
-            }
-        }
-    }
-
-    private struct Name: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-
-        init?(stringValue: String) {
-            self.stringValue = stringValue
-        }
-
-        init?(intValue: Int) {
-            nil
         }
     }
 }
