@@ -152,14 +152,7 @@ package struct CacheControl: Hashable, Sendable {
     }
 
     static func seconds(_ text: some Collection<UInt8>) -> Int? {
-        guard !text.isEmpty else { return nil }
-        var seconds = 0
-        for byte in text {
-            let digit = byte &- UInt8(ascii: "0")
-            guard digit <= 9 else { return nil }
-            seconds = min(maximumSeconds, seconds * 10 + Int(digit))
-        }
-        return seconds
+        ASCII.number(text).map { min(maximumSeconds, Int($0)) }
     }
 
     /// The field names in the argument of `no-cache`.

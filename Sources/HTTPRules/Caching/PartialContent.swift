@@ -122,28 +122,12 @@ package enum PartialContent {
         guard let dash = spec.firstIndex(of: UInt8(ascii: "-")) else { return nil }
         let left = spec[..<dash]
         let right = spec[(dash + 1)...]
-        if left.isEmpty { return number(right).map { .suffix($0) } }
-        guard let first = number(left) else { return nil }
+        if left.isEmpty { return ASCII.number(right).map { .suffix($0) } }
+        guard let first = ASCII.number(left) else { return nil }
         if right.isEmpty { return .from(first, last: nil) }
         // "An int-range is invalid if the last-pos value is present and less than first-pos."
-        guard let last = number(right), last >= first else { return nil }
+        guard let last = ASCII.number(right), last >= first else { return nil }
         return .from(first, last: last)
-    }
-
-    /// Parses digits.
-    ///
-    /// A number that is too large is clamped.
-    private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
-        guard !digits.isEmpty else { return nil }
-        var number: Int64 = 0
-        for byte in digits {
-            let digit = byte &- UInt8(ascii: "0")
-            guard digit <= 9 else { return nil }
-            let (tens, overflow) = number.multipliedReportingOverflow(by: 10)
-            let (sum, carry) = tens.addingReportingOverflow(Int64(digit))
-            number = overflow || carry ? .max : sum
-        }
-        return number
     }
 
     /// Whether the version in `If-Range`, if any, is the stored version, by strong comparison (RFC 9110, section 13.1.5).

@@ -93,15 +93,6 @@ package struct SetCookie: Hashable, Sendable {
     /// Parses digits with an optional minus sign (section 5.6.2); returns nil for any other text.
     private static func seconds(_ value: ArraySlice<UInt8>) -> Int? {
         let isNegative = value.first == UInt8(ascii: "-")
-        let digits = isNegative ? value.dropFirst() : value
-        guard !digits.isEmpty else { return nil }
-        var number = 0
-        for digit in digits {
-            guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
-            let (product, overflows) = number.multipliedReportingOverflow(by: 10)
-            let (sum, overflowsToo) = product.addingReportingOverflow(Int(digit - UInt8(ascii: "0")))
-            number = overflows || overflowsToo ? .max : sum
-        }
-        return isNegative ? -number : number
+        return ASCII.number(isNegative ? value.dropFirst() : value).map { Int(isNegative ? -$0 : $0) }
     }
 }

@@ -19,9 +19,7 @@ package enum RetryAfter {
     /// - Returns: The delay in seconds. Zero for a date in the past; nil if the value is invalid.
     package static func seconds(_ value: String, now: Double) -> Double? {
         let text = ASCII.trimmed(Array(value.utf8)[...])
-        if !text.isEmpty, text.allSatisfy({ $0 &- UInt8(ascii: "0") <= 9 }) {
-            return Double(String(decoding: text, as: UTF8.self))
-        }
+        if !text.isEmpty, text.allSatisfy(ASCII.isDigit) { return Double(String(decoding: text, as: UTF8.self)) }
         return HTTPDate.parse(value, now: now).map { max(0, $0 - now) }
     }
 }

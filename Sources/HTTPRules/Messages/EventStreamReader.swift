@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import HTTPWire
+
 /// Parses a stream of server-sent events (WHATWG HTML, section 9.2.6, "Interpreting an event stream"), byte by byte.
 package struct EventStreamReader: Sendable {
     /// An event, dispatched at a blank line.
@@ -83,9 +85,7 @@ package struct EventStreamReader: Sendable {
         case "event": type = Array(value)
         case "id": if !value.contains(0) { identifier = Array(value) }
         case "retry":
-            if !value.isEmpty, value.allSatisfy({ $0 &- UInt8(ascii: "0") <= 9 }) {
-                retry = Int(String(decoding: value, as: UTF8.self)) ?? .max
-            }
+            if let milliseconds = ASCII.number(value) { retry = Int(milliseconds) }
         // Ignores unknown fields and comments. The field name of a comment is empty.
         default: break
         }

@@ -58,13 +58,7 @@ package enum HTTPDate {
     }
 
     private static func number(_ digits: some Collection<UInt8>, _ width: ClosedRange<Int>) -> Int? {
-        guard width.contains(digits.count) else { return nil }
-        var number = 0
-        for digit in digits {
-            guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
-            number = number * 10 + Int(digit - UInt8(ascii: "0"))
-        }
-        return number
+        width.contains(digits.count) ? ASCII.number(digits).map { Int($0) } : nil
     }
 
     private static func month(_ name: [UInt8]) -> Int? { name.count == 3 ? CivilDate.month(name) : nil }

@@ -159,14 +159,8 @@ struct TargetReader {
         guard let first = range.first else { return nil }
         guard bytes[first] == UInt8(ascii: ":") else { throw .badHost }
         guard range.count > 1 else { return nil }
-        var port = 0
-        for byte in bytes[range.dropFirst()] {
-            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { throw .badPort }
-            port = port * 10 + Int(byte - UInt8(ascii: "0"))
-            guard port <= 65535 else { throw .badPort }
-        }
-        guard port > 0 else { throw .badPort }
-        return port
+        guard let port = ASCII.number(bytes[range.dropFirst()]), 1...65_535 ~= port else { throw .badPort }
+        return Int(port)
     }
 
     private func lowercased(_ range: Range<Int>) -> String {

@@ -62,15 +62,6 @@ package struct ByteRange: Hashable, Sendable {
     }
 
     private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
-        guard !digits.isEmpty else { return nil }
-        var number: Int64 = 0
-        for digit in digits {
-            guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
-            let (tens, overflow) = number.multipliedReportingOverflow(by: 10)
-            let (sum, carry) = tens.addingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
-            guard !overflow, !carry else { return nil }
-            number = sum
-        }
-        return number
+        digits.allSatisfy(ASCII.isDigit) ? Int64(String(decoding: digits, as: UTF8.self)) : nil
     }
 }

@@ -40,8 +40,8 @@ package struct HSTSPolicy: Hashable, Sendable {
             guard names.insert(name).inserted else { return nil }
             switch name {
             case "max-age":
-                guard let seconds = directive.value.flatMap(Self.seconds) else { return nil }
-                maxAge = seconds
+                guard let seconds = directive.value.flatMap(ASCII.number) else { return nil }
+                maxAge = min(Int(seconds), Self.greatestMaxAge)
             case "includesubdomains":
                 // A valueless directive (section 6.1.2).
                 guard directive.value == nil else { return nil }
@@ -51,17 +51,6 @@ package struct HSTSPolicy: Hashable, Sendable {
         }
         guard let maxAge else { return nil }
         self.init(maxAge: maxAge, includesSubdomains: includesSubdomains)
-    }
-
-    /// Parses `delta-seconds = 1*DIGIT`.
-    private static func seconds(_ digits: [UInt8]) -> Int? {
-        guard !digits.isEmpty else { return nil }
-        var value = 0
-        for digit in digits {
-            guard digit &- UInt8(ascii: "0") <= 9 else { return nil }
-            value = min(value * 10 + Int(digit &- UInt8(ascii: "0")), greatestMaxAge)
-        }
-        return value
     }
 
     /// Parses `[ directive ] *( ";" [ directive ] )`, with whitespace allowed around every token (RFC 2616, section 2.1).
