@@ -52,7 +52,7 @@ package enum ASCII {
     }
 
     @inline(__always)
-    static func hexadecimalValue(_ byte: UInt8) -> UInt8? {
+    package static func hexadecimalValue(_ byte: UInt8) -> UInt8? {
         let decimal = byte &- UInt8(ascii: "0")
         if decimal <= 9 { return decimal }
         let letter = (byte | 0x20) &- UInt8(ascii: "a")

@@ -166,20 +166,9 @@ package struct DigestSession: Sendable, Hashable {
         // `username*` is UTF-8, which other octets are not.
         let isPlain =
             isQuotable && (!supportsExtendedUser || octets.allSatisfy { $0 < 0x80 } || !octets.elementsEqual(user.utf8))
-        return isPlain ? "username=\(Self.quoted(user))" : "username*=UTF-8''\(Self.extended(octets))"
-    }
-
-    /// Percent-encodes every byte that is not an `attr-char` (RFC 8187, section 3.2.1).
-    private static func extended(_ octets: [UInt8]) -> String {
-        var bytes: [UInt8] = []
-        for byte in octets {
-            if ASCII.isTokenCharacter(byte), !"*'%".utf8.contains(byte) {
-                bytes.append(byte)
-            } else {
-                PercentEncoding.append(byte, to: &bytes)
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        if isPlain { return "username=\(Self.quoted(user))" }
+        // All bytes but `attr-char` are encoded (RFC 8187, section 3.2.1).
+        return "username*=UTF-8''" + PercentEncoding.encoded(octets) { ASCII.isTokenCharacter($0) && !"*'%".utf8.contains($0) }
     }
 
     /// Returns a text as a quoted string (RFC 9110, section 5.6.4).

@@ -28,15 +28,8 @@ package enum CacheKey {
         var host = origin.host.utf8.contains(UInt8(ascii: ":")) ? "[" + origin.host + "]" : origin.host
         if !origin.hasDefaultPort { host += ":" + String(origin.port) }
         if let user = target.user {
-            var encoded: [UInt8] = []
-            for byte in user.utf8 {
-                if ASCII.isTokenCharacter(byte), byte != UInt8(ascii: "%") {
-                    encoded.append(byte)
-                } else {
-                    PercentEncoding.append(byte, to: &encoded)
-                }
-            }
-            host = String(decoding: encoded, as: UTF8.self) + "@" + host
+            let encoded = PercentEncoding.encoded(user.utf8) { ASCII.isTokenCharacter($0) && $0 != UInt8(ascii: "%") }
+            host = encoded + "@" + host
         }
         return origin.scheme + "://" + host + target.path
     }

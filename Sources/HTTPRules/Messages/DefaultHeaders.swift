@@ -48,11 +48,7 @@ package enum DefaultHeaders {
 
     private static func product(_ text: String, _ fallback: String) -> String {
         guard !text.isEmpty else { return fallback }
-        var encoded: [UInt8] = []
-        for byte in text.utf8 {
-            if ASCII.isTokenCharacter(byte) { encoded.append(byte) } else { PercentEncoding.append(byte, to: &encoded) }
-        }
-        return String(decoding: encoded, as: UTF8.self)
+        return PercentEncoding.encoded(text.utf8, except: ASCII.isTokenCharacter)
     }
 
     /// Returns `en-US,en;q=0.9,de;q=0.8`: the quality decreases by one tenth per language, as in Apple's value.

@@ -46,6 +46,15 @@ enum PercentEncoding {
         return bytes(text)
     }
 
+    /// Encodes all bytes but the plain ones.
+    static func encoded(_ bytes: some Sequence<UInt8>, except isPlain: (UInt8) -> Bool) -> String {
+        var text: [UInt8] = []
+        for byte in bytes {
+            if isPlain(byte) { text.append(byte) } else { append(byte, to: &text) }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
     /// Appends `%XX`.
     static func append(_ byte: UInt8, to text: inout [UInt8]) {
         text.append(UInt8(ascii: "%"))
@@ -58,21 +67,12 @@ enum PercentEncoding {
         guard text[index] == UInt8(ascii: "%"),
             let first = text.index(index, offsetBy: 1, limitedBy: text.endIndex), first < text.endIndex,
             let second = text.index(index, offsetBy: 2, limitedBy: text.endIndex), second < text.endIndex,
-            let high = value(text[first]), let low = value(text[second])
+            let high = ASCII.hexadecimalValue(text[first]), let low = ASCII.hexadecimalValue(text[second])
         else { return nil }
         return high << 4 | low
     }
 
     private static func digit(_ value: UInt8) -> UInt8 {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
-    }
-
-    private static func value(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }
