@@ -9,6 +9,7 @@
 
 import Crypto
 import CryptoExtras
+import FoundationEssentials
 import HTTPWire
 
 /// The hash algorithms of Digest (RFC 7616, section 6.1).
@@ -28,12 +29,7 @@ package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
     }
 
     /// Whether the hash of the password is bound to the first nonce (section 3.4.2).
-    package var isSession: Bool {
-        switch self {
-        case .md5, .sha256, .sha512_256: false
-        case .md5sess, .sha256sess, .sha512_256sess: true
-        }
-    }
+    package var isSession: Bool { rawValue.hasSuffix("-sess") }
 
     /// The rank of the algorithm, used to select the stronger of two algorithms.
     ///
@@ -58,42 +54,18 @@ package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
 
     /// Hashes a body incrementally, for `auth-int`.
     package struct Hasher: Sendable {
-        private enum Function {
-            case md5(Insecure.MD5)
-            case sha256(SHA256)
-            case sha512_256(SHA512256)
-        }
-
-        private var function: Function
+        private var function: any HashFunction & Sendable
 
         package init(_ algorithm: DigestAlgorithm) {
             switch algorithm {
-            case .md5, .md5sess: function = .md5(Insecure.MD5())
-            case .sha256, .sha256sess: function = .sha256(SHA256())
-            case .sha512_256, .sha512_256sess: function = .sha512_256(SHA512256())
+            case .md5, .md5sess: function = Insecure.MD5()
+            case .sha256, .sha256sess: function = SHA256()
+            case .sha512_256, .sha512_256sess: function = SHA512256()
             }
         }
 
-        package mutating func update(_ bytes: [UInt8]) {
-            switch function {
-            case .md5(var hash):
-                hash.update(data: bytes)
-                function = .md5(hash)
-            case .sha256(var hash):
-                hash.update(data: bytes)
-                function = .sha256(hash)
-            case .sha512_256(var hash):
-                hash.update(data: bytes)
-                function = .sha512_256(hash)
-            }
-        }
+        package mutating func update(_ bytes: [UInt8]) { function.update(data: bytes) }
 
-        package func finish() -> String {
-            switch function {
-            case .md5(let hash): ASCII.hexadecimal(hash.finalize())
-            case .sha256(let hash): ASCII.hexadecimal(hash.finalize())
-            case .sha512_256(let hash): ASCII.hexadecimal(hash.finalize())
-            }
-        }
+        package func finish() -> String { function.finalize().withUnsafeBytes { ASCII.hexadecimal($0) } }
     }
 }
