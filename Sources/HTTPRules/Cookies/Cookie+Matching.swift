@@ -35,7 +35,7 @@ extension Cookie {
         guard host.utf8.count > domain.utf8.count else { return areEqual(host, domain) }
         let rest = host.utf8.dropLast(domain.utf8.count)
         return rest.last == UInt8(ascii: ".") && host.utf8[rest.endIndex...].elementsEqual(domain.utf8) && !domain.isEmpty
-            && !isAddress(host)
+            && !HostName.isAddress(host)
     }
 
     static func pathMatches(_ path: String, _ cookiePath: String) -> Bool {
@@ -44,19 +44,6 @@ extension Cookie {
         let cookiePath = cookiePath.utf8
         guard path.count >= count, path.starts(with: cookiePath) else { return false }
         return path.count == count || cookiePath.last == UInt8(ascii: "/") || path.dropFirst(count).first == UInt8(ascii: "/")
-    }
-
-    /// Whether a host is an IPv6 address, or ends in a number like IPv4 addresses (WHATWG URL, section 3.5).
-    static func isAddress(_ host: String) -> Bool {
-        var hasDigits = false
-        for byte in host.utf8.reversed() {
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): hasDigits = true
-            case UInt8(ascii: ".") where hasDigits: return true
-            default: return host.utf8.contains(UInt8(ascii: ":"))
-            }
-        }
-        return hasDigits
     }
 
     /// Compares octets: `String` treats canonically equivalent texts as equal, whereas the RFC does not.

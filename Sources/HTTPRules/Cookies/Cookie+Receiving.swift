@@ -71,7 +71,7 @@ extension Cookie {
     /// A public suffix may have its own cookies, and an address only matches itself. In both cases the `Domain` attribute has no
     /// effect.
     package static func isAlwaysHostOnly(_ domain: String) -> Bool {
-        isAddress(domain) || PublicSuffixList.isPublicSuffix(domain)
+        HostName.isAddress(domain) || PublicSuffixList.isPublicSuffix(domain)
     }
 
     /// Step 6: returns the expiry time; `Max-Age` has precedence over `Expires`.

@@ -59,7 +59,7 @@ extension CookieJar {
         _ now: Double,
         into picks: inout [Entry]
     ) {
-        guard isHost || !Cookie.isAddress(request.host) else { return }
+        guard isHost || !HostName.isAddress(request.host) else { return }
         for position in groups[group].entries.indices {
             let entry = groups[group].entries[position]
             guard isHost || !entry.record.cookie.isHostOnly,

@@ -78,7 +78,7 @@ package struct CookieRequest: Sendable {
 
     private static func haveSameDomain(_ one: String, _ other: String) -> Bool {
         if Cookie.areEqual(one, other) { return true }
-        guard !Cookie.isAddress(one), !Cookie.isAddress(other), let domain = PublicSuffixList.registrableDomain(of: one),
+        guard !HostName.isAddress(one), !HostName.isAddress(other), let domain = PublicSuffixList.registrableDomain(of: one),
             let otherDomain = PublicSuffixList.registrableDomain(of: other)
         else { return false }
         return Cookie.areEqual(domain, otherDomain)
