@@ -65,12 +65,6 @@ package enum AlternativeServiceField: Hashable, Sendable {
         package var maxAge = 86_400
         /// Whether the alternative stays valid when the network changes.
         package var persists = false
-
-        package init(_ service: AlternativeService, maxAge: Int = 86_400, persists: Bool = false) {
-            self.service = service
-            self.maxAge = maxAge
-            self.persists = persists
-        }
     }
 
     /// All earlier alternatives of the origin are invalid.
@@ -116,7 +110,7 @@ package enum AlternativeServiceField: Hashable, Sendable {
             reader.skipIfPresent(UInt8(ascii: "=")),
             let authority = reader.readQuoted(), let service = AlternativeService(protocolID: protocolID, authority: authority)
         else { return nil }
-        var member = Member(service)
+        var member = Member(service: service)
         while true {
             reader.skipWhitespace()
             guard reader.skipIfPresent(UInt8(ascii: ";")) else { return member }

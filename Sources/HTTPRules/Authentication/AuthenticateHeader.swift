@@ -16,24 +16,13 @@ package enum AuthenticateHeader {
         package let name: String
         /// The value without quotation marks.
         package let value: String
-
-        package init(name: String, value: String) {
-            self.name = name
-            self.value = value
-        }
     }
 
     package struct Challenge: Hashable, Sendable {
         /// The scheme as written by the server; schemes are case-insensitive.
         package let scheme: String
-        package let token68: String?
-        package let parameters: [Parameter]
-
-        package init(scheme: String, token68: String? = nil, parameters: [Parameter] = []) {
-            self.scheme = scheme
-            self.token68 = token68
-            self.parameters = parameters
-        }
+        package var token68: String?
+        package var parameters: [Parameter] = []
 
         /// Returns the value of a parameter; the first value if the name is repeated, which section 11.2 forbids.
         package func parameter(_ name: String) -> String? {

@@ -18,14 +18,6 @@ package struct Cookie: Hashable, Sendable {
         package var path: String
         package var isHostOnly: Bool
         package var partition: String?
-
-        package init(name: String, domain: String, path: String, isHostOnly: Bool, partition: String? = nil) {
-            self.name = name
-            self.domain = domain
-            self.path = path
-            self.isHostOnly = isHostOnly
-            self.partition = partition
-        }
     }
 
     /// 400 days: the maximum lifetime that a server can set (section 5.5).

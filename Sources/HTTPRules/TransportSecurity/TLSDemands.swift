@@ -17,47 +17,27 @@ package struct TLSDemands: Sendable, Hashable {
     package var minimumVersion: UInt16?
     /// Whether TLS 1.3 or a suite with ECDHE is required: the default "limits the accepted ciphers to those that support PFS
     /// through Elliptic Curve Diffie-Hellman Ephemeral (ECDHE) key exchange".
-    package var requiresForwardSecrecy: Bool
+    package var requiresForwardSecrecy = false
     /// Whether an RSA key of at least 2048 bits or an elliptic curve key of at least 256 bits is required, in a certificate signed
     /// with SHA-256 or better.
-    package var requiresStrongKeys: Bool
+    package var requiresStrongKeys = false
     /// SHA-256 hashes of keys (SubjectPublicKeyInfo), one of which the server's certificate must have.
     ///
     /// An empty list means no requirement.
     ///
     /// Pins apply regardless of a delegate's decision about the server's trust.
-    package var leafPins: [Data]
+    package var leafPins: [Data] = []
     /// SHA-256 hashes of keys, one of which a CA certificate in the chain must have.
     ///
     /// If both lists are given, "both" must match.
-    package var caPins: [Data]
+    package var caPins: [Data] = []
     /// Whether a delegate must not relax the trust evaluation: the delegate may reject a server, but not accept a server that the
     /// default evaluation rejects.
-    package var enforcesTrust: Bool
+    package var enforcesTrust = false
 
     package static let none = TLSDemands()
 
     /// The requirements of App Transport Security without any keys.
     package static let strict = TLSDemands(
-        minimumVersion: 0x0303,
-        requiresForwardSecrecy: true,
-        requiresStrongKeys: true,
-        enforcesTrust: true
-    )
-
-    package init(
-        minimumVersion: UInt16? = nil,
-        requiresForwardSecrecy: Bool = false,
-        requiresStrongKeys: Bool = false,
-        leafPins: [Data] = [],
-        caPins: [Data] = [],
-        enforcesTrust: Bool = false
-    ) {
-        self.minimumVersion = minimumVersion
-        self.requiresForwardSecrecy = requiresForwardSecrecy
-        self.requiresStrongKeys = requiresStrongKeys
-        self.leafPins = leafPins
-        self.caPins = caPins
-        self.enforcesTrust = enforcesTrust
-    }
+        minimumVersion: 0x0303, requiresForwardSecrecy: true, requiresStrongKeys: true, enforcesTrust: true)
 }

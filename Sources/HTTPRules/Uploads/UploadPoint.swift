@@ -20,19 +20,7 @@ package struct UploadPoint: Hashable, Sendable {
     ///
     /// The server is asked for its current offset before the upload continues.
     package var acknowledged: Int64
-    package var limits: UploadLimits
+    package var limits = UploadLimits()
     /// The time when the server discards the upload, in seconds since the reference date; nil if unknown.
     package var expiry: Double?
-
-    package init(
-        resource: URL, version: UploadVersion, length: Int64?, acknowledged: Int64, limits: UploadLimits = UploadLimits(),
-        expiry: Double? = nil
-    ) {
-        self.resource = resource
-        self.version = version
-        self.length = length
-        self.acknowledged = acknowledged
-        self.limits = limits
-        self.expiry = expiry
-    }
 }

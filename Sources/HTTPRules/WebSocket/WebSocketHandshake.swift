@@ -17,11 +17,6 @@ package struct WebSocketAgreement: Hashable, Sendable {
     package var subprotocol: String?
     /// The compression parameters; nil if messages are not compressed.
     package var deflate: MessageDeflateParameters?
-
-    package init(subprotocol: String? = nil, deflate: MessageDeflateParameters? = nil) {
-        self.subprotocol = subprotocol
-        self.deflate = deflate
-    }
 }
 
 /// The client side of the opening handshake: the request fields, and the validation of the server's response (RFC 6455, section

@@ -7,19 +7,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-import HTTPRules
 import SeededNumbers
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct AlternativeServiceFieldTests {
     typealias Member = AlternativeServiceField.Member
 
     private static func member(_ id: String, _ host: String, _ port: Int) -> Member {
-        Member(AlternativeService(protocolID: Array(id.utf8), host: host, port: port))
+        Member(service: AlternativeService(protocolID: Array(id.utf8), host: host, port: port))
     }
 
     private static func member(_ id: String, _ port: Int, maxAge: Int = 86_400, persists: Bool = false) -> Member {
-        Member(AlternativeService(protocolID: Array(id.utf8), host: nil, port: port), maxAge: maxAge, persists: persists)
+        Member(service: AlternativeService(protocolID: Array(id.utf8), host: nil, port: port), maxAge: maxAge, persists: persists)
     }
 
     @Test(arguments: [

@@ -7,9 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-import HTTPRules
 import SeededNumbers
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct AuthenticateHeaderTests {
     private typealias Challenge = AuthenticateHeader.Challenge

@@ -7,9 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-import HTTPRules
 import SeededNumbers
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct AuthenticationFlowTests {
     private typealias Offers = [(AuthenticationScheme, AuthenticateHeader.Challenge)]

@@ -7,8 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-import HTTPRules
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct AuthenticationOfferTests {
     @Test func `the strongest offer that can be answered is first`() {

@@ -7,9 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-import HTTPRules
 import HTTPWire
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct DigestSessionTests {
     private static func challenge(_ line: String) throws -> AuthenticateHeader.Challenge {

@@ -7,9 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-import HTTPRules
 import SeededNumbers
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct NTLMTests {
     /// Parses hexadecimal bytes, ignoring spaces and line breaks.

@@ -7,8 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-import HTTPRules
 import Testing
+
+@testable import HTTPRules
 
 /// The limits, and the order of eviction of RFC 6265bis, section 5.7.
 @Suite struct CookieLimitTests {

@@ -7,8 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-import HTTPRules
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct CookieMatchingTests {
     @Test func `hosts match domains as section 5-1-3 requires`() {

@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
-import HTTPRules
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct AppTransportSecurityPinTests {
     private static let leaf = Data(repeating: 1, count: 32)

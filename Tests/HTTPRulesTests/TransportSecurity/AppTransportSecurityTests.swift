@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
-import HTTPRules
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct AppTransportSecurityTests {
     /// The content of a dictionary, a request, and whether it is allowed, with a phrase of Apple's documentation.

@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 import FoundationEssentials
-import HTTPRules
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct ConnectionSecurityTests {
     private static let (own, issuer) = (Data([1]), Data([2]))

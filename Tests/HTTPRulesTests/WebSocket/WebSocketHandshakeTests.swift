@@ -7,10 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-import HTTPRules
 import HTTPWire
 import SeededNumbers
 import Testing
+
+@testable import HTTPRules
 
 @Suite struct WebSocketHandshakeTests {
     /// The example key of RFC 6455, section 1.3.
