@@ -196,7 +196,8 @@ var targets: [Target] = [
     tests("NetworkPathsTests", ["NetworkPaths", "LoadingModel", "LoadingTestKit", "SeededNumbers"]),
     tests("SystemLibrariesTests", ["SystemLibraries", "LoadingTestKit"]),
     tests(
-        "LoadingStoresTests", ["LoadingStores", "LoadingModel", "HTTPRules", "HTTPWire", "LoadingTestKit", "SeededNumbers"]
+        "LoadingStoresTests",
+        ["LoadingStores", "LoadingModel", "HTTPRules", "HTTPWire", "SystemLibraries", "LoadingTestKit", "SeededNumbers"]
     ),
     tests("URLLoadingTests", ["URLLoading", "LoadingStores", "LoadingTestKit", "SeededNumbers", httpTypes, openCombine]),
     // The tests of LoadingObservers need traits.

@@ -9,6 +9,7 @@
 
 import LoadingModel
 import Synchronization
+import SystemLibraries
 import SystemThreads
 
 /// Credentials in the desktop's Secret Service (GNOME Keyring, KWallet): one item for each space and user.
@@ -105,7 +106,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
         var all = attributes(kept.space, kept.user)
         all["default"] = kept.isDefault ? "yes" : "no"
         all["synchronizable"] = kept.isSynchronizable ? "yes" : "no"
-        try items.store(SecretItem(attributes: all, secret: kept.password), label: Self.label(kept))
+        try items.store(SecretItem(label: Self.label(kept), attributes: all, secret: kept.password))
         for item in before where item.attributes.filter({ all[$0.key] != nil }) != all {
             try items.removeItems(with: item.attributes)
         }

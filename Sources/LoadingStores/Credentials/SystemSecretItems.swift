@@ -18,17 +18,15 @@ struct SystemSecretItems: SecretItems {
 
     func items(with attributes: [String: String]) throws(StoreFailure) -> [SecretItem] {
         do throws(SecretService.Failure) {
-            return try SecretService.list(attributes, schema: Self.schema).map {
-                SecretItem(attributes: $0.attributes, secret: $0.secret)
-            }
+            return try SecretService.list(attributes, schema: Self.schema)
         } catch {
             throw Self.failure(error)
         }
     }
 
-    func store(_ item: SecretItem, label: String) throws(StoreFailure) {
+    func store(_ item: SecretItem) throws(StoreFailure) {
         do throws(SecretService.Failure) {
-            try SecretService.store(item.secret, label: label, attributes: item.attributes, schema: Self.schema)
+            try SecretService.store(item.secret, label: item.label, attributes: item.attributes, schema: Self.schema)
         } catch {
             throw Self.failure(error)
         }

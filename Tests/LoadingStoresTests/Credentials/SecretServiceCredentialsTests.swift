@@ -8,9 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 import LoadingModel
-import LoadingStores
 import Synchronization
+import SystemLibraries
 import Testing
+
+@testable import LoadingStores
 
 /// Simulates the Secret Service: a search names some attributes of the items; a new item replaces items that have all its
 /// attributes.
@@ -36,7 +38,7 @@ private final class ScriptedItems: SecretItems {
         state.withLock { $0.items.filter { Self.matches($0, attributes) } }
     }
 
-    func store(_ item: SecretItem, label: String) throws(StoreFailure) {
+    func store(_ item: SecretItem) throws(StoreFailure) {
         try count()
         state.withLock { state in
             state.items.removeAll { Self.matches($0, item.attributes) }
@@ -44,7 +46,7 @@ private final class ScriptedItems: SecretItems {
             var item = item
             item.attributes["xdg:schema"] = SecretServiceCredentials.schema
             state.items.append(item)
-            state.labels.append(label)
+            state.labels.append(item.label)
         }
     }
 
@@ -171,7 +173,7 @@ private final class ScriptedItems: SecretItems {
             var other = whole
             other.attributes[name] = value
             other.attributes["user"] = "other"
-            try items.store(other, label: "")
+            try items.store(other)
         }
         #expect(try book().kept == [kept("u")])
     }
