@@ -41,7 +41,7 @@ private func check(_ bytes: UnsafeRawBufferPointer) {
 
 /// Returns the preamble of an entry without a body, up to the preamble's checksum.
 private func preamble(headLength: Int) -> [UInt8] {
-    var bytes = Array("URLLRSP".utf8) + [2]
+    var bytes = Array("URLLRSP".utf8) + [3]
     for number in [UInt64(headLength), 0, (800_000_000.0).bitPattern, [UInt8]().withUnsafeBytes { ContentChecksum.of($0) }] {
         append(number, to: &bytes)
     }

@@ -37,7 +37,7 @@ struct BodyCheck: Sendable {
         defer { piece.deallocateAllocated() }
         let part = UnsafeMutableRawBufferPointer(rebasing: piece[..<count])
         let place = Int64(CacheEntryFile.preambleLength) + offset
-        guard case .value = file.read(into: part, at: place, waiting: true) else { return false }
+        guard (try? file.read(into: part, at: place, waiting: true)) != nil else { return false }
         checksum.update(UnsafeRawBufferPointer(part))
         offset += Int64(count)
         return offset < preamble.bodyLength ? nil : checksum.value == preamble.bodyChecksum

@@ -61,19 +61,14 @@ package final class CacheBodyFile: Sendable {
         guard let file = state.withLock({ $0.file }), let start = UnsafeMutableRawBufferPointer.allocated(count) else {
             throw Damaged()
         }
-        switch file.read(into: start, at: Int64(CacheEntryFile.preambleLength) + offset, waiting: true) {
-        case .damaged, .wouldWait:
+        guard (try? file.read(into: start, at: Int64(CacheEntryFile.preambleLength) + offset, waiting: true)) != nil,
+            isSound(UnsafeRawBufferPointer(start), at: offset)
+        else {
             start.deallocateAllocated()
             onDamage()
             throw Damaged()
-        case .value:
-            guard isSound(UnsafeRawBufferPointer(start), at: offset) else {
-                start.deallocateAllocated()
-                onDamage()
-                throw Damaged()
-            }
-            return start.takenData()
         }
+        return start.takenData()
     }
 
     /// Reads on the disk queue, where `done` is called.

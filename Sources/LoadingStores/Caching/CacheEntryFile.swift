@@ -45,12 +45,6 @@ package struct CacheEntryFile: Sendable {
         package var key: String
         package var response: StoredResponse
         package var userInfo: [UInt8]?
-
-        package init(key: String, response: StoredResponse, userInfo: [UInt8]?) {
-            self.key = key
-            self.response = response
-            self.userInfo = userInfo
-        }
     }
 
     /// A complete file, read and verified.
@@ -60,7 +54,7 @@ package struct CacheEntryFile: Sendable {
         package var body: Range<Int>
     }
 
-    private static let mark: UInt64 = 0x0250_5352_4C4C_5255  // "URLLRSP", version 2
+    private static let mark: UInt64 = 0x0350_5352_4C4C_5255  // "URLLRSP", version 3
 
     // MARK: Writing
 

@@ -24,8 +24,7 @@ final class CacheFile: Sendable {
         case foreign
     }
 
-    enum Reading<Value> {
-        case value(Value)
+    enum Failure: Error {
         /// The data is not in the page cache, and the caller asked not to wait for the disk.
         case wouldWait
         case damaged
@@ -81,90 +80,52 @@ final class CacheFile: Sendable {
     }
 
     /// Fills the target from an offset in the file.
-    func read(into target: UnsafeMutableRawBufferPointer, at offset: Int64, waiting: Bool) -> Reading<Void> {
+    func read(into target: UnsafeMutableRawBufferPointer, at offset: Int64, waiting: Bool) throws(Failure) {
         let count =
             waiting
             ? cls_read_at(number, target.baseAddress, target.count, offset)
             : cls_read_cached(number, target.baseAddress, target.count, offset)
-        if count == Int64(target.count) { return .value(()) }
-        return count == -Int64(EAGAIN) ? .wouldWait : .damaged
+        guard count == Int64(target.count) else { throw count == -Int64(EAGAIN) ? .wouldWait : .damaged }
     }
 
-    func preamble(waiting: Bool) -> Reading<CacheEntryFile.Preamble> {
-        withUnsafeTemporaryAllocation(byteCount: CacheEntryFile.preambleLength, alignment: 8) { bytes in
-            switch read(into: bytes, at: 0, waiting: waiting) {
-            case .wouldWait: return .wouldWait
-            case .damaged: return .damaged
-            case .value:
-                guard let preamble = CacheEntryFile.preamble(UnsafeRawBufferPointer(bytes), fileLength: length) else {
-                    return .damaged
-                }
-                return .value(preamble)
+    func preamble(waiting: Bool) throws(Failure) -> CacheEntryFile.Preamble {
+        try withUnsafeTemporaryAllocation(byteCount: CacheEntryFile.preambleLength, alignment: 8) {
+            (bytes) throws(Failure) -> CacheEntryFile.Preamble in
+            try read(into: bytes, at: 0, waiting: waiting)
+            guard let preamble = CacheEntryFile.preamble(UnsafeRawBufferPointer(bytes), fileLength: length) else {
+                throw .damaged
             }
+            return preamble
         }
     }
 
     /// Everything but the body, verified.
-    func head(waiting: Bool) -> Reading<(preamble: CacheEntryFile.Preamble, head: CacheEntryFile.Head)> {
+    func head(waiting: Bool) throws(Failure) -> (preamble: CacheEntryFile.Preamble, head: CacheEntryFile.Head) {
         let preambleLength = CacheEntryFile.preambleLength
-        let preamble: CacheEntryFile.Preamble
-        switch self.preamble(waiting: waiting) {
-        case .wouldWait: return .wouldWait
-        case .damaged: return .damaged
-        case .value(let value): preamble = value
-        }
-        return withUnsafeTemporaryAllocation(byteCount: preambleLength + preamble.headLength, alignment: 8) { bytes in
+        let preamble = try preamble(waiting: waiting)
+        let head = try withUnsafeTemporaryAllocation(byteCount: preambleLength + preamble.headLength, alignment: 8) {
+            (bytes) throws(Failure) -> CacheEntryFile.Head? in
             let first = UnsafeMutableRawBufferPointer(rebasing: bytes[..<preambleLength])
             let second = UnsafeMutableRawBufferPointer(rebasing: bytes[preambleLength...])
-            for (part, offset) in [(first, 0), (second, preamble.headOffset)] {
-                switch read(into: part, at: offset, waiting: waiting) {
-                case .wouldWait: return .wouldWait
-                case .damaged: return .damaged
-                case .value: continue
-                }
-            }
-            let head = CacheEntryFile.head(
-                UnsafeRawBufferPointer(second),
-                preamble: preamble,
-                preambleBytes: UnsafeRawBufferPointer(first)
-            )
-            guard let head else { return .damaged }
-            return .value((preamble, head))
+            try read(into: first, at: 0, waiting: waiting)
+            try read(into: second, at: preamble.headOffset, waiting: waiting)
+            return CacheEntryFile.head(
+                UnsafeRawBufferPointer(second), preamble: preamble, preambleBytes: UnsafeRawBufferPointer(first))
         }
+        guard let head else { throw .damaged }
+        return (preamble, head)
     }
 
     /// The whole file, verified; the body stays in the buffer it was read into.
-    func content(waiting: Bool) -> Reading<(preamble: CacheEntryFile.Preamble, head: CacheEntryFile.Head, body: Data)> {
-        guard let count = Int(exactly: length), let bytes = UnsafeMutableRawBufferPointer.allocated(count) else {
-            return .damaged
-        }
-        switch read(into: bytes, at: 0, waiting: waiting) {
-        case .wouldWait:
+    func content(waiting: Bool) throws(Failure) -> (preamble: CacheEntryFile.Preamble, head: CacheEntryFile.Head, body: Data) {
+        guard let count = Int(exactly: length), let bytes = UnsafeMutableRawBufferPointer.allocated(count) else { throw .damaged }
+        do throws(Failure) {
+            try read(into: bytes, at: 0, waiting: waiting)
+            guard let content = CacheEntryFile.content(UnsafeRawBufferPointer(bytes)) else { throw .damaged }
+            return (content.preamble, content.head, bytes.takenData(of: content.body))
+        } catch {
             bytes.deallocateAllocated()
-            return .wouldWait
-        case .damaged:
-            bytes.deallocateAllocated()
-            return .damaged
-        case .value:
-            guard let content = CacheEntryFile.content(UnsafeRawBufferPointer(bytes)) else {
-                bytes.deallocateAllocated()
-                return .damaged
-            }
-            return .value((content.preamble, content.head, bytes.takenData(of: content.body)))
+            throw error
         }
-    }
-}
-
-extension CacheFile.Reading {
-    func flatMap<Other>(_ transform: (Value) -> CacheFile.Reading<Other>) -> CacheFile.Reading<Other> {
-        switch self {
-        case .value(let value): transform(value)
-        case .wouldWait: .wouldWait
-        case .damaged: .damaged
-        }
-    }
-
-    func map<Other>(_ transform: (Value) -> Other) -> CacheFile.Reading<Other> {
-        flatMap { .value(transform($0)) }
     }
 }

@@ -53,7 +53,6 @@ package struct DiskIndex: Sendable {
     package init() {}
 
     package var count: Int { records.count }
-    package var names: [CacheEntryName] { Array(records.keys) }
     package subscript(name: CacheEntryName) -> Record? { records[name] }
 
     /// Whether a key, given by the name of its first variant, has any entry.

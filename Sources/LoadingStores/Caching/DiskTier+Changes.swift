@@ -89,7 +89,7 @@ extension DiskTier {
         // The copy needs no new check if the original was verified.
         let isSound = isVerified(name, file, preamble)
         put(aside, length, at: name, head.response)
-        if isSound, case .file(let copy) = CacheFile.open(path(name)), case .value(let preamble) = copy.preamble(waiting: true) {
+        if isSound, case .file(let copy) = CacheFile.open(path(name)), let preamble = try? copy.preamble(waiting: true) {
             noteVerified(name, copy, preamble)
         }
     }
@@ -117,7 +117,7 @@ extension DiskTier {
     private func opened(
         _ name: CacheEntryName
     ) -> (file: CacheFile, preamble: CacheEntryFile.Preamble, head: CacheEntryFile.Head)? {
-        guard case .file(let file) = CacheFile.open(path(name)), case .value(let (preamble, head)) = file.head(waiting: true)
+        guard case .file(let file) = CacheFile.open(path(name)), let (preamble, head) = try? file.head(waiting: true)
         else { return nil }
         return (file, preamble, head)
     }
@@ -129,7 +129,7 @@ extension DiskTier {
             case .absent: return Slot(name: name)
             case .foreign: break
             case .file(let file):
-                if case .value(let (_, head)) = file.head(waiting: true), head.key == key {
+                if let (_, head) = try? file.head(waiting: true), head.key == key {
                     return Slot(name: name, response: head.response, lastUse: file.lastUse)
                 }
             }
@@ -188,7 +188,7 @@ extension DiskTier {
         change(nil) { [self] in
             guard mayTouchDisk else { return }
             forEachFile { name, _ in
-                guard case .file(let file) = CacheFile.open(path(name)), case .value(let preamble) = file.preamble(waiting: true),
+                guard case .file(let file) = CacheFile.open(path(name)), let preamble = try? file.preamble(waiting: true),
                     preamble.storedAt <= time
                 else { return removeFile(name) }
             }

@@ -82,10 +82,8 @@ final class DiskTier: Sendable {
             case .foreign:
                 removeInvalid(name, inode: nil)
             case .file(let file):
-                switch hit(name, file, key: key, waiting: waiting) {
-                case .wouldWait: return .wait
-                case .damaged: removeInvalid(name, inode: file.inode)
-                case .value(let (hit, preamble)):
+                do throws(CacheFile.Failure) {
+                    let (hit, preamble) = try hit(name, file, key: key, waiting: waiting)
                     guard CacheKey.matches(hit.response, requestHeaders: requestHeaders) else { continue }
                     if case .file = hit.body {
                         // If the limit on open files is reached, the entry is a miss.
@@ -96,6 +94,10 @@ final class DiskTier: Sendable {
                     }
                     noteUse(name, size: file.length, now: now)
                     return .hit(hit, name)
+                } catch .wouldWait {
+                    return .wait
+                } catch {
+                    removeInvalid(name, inode: file.inode)
                 }
             }
         }
@@ -104,44 +106,37 @@ final class DiskTier: Sendable {
 
     private func hit(
         _ name: CacheEntryName, _ file: CacheFile, key: String, waiting: Bool
-    ) -> CacheFile.Reading<(ResponseCache.Hit, CacheEntryFile.Preamble)> {
-        let result: CacheFile.Reading<(CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body)>
+    ) throws(CacheFile.Failure) -> (ResponseCache.Hit, CacheEntryFile.Preamble) {
         // Most heads fit into this margin. An entry with a longer head is treated as large.
-        if file.length <= (waiting ? Self.readWholeLimit : Self.readAtOnceLimit) + 4096 {
-            result = file.content(waiting: waiting).map { ($0.preamble, $0.head, .bytes($0.body)) }
-        } else {
-            result = large(name, file, waiting: waiting)
-        }
-        return result.flatMap { preamble, head, body in
-            // The file's name is the hash of the key, so an entry with another key was not stored by this cache.
-            guard head.key == key else { return .damaged }
-            let hit = ResponseCache.Hit(
-                response: head.response,
-                body: body,
-                attachment: nil,
-                userInfo: head.userInfo,
-                mayGoToDisk: true,
-                storedAt: preamble.storedAt
-            )
-            return .value((hit, preamble))
-        }
+        let isSmall = file.length <= (waiting ? Self.readWholeLimit : Self.readAtOnceLimit) + 4096
+        let (preamble, head, body) =
+            if isSmall { try small(file, waiting: waiting) } else { try large(name, file, waiting: waiting) }
+        // The file's name is the hash of the key, so an entry with another key was not stored by this cache.
+        guard head.key == key else { throw .damaged }
+        let hit = ResponseCache.Hit(
+            response: head.response, body: body, userInfo: head.userInfo, storedAt: preamble.storedAt)
+        return (hit, preamble)
+    }
+
+    private func small(
+        _ file: CacheFile, waiting: Bool
+    ) throws(CacheFile.Failure) -> (CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body) {
+        let content = try file.content(waiting: waiting)
+        return (content.preamble, content.head, .bytes(content.body))
     }
 
     /// Looks up an entry whose body may stay in its file.
     private func large(
-        _ name: CacheEntryName,
-        _ file: CacheFile,
-        waiting: Bool
-    ) -> CacheFile.Reading<(CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body)> {
-        file.head(waiting: waiting).flatMap { preamble, head in
-            guard preamble.bodyLength <= Self.readWholeLimit else {
-                let inode = file.inode
-                let body = CacheBodyFile(file, preamble, queue: queue) { [weak self] in self?.removeInvalid(name, inode: inode) }
-                return .value((preamble, head, .file(body)))
-            }
-            guard waiting else { return .wouldWait }
-            return file.content(waiting: true).map { ($0.preamble, $0.head, .bytes($0.body)) }
+        _ name: CacheEntryName, _ file: CacheFile, waiting: Bool
+    ) throws(CacheFile.Failure) -> (CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body) {
+        let (preamble, head) = try file.head(waiting: waiting)
+        guard preamble.bodyLength <= Self.readWholeLimit else {
+            let inode = file.inode
+            let body = CacheBodyFile(file, preamble, queue: queue) { [weak self] in self?.removeInvalid(name, inode: inode) }
+            return (preamble, head, .file(body))
         }
+        guard waiting else { throw .wouldWait }
+        return try small(file, waiting: true)
     }
 
     // MARK: Use

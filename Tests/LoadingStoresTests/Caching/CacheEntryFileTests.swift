@@ -10,8 +10,9 @@
 import FoundationEssentials
 import HTTPRules
 import HTTPWire
-import LoadingStores
 import Testing
+
+@testable import LoadingStores
 
 @Suite struct CacheEntryFileTests {
     private func file(_ head: CacheEntryFile.Head, _ body: [UInt8]) throws -> [UInt8] {
