@@ -10,6 +10,7 @@
 /// A value that can be stored in a file and shared by processes: cookies, HSTS hosts.
 protocol SharedContent: Sendable {
     associatedtype Change: Hashable, Sendable
+    associatedtype Key: Hashable
 
     /// The name of the content in warnings.
     static var title: String { get }
@@ -27,8 +28,8 @@ protocol SharedContent: Sendable {
 
     /// Combines the file's content with what only this process knows: the `pending` changes and content that is never written.
     static func merged(disk: Self, memory: Self, pending: [Change]) -> Self
-    /// Returns only the last change of each item.
-    static func condensed(_ changes: [Change]) -> [Change]
+    /// The item that a change concerns.
+    static func key(of change: Change) -> Key
     /// Whether this process can observe a change; other processes may observe changes that this one cannot.
     static func isVisible(_ change: Change) -> Bool
     /// Whether both values look the same to an observer.
@@ -37,4 +38,10 @@ protocol SharedContent: Sendable {
 
 extension SharedContent {
     static func isVisible(_ change: Change) -> Bool { true }
+
+    /// Returns only the last change of each item.
+    static func condensed(_ changes: [Change]) -> [Change] {
+        var seen: Set<Key> = []
+        return changes.reversed().filter { seen.insert(key(of: $0)).inserted }.reversed()
+    }
 }

@@ -42,15 +42,11 @@ extension CookieJar: SharedContent {
         return merged
     }
 
-    static func condensed(_ changes: [Change]) -> [Change] {
-        var seen: Set<Cookie.Key> = []
-        let last = changes.reversed().filter { change in
-            switch change {
-            case .set(let cookie): seen.insert(cookie.key).inserted
-            case .removed(let key), .absent(let key): seen.insert(key).inserted
-            }
+    static func key(of change: Change) -> Cookie.Key {
+        switch change {
+        case .set(let cookie): cookie.key
+        case .removed(let key), .absent(let key): key
         }
-        return last.reversed()
     }
 
     static func isVisible(_ change: Change) -> Bool { if case .absent = change { false } else { true } }

@@ -28,15 +28,10 @@ extension HSTSList: SharedContent {
         return merged
     }
 
-    static func condensed(_ changes: [Change]) -> [Change] {
-        var seen: Set<String> = []
-        let last = changes.reversed().filter { change in
-            switch change {
-            case .set(let host, _): seen.insert(host).inserted
-            case .removed(let host): seen.insert(host).inserted
-            }
+    static func key(of change: Change) -> String {
+        switch change {
+        case .set(let host, _), .removed(let host): host
         }
-        return last.reversed()
     }
 
     func isSame(as other: HSTSList) -> Bool {
