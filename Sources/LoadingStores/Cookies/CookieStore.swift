@@ -43,12 +43,7 @@ package final class CookieStore: Sendable {
     ///
     /// It lives as long as the process, and so do its session cookies.
     package static func shared(path: String) -> CookieStore {
-        stores.withLock { stores in
-            if let store = stores[path] { return store }
-            let store = CookieStore(path: path)
-            stores[path] = store
-            return store
-        }
+        stores.object(named: path) { CookieStore(path: path) }
     }
 
     /// The file; nil for cookies in memory only.

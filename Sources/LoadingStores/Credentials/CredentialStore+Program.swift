@@ -16,24 +16,19 @@ extension CredentialStore {
     ///
     /// The storage is opened, and its library loaded, only when a credential is needed.
     package static func program(_ name: String) -> CredentialStore {
-        programs.withLock { stores in
-            if let store = stores[name] { return store }
-            let service = SecretServiceCredentials(SystemSecretItems(), program: name)
-            let file = StoreLocations.dataDirectory(program: name).map { SealedCredentialFile(path: $0 + "/credentials") }
-            let store = CredentialStore(permanent: file.map { LayeredCredentials(service, otherwise: $0) } ?? service)
-            stores[name] = store
-            return store
+        programs.object(named: name) {
+            store(program: name, path: StoreLocations.dataDirectory(program: name).map { $0 + "/credentials" })
         }
     }
 
     /// This process's only store for the credentials of another program, in a file or in the keyring.
     package static func other(program name: String, path: String) -> CredentialStore {
-        programs.withLock { stores in
-            if let store = stores[path] { return store }
-            let service = SecretServiceCredentials(SystemSecretItems(), program: name)
-            let store = CredentialStore(permanent: LayeredCredentials(service, otherwise: SealedCredentialFile(path: path)))
-            stores[path] = store
-            return store
-        }
+        programs.object(named: path) { store(program: name, path: path) }
+    }
+
+    private static func store(program name: String, path: String?) -> CredentialStore {
+        let service = SecretServiceCredentials(SystemSecretItems(), program: name)
+        guard let path else { return CredentialStore(permanent: service) }
+        return CredentialStore(permanent: LayeredCredentials(service, otherwise: SealedCredentialFile(path: path)))
     }
 }

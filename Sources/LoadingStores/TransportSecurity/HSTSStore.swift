@@ -33,12 +33,7 @@ package final class HSTSStore: Sendable {
     ///
     /// It lives as long as the process.
     package static func shared(path: String) -> HSTSStore {
-        stores.withLock { stores in
-            if let store = stores[path] { return store }
-            let store = HSTSStore(path: path)
-            stores[path] = store
-            return store
-        }
+        stores.object(named: path) { HSTSStore(path: path) }
     }
 
     /// Whether the file was read: from then on, lookups never wait.

@@ -44,11 +44,8 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
     ///
     /// - Returns: The storage; the same object for the same identifier.
     open class func sharedCookieStorage(forGroupContainerIdentifier identifier: String) -> HTTPCookieStorage {
-        groupStorages.withLock { storages in
-            if let storage = storages[identifier] { return storage }
-            let storage = HTTPCookieStorage(store: store(in: StoreLocations.groupDirectory(identifier: identifier)))
-            storages[identifier] = storage
-            return storage
+        groupStorages.object(named: identifier) {
+            HTTPCookieStorage(store: store(in: StoreLocations.groupDirectory(identifier: identifier)))
         }
     }
 

@@ -1,0 +1,22 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import Synchronization
+
+extension Mutex {
+    /// Returns the only object with a name, which is made if there is none.
+    package func object<Object: Sendable>(named name: String, make: () -> Object) -> Object where Value == [String: Object] {
+        withLock { objects in
+            if let object = objects[name] { return object }
+            let object = make()
+            objects[name] = object
+            return object
+        }
+    }
+}
