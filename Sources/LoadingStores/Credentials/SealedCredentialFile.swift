@@ -62,20 +62,12 @@ package final class SealedCredentialFile: PermanentCredentials {
     }
 
     package func load() throws(StoreFailure) -> [StoredCredential]? {
-        switch try found(try file.read()) {
-        case .missing: return none()
-        case .whole(let book, let stamp): return all(of: book, stamp)
-        case .damaged: break
-        }
+        if let kept = kept(try found(try file.read())) { return kept }
         // Without the lock, damage cannot be distinguished from a key that another process is just replacing.
         let locked = try file.lock()
-        switch try found(try locked.read()) {
-        case .missing: return none()
-        case .whole(let book, let stamp): return all(of: book, stamp)
-        case .damaged(let reason):
-            try setAside(locked, reason)
-            return nil
-        }
+        let found = try found(try locked.read())
+        if case .damaged(let reason) = found { try setAside(locked, reason) }
+        return kept(found)
     }
 
     package func apply(_ changes: [CredentialChange], knowing known: [StoredCredential]) throws(StoreFailure) {
@@ -141,13 +133,15 @@ package final class SealedCredentialFile: PermanentCredentials {
         state.withLock { $0.seen = .missing }
     }
 
-    private func none() -> [StoredCredential] {
-        state.withLock { $0.seen = .missing }
-        return []
-    }
-
-    private func all(of book: CredentialBook, _ stamp: FileStamp) -> [StoredCredential] {
-        state.withLock { $0.seen = .present(stamp) }
-        return book.kept
+    /// Returns nil if the file is damaged.
+    private func kept(_ found: Found) -> [StoredCredential]? {
+        let (look, kept): (SharedFile.Look, [StoredCredential])
+        switch found {
+        case .missing: (look, kept) = (.missing, [])
+        case .whole(let book, let stamp): (look, kept) = (.present(stamp), book.kept)
+        case .damaged: return nil
+        }
+        state.withLock { $0.seen = look }
+        return kept
     }
 }

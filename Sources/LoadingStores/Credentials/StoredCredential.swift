@@ -15,19 +15,12 @@ package struct StoredCredential: Sendable, Hashable {
     package var user: String
     package var password: String
     /// Whether the credential was stored as `.synchronizable`: like a permanent one, but removed only on explicit request.
-    package var isSynchronizable: Bool
+    package var isSynchronizable = false
     /// Whether the credential is the default for the space's challenges.
-    package var isDefault: Bool
+    package var isDefault = false
+}
 
-    package init(space: ProtectionSpace, user: String, password: String, isSynchronizable: Bool = false, isDefault: Bool = false)
-    {
-        self.space = space
-        self.user = user
-        self.password = password
-        self.isSynchronizable = isSynchronizable
-        self.isDefault = isDefault
-    }
-
+extension StoredCredential {
     /// Returns nil if a credential is not permanent or cannot be stored.
     ///
     /// Client certificates stay in memory, so that private keys are never written to disk.
@@ -37,12 +30,8 @@ package struct StoredCredential: Sendable, Hashable {
         case .none, .forSession: return nil
         case .permanent, .synchronizable:
             self.init(
-                space: space,
-                user: user,
-                password: password,
-                isSynchronizable: credential.persistence == .synchronizable,
-                isDefault: isDefault
-            )
+                space: space, user: user, password: password, isSynchronizable: credential.persistence == .synchronizable,
+                isDefault: isDefault)
         }
     }
 

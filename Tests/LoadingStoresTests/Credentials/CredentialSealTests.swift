@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 import LoadingModel
-import LoadingStores
 import Testing
+
+@testable import LoadingStores
 
 @Suite struct CredentialSealTests {
     @Test func `a sealed text can be opened only with its key`() throws {

@@ -9,9 +9,10 @@
 
 import FoundationEssentials
 import LoadingModel
-import LoadingStores
 import SeededNumbers
 import Testing
+
+@testable import LoadingStores
 
 @Suite struct CredentialStoreTests {
     private let store = CredentialStore(permanent: nil)

@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 import LoadingModel
-import LoadingStores
 import Testing
+
+@testable import LoadingStores
 
 @Suite struct LayeredCredentialsTests {
     private let old = StoredCredential(space: space(), user: "u", password: "old")

@@ -9,9 +9,10 @@
 
 import FoundationEssentials
 import LoadingModel
-import LoadingStores
 import LoadingTestKit
 import Testing
+
+@testable import LoadingStores
 
 @Suite struct SealedCredentialFileTests {
     private let files = ["credentials", "credentials.key", "credentials.lock"]
