@@ -39,25 +39,15 @@ package struct ObserverSettings: Sendable {
 
 /// Makes the observers of one session's tasks, and observes the session's connections.
 package final class SessionObservers: Sendable {
-    #if Logging
-    private let logger: Logger?
-    #endif
+    private let settings: ObserverSettings
     #if Metrics
     private let meters: MeterSource
     #endif
-    #if Tracing
-    private let tracer: (any Tracer)?
-    #endif
 
     package init(_ settings: ObserverSettings) {
-        #if Logging
-        logger = settings.logger
-        #endif
+        self.settings = settings
         #if Metrics
         meters = MeterSource(settings.metricsFactory)
-        #endif
-        #if Tracing
-        tracer = settings.tracer
         #endif
     }
 
@@ -65,13 +55,13 @@ package final class SessionObservers: Sendable {
     package func observer() -> (any LoadObserver)? {
         var observer = TaskObserver()
         #if Logging
-        if let logger, logger.logLevel <= .debug { observer.logger = logger }
+        if let logger = settings.logger, logger.logLevel <= .debug { observer.logger = logger }
         #endif
         #if Metrics
         observer.meters = meters.isUsed ? meters : nil
         #endif
         #if Tracing
-        observer.tracing = TaskTracing(tracer)
+        observer.tracing = TaskTracing(settings.tracer)
         #endif
         return observer.recordsAnything ? ObservedTask(observer) : nil
     }
@@ -80,7 +70,7 @@ package final class SessionObservers: Sendable {
 extension SessionObservers: ConnectionObserver {
     package func opened(_ connection: ObservedConnection) {
         #if Logging
-        logger?.log("connection opened", connection)
+        settings.logger?.log("connection opened", connection)
         #endif
         #if Metrics
         meters.current?.openConnections(to: connection).increment()
@@ -89,7 +79,7 @@ extension SessionObservers: ConnectionObserver {
 
     package func closed(_ connection: ObservedConnection) {
         #if Logging
-        logger?.log("connection closed", connection)
+        settings.logger?.log("connection closed", connection)
         #endif
         #if Metrics
         meters.current?.openConnections(to: connection).decrement()
