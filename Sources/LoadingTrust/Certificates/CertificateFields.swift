@@ -26,8 +26,7 @@ struct CertificateFields {
 
     init?(_ der: [UInt8]) {
         guard let root = try? DER.parse(der), let whole = root.children(), whole.count == 3,
-            var fields = whole[0].children().map({ $0[...] }), let algorithm = whole[1].children()?.first,
-            let signatureAlgorithm = try? ASN1ObjectIdentifier(derEncoded: algorithm),
+            var fields = whole[0].children().map({ $0[...] }), let signatureAlgorithm = whole[1].children()?.first?.name,
             let signature = SignatureAlgorithm(whole[1])
         else { return nil }
         let version = ASN1Identifier(tagWithNumber: 0, tagClass: .contextSpecific)
@@ -36,7 +35,7 @@ struct CertificateFields {
         guard parts.count >= 6, case .primitive(let serialNumber) = parts[0].content,
             let dates = parts[3].children(), dates.count == 2, let begin = Self.date(dates[0]), let end = Self.date(dates[1]),
             let key = parts[5].children(), key.count == 2, case .primitive(let bits) = key[1].content,
-            let keyAlgorithm = key[0].children()?.first.flatMap({ try? ASN1ObjectIdentifier(derEncoded: $0) })
+            let keyAlgorithm = key[0].children()?.first?.name
         else { return nil }
         self.serialNumber = serialNumber
         issuer = parts[2].encodedBytes
@@ -104,4 +103,10 @@ extension ASN1Node {
         guard case .constructed(let nodes) = content else { return nil }
         return Array(nodes)
     }
+
+    /// The object identifier; nil for another kind of value.
+    var name: ASN1ObjectIdentifier? { try? ASN1ObjectIdentifier(derEncoded: self) }
+
+    /// The content of an octet string, which BER may split; nil for another kind of value.
+    var octets: [UInt8]? { (try? ASN1OctetString(berEncoded: self)).map { Array($0.bytes) } }
 }

@@ -19,8 +19,7 @@ struct SignatureAlgorithm {
 
     /// Parses an `AlgorithmIdentifier`; returns nil if it is malformed.
     init?(_ node: ASN1Node) {
-        guard let parts = node.children(), let first = parts.first, let kind = try? ASN1ObjectIdentifier(derEncoded: first)
-        else { return nil }
+        guard let parts = node.children(), let kind = parts.first?.name else { return nil }
         (name, isSupported, isWeak) =
             switch kind {
             case [1, 2, 840, 113_549, 1, 1, 5]: ("SHA-1", true, true)
@@ -41,7 +40,7 @@ struct SignatureAlgorithm {
     private static func usesSHA2(_ parameters: ASN1Node) -> Bool {
         guard let hash = parameters.children()?.first,
             hash.identifier == ASN1Identifier(tagWithNumber: 0, tagClass: .contextSpecific),
-            let kind = hash.children()?.first?.children()?.first.flatMap({ try? ASN1ObjectIdentifier(derEncoded: $0) })
+            let kind = hash.children()?.first?.children()?.first?.name
         else { return false }
         let family: [ASN1ObjectIdentifier] = [
             [2, 16, 840, 1, 101, 3, 4, 2, 1], [2, 16, 840, 1, 101, 3, 4, 2, 2], [2, 16, 840, 1, 101, 3, 4, 2, 3],

@@ -15,8 +15,7 @@ import SwiftASN1
 enum BlockCipher {
     case aes(key: [UInt8], start: [UInt8])
     case tripleDES(key: [UInt8], start: [UInt8])
-    /// RC2, for old files: Windows and older OpenSSL versions encrypt certificates with RC2.
-    case rc2(key: [UInt8], bits: Int, start: [UInt8])
+    case rc2(key: [UInt8], start: [UInt8])
 
     typealias Maker = (_ key: [UInt8], _ start: [UInt8]) -> BlockCipher
 
@@ -39,12 +38,8 @@ enum BlockCipher {
                 let clear = try? AES._CBC.decrypt(bytes, using: SymmetricKey(data: key), iv: vector)
             else { throw .wrongPassword }
             return Array(clear)
-        case .tripleDES(let key, let start):
-            guard let cipher = TripleDES(key: key) else { throw .wrongPassword }
-            return try Self.chain(bytes, start, cipher.decrypt)
-        case .rc2(let key, let bits, let start):
-            guard let cipher = RC2(key: key, effectiveBits: bits) else { throw .wrongPassword }
-            return try Self.chain(bytes, start, cipher.decrypt)
+        case .tripleDES(let key, let start): return try Self.chain(bytes, start, TripleDES(key: key).decrypt)
+        case .rc2(let key, let start): return try Self.chain(bytes, start, RC2(key: key).decrypt)
         }
     }
 

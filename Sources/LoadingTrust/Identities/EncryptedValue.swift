@@ -14,34 +14,21 @@ struct EncryptedValue {
     private let algorithm: ASN1Node
     private let bytes: [UInt8]
 
-    init?(encryptedKey der: [UInt8]) {
-        guard let node = try? BER.parse(der) else { return nil }
-        self.init(encryptedKey: node)
-    }
-
     init?(encryptedKey node: ASN1Node) {
-        guard let parts = node.children(), parts.count == 2, parts[0].identifier == .sequence,
-            let octets = try? ASN1OctetString(berEncoded: parts[1])
+        guard let parts = node.children(), parts.count == 2, parts[0].identifier == .sequence, let octets = parts[1].octets
         else { return nil }
-        algorithm = parts[0]
-        bytes = Array(octets.bytes)
+        (algorithm, bytes) = (parts[0], octets)
     }
 
     init?(encryptedContent node: ASN1Node) {
-        guard let parts = node.children(), parts.count == 3, parts[1].identifier == .sequence else { return nil }
         let tag = ASN1Identifier(tagWithNumber: 0, tagClass: .contextSpecific)
-        guard parts[2].identifier == tag, let octets = try? ASN1OctetString(berEncoded: parts[2], withIdentifier: tag)
+        guard let parts = node.children(), parts.count == 3, parts[1].identifier == .sequence, parts[2].identifier == tag,
+            let octets = try? ASN1OctetString(berEncoded: parts[2], withIdentifier: tag)
         else { return nil }
-        algorithm = parts[1]
-        bytes = Array(octets.bytes)
-    }
-
-    func decrypted(with password: String) throws(IdentityFailure) -> [UInt8] {
-        var rounds = RoundBudget()
-        return try decrypted(with: PasswordBytes(password), &rounds)
+        (algorithm, bytes) = (parts[1], Array(octets.bytes))
     }
 
     func decrypted(with password: PasswordBytes, _ rounds: inout RoundBudget) throws(IdentityFailure) -> [UInt8] {
-        try PasswordCipher(algorithm, password, &rounds).decrypt(bytes)
+        try BlockCipher(algorithm, password, &rounds).decrypt(bytes)
     }
 }

@@ -17,6 +17,8 @@ package enum IdentityFailure: Error, Sendable, Hashable {
     case wrongPassword
     /// A cipher, a hash or a kind of key is not supported.
     case unsupported(String)
+    /// Its cipher (an object identifier) is one that no program writes any more unless it is told to.
+    case outdatedCipher(String)
     /// None of the certificates belongs to the key.
     case keyDoesNotMatch
 }
@@ -30,6 +32,9 @@ extension IdentityFailure: CustomStringConvertible {
         case .passwordRequired: "the private key is encrypted, and no password was given"
         case .wrongPassword: "the password of the identity is wrong"
         case .unsupported(let what): "the identity cannot be read: \(what) is not supported"
+        case .outdatedCipher(let name):
+            "the identity cannot be read: its cipher (\(name)) is outdated; to replace it in a PKCS #12 file, use 'openssl pkcs12 -legacy "
+                + "-in OLD.p12 -out TEMPORARY.pem' and 'openssl pkcs12 -export -in TEMPORARY.pem -out NEW.p12'"
         case .keyDoesNotMatch: "none of the identity's certificates belongs to its private key"
         }
     }

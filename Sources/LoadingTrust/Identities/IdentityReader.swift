@@ -44,7 +44,7 @@ package enum IdentityReader {
     /// Reads an identity from PKCS #12.
     ///
     /// - Parameters:
-    ///   - pkcs12: A PKCS #12 file (RFC 7292); the older ciphers that other systems write are supported.
+    ///   - pkcs12: A PKCS #12 file (RFC 7292); all ciphers that current programs write by default are supported.
     ///   - password: The password of the file. Nil and "" are equivalent, because programs encode a missing password in two ways.
     /// - Returns: The certificates and the key.
     /// - Throws: An ``IdentityFailure`` for a malformed file or a wrong password.
@@ -62,14 +62,6 @@ package enum IdentityReader {
             }
         }
         throw failure
-    }
-
-    /// Whether the private key (PKCS #8) belongs to the certificate (DER).
-    package static func matches(certificate: Data, key: Data) -> Bool {
-        guard let publicKey = CertificateFields(Array(certificate))?.key,
-            let key = try? Certificate.PrivateKey(derBytes: Array(key))
-        else { return false }
-        return publicKey == key.publicKey
     }
 
     /// Returns the public key of a private key (PKCS #8), in the form of `CertificateFacts.publicKey`.

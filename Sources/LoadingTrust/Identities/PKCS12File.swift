@@ -43,10 +43,10 @@ struct PKCS12File {
     /// A missing password and "" are equivalent, because programs encode a missing password in two ways.
     static func content(of file: [UInt8], password: String?) throws(IdentityFailure) -> Content {
         guard let root = try? BER.parse(file), root.identifier == .sequence, let fields = root.children(), fields.count >= 2,
-            let authenticated = fields[1].children(), let type = authenticated.first.flatMap(name)
+            let authenticated = fields[1].children(), let type = authenticated.first?.name
         else { throw .malformed("it is not a PKCS #12 file") }
         guard type == Name.data else { throw .unsupported("a PKCS #12 file that is signed with a public key") }
-        guard authenticated.count == 2, let safe = authenticated[1].children()?.first.flatMap(octets) else { throw damaged }
+        guard authenticated.count == 2, let safe = authenticated[1].children()?.first?.octets else { throw damaged }
         var content = Content()
         var secret = PasswordBytes(password ?? "")
         if fields.count > 2 {
@@ -68,11 +68,11 @@ struct PKCS12File {
     private static func read(
         _ info: ASN1Node, _ secret: PasswordBytes, into content: inout Content
     ) throws(IdentityFailure) {
-        guard let parts = info.children(), parts.count == 2, let type = name(parts[0]), let inner = parts[1].children()?.first
+        guard let parts = info.children(), parts.count == 2, let type = parts[0].name, let inner = parts[1].children()?.first
         else { throw damaged }
         switch type {
         case Name.data:
-            guard let bags = octets(inner) else { throw damaged }
+            guard let bags = inner.octets else { throw damaged }
             try read(bags: bags, secret, into: &content, depth: 0)
         case Name.encryptedData:
             guard let encrypted = inner.children()?.last.flatMap(EncryptedValue.init(encryptedContent:)) else { throw damaged }
@@ -86,7 +86,7 @@ struct PKCS12File {
     ) throws(IdentityFailure) {
         guard let bags = (try? BER.parse(bags))?.children() else { throw damaged }
         for bag in bags {
-            guard let parts = bag.children(), parts.count >= 2, let type = name(parts[0]), let value = parts[1].children()?.first
+            guard let parts = bag.children(), parts.count >= 2, let type = parts[0].name, let value = parts[1].children()?.first
             else { throw damaged }
             switch type {
             case Name.keyBag: content.keys.append(Array(value.encodedBytes))
@@ -95,8 +95,8 @@ struct PKCS12File {
                 content.keys.append(try content.decrypt(encrypted, secret))
             case Name.certificateBag:
                 guard let certificate = value.children(), certificate.count == 2 else { throw damaged }
-                guard name(certificate[0]) == Name.x509 else { continue }
-                guard let der = certificate[1].children()?.first.flatMap(octets) else { throw damaged }
+                guard certificate[0].name == Name.x509 else { continue }
+                guard let der = certificate[1].children()?.first?.octets else { throw damaged }
                 content.certificates.append(Data(der))
             case Name.nestedBag:
                 if depth > 8 { throw damaged }
@@ -104,11 +104,5 @@ struct PKCS12File {
             default: continue
             }
         }
-    }
-
-    private static func name(_ node: ASN1Node) -> ASN1ObjectIdentifier? { try? ASN1ObjectIdentifier(derEncoded: node) }
-
-    private static func octets(_ node: ASN1Node) -> [UInt8]? {
-        (try? ASN1OctetString(berEncoded: node, withIdentifier: .octetString)).map { Array($0.bytes) }
     }
 }

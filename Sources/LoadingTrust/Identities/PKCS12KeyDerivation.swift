@@ -6,49 +6,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-/// Derives keys from passwords as defined by PKCS #12 (RFC 7292, appendix B.2).
-enum PKCS12KeyDerivation {
-    /// The purpose of a key (appendix B.3).
-    enum Use: UInt8 {
-        case encryption = 1
-        case initialization = 2
-        case integrity = 3
-    }
+import Crypto
 
-    static func key(
-        _ password: [UInt8], salt: [UInt8], rounds: Int, use: Use, count: Int, hash: DigestKind
-    ) -> [UInt8] {
-        let block = hash.blockByteCount
-        let diversifier = [UInt8](repeating: use.rawValue, count: block)
-        var input = fill(salt, block) + fill(password, block)
+/// The purpose of a key that is derived from a password (RFC 7292, appendix B.3).
+enum PasswordKeyUse: UInt8 {
+    case encryption = 1
+    case initialization, integrity
+}
+
+extension HashFunction {
+    /// Derives a key from a password as defined by PKCS #12 (RFC 7292, appendix B.2).
+    static func key(_ password: [UInt8], salt: [UInt8], rounds: Int, use: PasswordKeyUse, count: Int) -> [UInt8] {
+        let block = blockByteCount
+        /// Repeats bytes up to a whole number of blocks.
+        func filled(_ bytes: [UInt8]) -> [UInt8] {
+            (0..<(bytes.count + block - 1) / block * block).map { bytes[$0 % bytes.count] }
+        }
+        var input = filled(salt) + filled(password)
         var key: [UInt8] = []
         while key.count < count {
-            var digest = hash.hash(diversifier + input)
-            for _ in 1..<max(rounds, 1) { digest = hash.hash(digest) }
+            var digest = hash(data: [UInt8](repeating: use.rawValue, count: block) + input)
+            for _ in 1..<max(rounds, 1) { digest = hash(data: Array(digest)) }
             key += digest
-            let addend = fill(digest, block, count: block)
-            for start in stride(from: 0, to: input.count, by: block) { add(addend, to: &input[start..<(start + block)]) }
+            let addend = filled(Array(digest))
+            // Adds the hash and 1 to each block, as big-endian numbers modulo the size of a block.
+            for start in stride(from: 0, to: input.count, by: block) {
+                var carry = 1
+                for offset in (0..<block).reversed() {
+                    carry += Int(input[start + offset]) + Int(addend[offset])
+                    input[start + offset] = UInt8(truncatingIfNeeded: carry)
+                    carry >>= 8
+                }
+            }
         }
         return Array(key.prefix(count))
-    }
-
-    /// Repeats bytes up to a whole number of blocks.
-    ///
-    /// The result is empty if there are no bytes.
-    private static func fill(_ bytes: [UInt8], _ block: Int, count: Int? = nil) -> [UInt8] {
-        if bytes.isEmpty { return [] }
-        let length = count ?? (bytes.count + block - 1) / block * block
-        return (0..<length).map { bytes[$0 % bytes.count] }
-    }
-
-    /// Adds `addend` and 1 to `value`, as big-endian numbers modulo the size of the value.
-    private static func add(_ addend: [UInt8], to value: inout ArraySlice<UInt8>) {
-        var carry = 1
-        for offset in stride(from: addend.count - 1, through: 0, by: -1) {
-            let index = value.startIndex + offset
-            carry += Int(value[index]) + Int(addend[offset])
-            value[index] = UInt8(truncatingIfNeeded: carry)
-            carry >>= 8
-        }
     }
 }

@@ -6,29 +6,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+import Crypto
 import SwiftASN1
 
 /// The MAC of a PKCS #12 file, which verifies its integrity and the password (RFC 7292, section 4 and appendix A).
 struct PKCS12Seal {
-    private let hash: DigestKind
-    private let digest: [UInt8]
-    private let salt: [UInt8]
     private let rounds: Int
+    private let isValid: (_ content: [UInt8], _ password: [UInt8]) -> Bool
 
     init?(_ node: ASN1Node) {
         guard let parts = node.children(), parts.count >= 2, let info = parts[0].children(), info.count == 2,
-            let algorithm = info[0].children()?.first, let name = try? ASN1ObjectIdentifier(derEncoded: algorithm),
-            let hash = DigestKind(name), let digest = try? ASN1OctetString(berEncoded: info[1]),
-            let salt = try? ASN1OctetString(berEncoded: parts[1])
+            let name = info[0].children()?.first?.name, let digest = info[1].octets, let salt = parts[1].octets,
+            let rounds = parts.count > 2 ? (try? Int(derEncoded: parts[2])) : 1, RoundBudget.isReasonable(rounds)
         else { return nil }
-        self.hash = hash
-        self.digest = Array(digest.bytes)
-        self.salt = Array(salt.bytes)
-        if parts.count > 2 {
-            guard let count = try? Int(derEncoded: parts[2]), RoundBudget.isReasonable(count) else { return nil }
-            rounds = count
-        } else {
-            rounds = 1
+        self.rounds = rounds
+        func check<Hash: HashFunction>(_: Hash.Type) -> ([UInt8], [UInt8]) -> Bool {
+            { content, password in
+                let key = Hash.key(password, salt: salt, rounds: rounds, use: .integrity, count: Hash.Digest.byteCount)
+                return HMAC<Hash>.isValidAuthenticationCode(digest, authenticating: content, using: SymmetricKey(data: key))
+            }
+        }
+        switch name {
+        case [1, 3, 14, 3, 2, 26]: isValid = check(Insecure.SHA1.self)
+        case [2, 16, 840, 1, 101, 3, 4, 2, 1]: isValid = check(SHA256.self)
+        case [2, 16, 840, 1, 101, 3, 4, 2, 2]: isValid = check(SHA384.self)
+        case [2, 16, 840, 1, 101, 3, 4, 2, 3]: isValid = check(SHA512.self)
+        default: return nil
         }
     }
 
@@ -36,11 +39,6 @@ struct PKCS12Seal {
         _ content: [UInt8], _ password: PasswordBytes, _ budget: inout RoundBudget
     ) throws(IdentityFailure) -> Bool {
         try budget.spend(rounds, times: 1)
-        let key = PKCS12KeyDerivation.key(
-            password.utf16, salt: salt, rounds: rounds, use: .integrity, count: hash.byteCount, hash: hash
-        )
-        let expected = hash.authenticate(content, key: key)
-        guard expected.count == digest.count else { return false }
-        return zip(expected, digest).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+        return isValid(content, password.utf16)
     }
 }

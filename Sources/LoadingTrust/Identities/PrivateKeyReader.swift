@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
+import SwiftASN1
 
 /// Finds a private key in PEM or DER, and decrypts it.
 enum PrivateKeyReader {
@@ -18,20 +19,23 @@ enum PrivateKeyReader {
         do {
             return try PrivateKeyForm.pkcs8(bytes)
         } catch let failure {
-            guard EncryptedValue(encryptedKey: bytes) != nil else { throw failure }
-            return try decrypted(bytes, password)
+            guard let key = try decrypted(bytes, password) else { throw failure }
+            return key
         }
     }
 
     static func key(_ block: PEMBlock, password: String?) throws(IdentityFailure) -> Data {
         if block.isEncrypted { return try LegacyPEMCipher.decrypt(block, password: password) }
-        return block.label == "ENCRYPTED PRIVATE KEY"
-            ? try decrypted(block.bytes, password) : try PrivateKeyForm.pkcs8(block.bytes)
+        if block.label != "ENCRYPTED PRIVATE KEY" { return try PrivateKeyForm.pkcs8(block.bytes) }
+        guard let key = try decrypted(block.bytes, password) else { throw .malformed("the encrypted key is damaged") }
+        return key
     }
 
-    private static func decrypted(_ bytes: [UInt8], _ password: String?) throws(IdentityFailure) -> Data {
-        guard let encrypted = EncryptedValue(encryptedKey: bytes) else { throw .malformed("the encrypted key is damaged") }
+    /// Returns nil if the bytes are not an encrypted key.
+    private static func decrypted(_ bytes: [UInt8], _ password: String?) throws(IdentityFailure) -> Data? {
+        guard let encrypted = (try? BER.parse(bytes)).flatMap(EncryptedValue.init(encryptedKey:)) else { return nil }
         guard let password else { throw .passwordRequired }
-        return try PrivateKeyForm.pkcs8(decrypted: try encrypted.decrypted(with: password))
+        var rounds = RoundBudget()
+        return try PrivateKeyForm.pkcs8(decrypted: try encrypted.decrypted(with: PasswordBytes(password), &rounds))
     }
 }

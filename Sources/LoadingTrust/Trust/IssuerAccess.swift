@@ -49,24 +49,18 @@ package enum IssuerAccess {
     package static func certificates(in response: Data) -> [Data] {
         let bytes = Array(response)
         if CertificateFields(bytes) != nil { return [response] }
-        let certificates = (try? certificates(inMessage: bytes)) ?? []
-        return certificates.lazy.map(Array.init).filter { CertificateFields($0) != nil }.prefix(maximumCount).map { Data($0) }
+        return certificates(inMessage: bytes).lazy.map(Array.init).filter { CertificateFields($0) != nil }.prefix(maximumCount)
+            .map { Data($0) }
     }
 
     /// Returns the certificates of a SignedData (RFC 5652, section 5.1); other kinds of certificates are omitted.
-    private static func certificates(inMessage bytes: [UInt8]) throws -> [ArraySlice<UInt8>] {
-        let message = try children(BER.parse(bytes))
-        guard let type = message.first, try ASN1ObjectIdentifier(derEncoded: type) == [1, 2, 840, 113_549, 1, 7, 2],
-            let content = message.dropFirst().first, let signed = try children(content).first
-        else { return [] }
+    private static func certificates(inMessage bytes: [UInt8]) -> [ArraySlice<UInt8>] {
         let set = ASN1Identifier(tagWithNumber: 0, tagClass: .contextSpecific)
-        guard let certificates = try children(signed).first(where: { $0.identifier == set }) else { return [] }
-        return try children(certificates).filter { $0.identifier == .sequence }.map(\.encodedBytes)
-    }
-
-    private static func children(_ node: ASN1Node) throws -> [ASN1Node] {
-        guard let children = node.children() else { throw ASN1Error.unexpectedFieldType(node.identifier) }
-        return children
+        guard let message = (try? BER.parse(bytes))?.children(), message.first?.name == [1, 2, 840, 113_549, 1, 7, 2],
+            let signed = message.dropFirst().first?.children()?.first?.children(),
+            let certificates = signed.first(where: { $0.identifier == set })?.children()
+        else { return [] }
+        return certificates.filter { $0.identifier == .sequence }.map(\.encodedBytes)
     }
 }
 

@@ -35,7 +35,7 @@ enum SecurityFailure {
     static func status(of failure: IdentityFailure) -> OSStatus {
         switch failure {
         case .wrongPassword, .passwordRequired: errSecAuthFailed
-        case .malformed, .unsupported: errSecDecode
+        case .malformed, .unsupported, .outdatedCipher: errSecDecode
         case .noCertificate, .noKey, .keyDoesNotMatch: errSecItemNotFound
         }
     }
