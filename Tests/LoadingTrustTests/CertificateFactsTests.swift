@@ -9,6 +9,7 @@
 
 import Crypto
 import Foundation
+import LoadingTestKit
 import LoadingTrust
 import Testing
 
@@ -42,6 +43,14 @@ import Testing
         #expect(facts.key?.bits == 2_048)
         #expect(facts.publicKey.prefix(4) == Data([0x30, 0x82, 0x01, 0x0A]))
         #expect(facts.spki.suffix(facts.publicKey.count) == facts.publicKey)
+    }
+
+    @Test func `the names of a certificate are read, even if its signature is not supported`() throws {
+        let valid = try TestCertificates.shared.get().valid
+        #expect(CertificateFacts.names(in: Data(valid.chain[0])) == ["localhost", "127.0.0.1", "::1"])
+        #expect(CertificateFacts.names(in: Data(UnsupportedSamples.der(UnsupportedSamples.pssServer))) == ["a.example"])
+        #expect(CertificateFacts.names(in: try der(PEMSamples.certificate)) == [])
+        #expect(CertificateFacts.names(in: Data([0x30, 0])) == [])
     }
 
     @Test func `an invalid certificate has no facts`() throws {

@@ -56,6 +56,17 @@ package struct CertificateFacts: Sendable, Hashable {
         tlsServerEndPointHash = Self.endPointHash(bytes, signedWith: fields.signatureAlgorithm)
     }
 
+    /// Returns the hosts, addresses, mailboxes and URIs in the alternative names of a certificate; empty if it cannot be parsed.
+    package static func names(in der: Data) -> [String] {
+        let names = CertificateFields(Array(der))?.alternativeNames ?? []
+        return names.compactMap { name in
+            switch name {
+            case .dnsName, .ipAddress, .rfc822Name, .uniformResourceIdentifier: TrustExplanation.text(of: name)
+            case .directoryName, .otherName, .x400Address, .ediPartyName, .registeredID: nil
+            }
+        }
+    }
+
     /// Returns the hash of RFC 5929, section 4.1, which uses the hash function of the certificate's signature, but "if [it] is
     /// either MD5 or SHA-1, then use SHA-256".
     ///

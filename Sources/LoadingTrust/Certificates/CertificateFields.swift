@@ -23,6 +23,7 @@ struct CertificateFields {
     let publicKey: ArraySlice<UInt8>
     let signatureAlgorithm: ASN1ObjectIdentifier
     let signature: SignatureAlgorithm
+    private let extensions: ASN1Node?
 
     init?(_ der: [UInt8]) {
         guard let root = try? DER.parse(der), let whole = root.children(), whole.count == 3,
@@ -47,6 +48,8 @@ struct CertificateFields {
         self.keyAlgorithm = keyAlgorithm
         self.signatureAlgorithm = signatureAlgorithm
         self.signature = signature
+        let tag = ASN1Identifier(tagWithNumber: 3, tagClass: .contextSpecific)
+        extensions = parts.dropFirst(6).first { $0.identifier == tag }?.children()?.first
     }
 
     private static func date(_ node: ASN1Node) -> Date? {
@@ -71,6 +74,15 @@ struct CertificateFields {
 
     /// The key; nil if it is malformed or of a kind that is not supported.
     var key: Certificate.PublicKey? { try? Certificate.PublicKey(derEncoded: Array(subjectPublicKeyInfo)) }
+
+    /// The subject alternative names; empty if there are none, or they are malformed.
+    var alternativeNames: [GeneralName] {
+        let items = extensions?.children()?.lazy.compactMap { try? Certificate.Extension(derEncoded: $0) }
+        let names = items?.first { $0.oid == .X509ExtensionID.subjectAlternativeName }.flatMap {
+            try? SubjectAlternativeNames($0)
+        }
+        return names.map { Array($0) } ?? []
+    }
 
     /// Why a chain with this certificate cannot be verified; nil if the certificate is not known to be an obstacle.
     var obstacle: ServerCertificatePolicy.Fault? {

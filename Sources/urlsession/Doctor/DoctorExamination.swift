@@ -266,7 +266,7 @@ struct DoctorExamination {
             let version = outcome.metrics?.transactionMetrics.last { $0.negotiatedTLSProtocolVersion != nil }?
                 .negotiatedTLSProtocolVersion?.rawValue
             guard let version else { return add(.init(.ats, .none, ["the load uses https"])) }
-            return add(.init(.ats, version >= 0x0303 ? .good : .note, ["https with \(DoctorTrust.name(ofVersion: version))"]))
+            return add(.init(.ats, version >= 0x0303 ? .good : .note, ["https with \(SecurityText.version(version))"]))
         }
         let strict = URLSessionConfiguration.ephemeral
         strict.appTransportSecurity = [:]

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
+import LoadingTrust
 import URLLoading
 
 /// The output of `--verbose` and `--write-out` about a server's certificates.
@@ -53,16 +54,11 @@ struct CertificateText: Sendable {
         }.joined()
     }
 
-    /// Parses both names from the certificate's description, because the public API provides the issuer only there.
     private static func names(of certificate: SecCertificate) -> (subject: String, issuer: String) {
-        let text = certificate.description
-        guard let start = text.range(of: "subject: "), let end = text.range(of: " issuer: ", options: .backwards),
-            start.upperBound <= end.lowerBound
-        else { return ("unreadable", "unreadable") }
-        return (
-            TextTable.sanitized(String(text[start.upperBound..<end.lowerBound])),
-            TextTable.sanitized(String(text[end.upperBound...].dropLast()))
-        )
+        guard let facts = CertificateFacts(der: SecCertificateCopyData(certificate) as Data) else {
+            return ("unreadable", "unreadable")
+        }
+        return (TextTable.sanitized(facts.subject), TextTable.sanitized(facts.issuer))
     }
 
     private static func text(_ date: CFDate?) -> String { date.map { HTTPTime.text($0 as Date) } ?? "unreadable" }

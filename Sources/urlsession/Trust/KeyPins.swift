@@ -34,7 +34,7 @@ struct KeyPins: Sendable {
     }
 
     func accept(certificate: [UInt8]) -> Bool {
-        guard let facts = LoadingTrust.CertificateFacts(der: Data(certificate)) else { return false }
+        guard let facts = CertificateFacts(der: Data(certificate)) else { return false }
         return hashes.contains(Array(facts.spkiSHA256))
     }
 }
