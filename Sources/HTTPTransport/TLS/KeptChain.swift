@@ -65,7 +65,10 @@ package final class KeptChain {
         guard question.answer == nil, question.isTurn(of: place) else { return }
         question.answer = answer
         questions[delegate] = nil
-        if answer.isAcceptance { accept(delegate) }
+        switch answer {
+        case .trusted, .checked: accept(delegate)
+        case .rejected, .cancelled: break
+        }
         question.wake()
     }
 
@@ -108,14 +111,5 @@ package final class ChainQuestion {
 
     fileprivate func wake() {
         for place in turn..<end { loads[place]?.wake() }
-    }
-}
-
-extension TrustAnswer {
-    fileprivate var isAcceptance: Bool {
-        switch self {
-        case .trusted, .checked: true
-        case .rejected, .cancelled: false
-        }
     }
 }

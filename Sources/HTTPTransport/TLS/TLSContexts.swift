@@ -76,8 +76,8 @@ enum TLSContexts {
         _ policy: TLSPolicy, presenting identity: ClientIdentity? = nil
     ) -> Result<NIOSSLContext, LoadError> {
         var configuration = TLSConfiguration.makeClientConfiguration()
-        configuration.minimumTLSVersion = version(policy.minimumVersion) ?? .tlsv12
-        configuration.maximumTLSVersion = policy.maximumVersion.flatMap(version)
+        configuration.minimumTLSVersion = TLSVersion(number: policy.minimumVersion) ?? .tlsv12
+        configuration.maximumTLSVersion = policy.maximumVersion.flatMap(TLSVersion.init(number:))
         configuration.applicationProtocols = policy.versions.names
         // `TrustCheck` evaluates chains, so BoringSSL needs no roots. Parsing the system's roots would make a context expensive.
         configuration.trustRoots = .certificates([])
@@ -106,16 +106,20 @@ enum TLSContexts {
                     cause: error))
         }
     }
+}
 
-    private static func version(_ number: UInt16) -> TLSVersion? {
-        switch number {
-        case 0x0301: .tlsv1
-        case 0x0302: .tlsv11
-        case 0x0303: .tlsv12
-        case 0x0304: .tlsv13
-        default: nil
-        }
+extension TLSVersion {
+    private static let all: [(number: UInt16, version: TLSVersion)] = [
+        (0x0301, .tlsv1), (0x0302, .tlsv11), (0x0303, .tlsv12), (0x0304, .tlsv13),
+    ]
+
+    /// Creates a version from its number on the wire.
+    init?(number: UInt16) {
+        guard let known = Self.all.first(where: { $0.number == number }) else { return nil }
+        self = known.version
     }
+
+    var number: UInt16? { Self.all.first { $0.version == self }?.number }
 }
 
 extension ClientIdentity {

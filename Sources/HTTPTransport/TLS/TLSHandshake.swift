@@ -111,7 +111,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             return context.fireUserInboundEventTriggered(event)
         }
         let agreement = TLSSession.Agreement(
-            judge.decision, version: security?.tlsVersion.map(Self.number), cipherSuite: hello.cipherSuite,
+            judge.decision, version: security?.tlsVersion?.number, cipherSuite: hello.cipherSuite,
             applicationProtocol: applicationProtocol
         )
         let completion = completion
@@ -154,15 +154,6 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             let shown = TLSFailure.Shown(certificate: decision.identity != nil, wasAsked: decision.wasAskedForIdentity)
             let terms = TLSFailure.Terms(policy: policy, demands: decision.demands, host: judge.server.host)
             completion(.failure(TLSFailure.error(error, terms: terms, hello: hello, shown: shown)))
-        }
-    }
-
-    private static func number(_ version: TLSVersion) -> UInt16 {
-        switch version {
-        case .tlsv1: 0x0301
-        case .tlsv11: 0x0302
-        case .tlsv12: 0x0303
-        case .tlsv13: 0x0304
         }
     }
 }

@@ -24,11 +24,16 @@ struct DomainName {
     }
 
     private init(_ name: Substring.UTF8View, isValid: Bool) {
-        bytes = name.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
+        bytes = Self.lowercased(name)
         self.isValid = isValid
     }
 
-    private static func rootless(_ name: Substring.UTF8View) -> Substring.UTF8View {
+    static func lowercased(_ name: Substring.UTF8View) -> [UInt8] {
+        name.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
+    }
+
+    /// Returns a name without the trailing dot of the root.
+    static func rootless(_ name: Substring.UTF8View) -> Substring.UTF8View {
         name.last == UInt8(ascii: ".") ? name.dropLast() : name
     }
 
@@ -70,7 +75,7 @@ struct DomainName {
         } && labels.last?.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 } == false
     }
 
-    private static func isNameCharacter(_ byte: UInt8) -> Bool {
+    static func isNameCharacter(_ byte: UInt8) -> Bool {
         switch byte | 0x20 {
         case UInt8(ascii: "a")...UInt8(ascii: "z"): true
         default: UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")

@@ -30,7 +30,8 @@ struct HostNamesPolicy: VerifierPolicy {
             return false
         }
         let name = lowercased(host)
-        guard !name.isEmpty, name.allSatisfy(isNameCharacter), let presented = try? chain.leaf.extensions.subjectAlternativeNames
+        guard !name.isEmpty, name.allSatisfy({ $0 == UInt8(ascii: ".") || DomainName.isNameCharacter($0) }),
+            let presented = try? chain.leaf.extensions.subjectAlternativeNames
         else { return false }
         return presented.contains { if case .dnsName(let other) = $0 { matches(lowercased(other), name) } else { false } }
     }
@@ -47,18 +48,7 @@ struct HostNamesPolicy: VerifierPolicy {
         return presented.dropFirst() == host[dot...]
     }
 
-    /// Returns a name in lowercase, without the trailing dot of the root.
     private static func lowercased(_ name: String) -> ArraySlice<UInt8> {
-        let bytes = name.utf8.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
-        return bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes[...]
-    }
-
-    private static func isNameCharacter(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
-            UInt8(ascii: "."):
-            true
-        default: false
-        }
+        DomainName.lowercased(DomainName.rootless(name.utf8[...]))[...]
     }
 }
