@@ -13,7 +13,8 @@ import X509
 
 /// The properties of a certificate that programs ask for.
 package struct CertificateFacts: Sendable, Hashable {
-    /// The common name of the subject or, if the subject has no common name, its most specific part.
+    /// The most specific part of the subject: the common name if it has one, otherwise the organizational unit, the organization, or
+    /// the whole name.
     package let subjectSummary: String
     package let commonName: String?
     package let subject: String
@@ -39,9 +40,12 @@ package struct CertificateFacts: Sendable, Hashable {
         let bytes = Array(der)
         guard let fields = CertificateFields(bytes), let subjectName = fields.subjectName, let issuerName = fields.issuerName
         else { return nil }
-        let summary = SubjectSummary(subjectName)
-        subjectSummary = summary.text
-        commonName = summary.commonName
+        var values: [ASN1ObjectIdentifier: String] = [:]
+        for attribute in subjectName.joined() { values[attribute.type] = String(describing: attribute.value) }
+        commonName = values[.RDNAttributeType.commonName]
+        subjectSummary =
+            commonName ?? values[.RDNAttributeType.organizationalUnitName] ?? values[.RDNAttributeType.organizationName]
+            ?? subjectName.description
         subject = subjectName.description
         issuer = issuerName.description
         subjectDER = Data(fields.subject)

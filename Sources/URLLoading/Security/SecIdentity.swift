@@ -100,7 +100,7 @@ public func SecIdentityCopyPrivateKey(
     return errSecSuccess
 }
 
-/// Imports the identity in a PKCS #12 file (RFC 7292), with modern or legacy encryption.
+/// Imports the identity in a PKCS #12 file (RFC 7292), encrypted as current programs do it by default.
 ///
 /// - Parameters:
 ///   - pkcs12_data: The contents of the file.
