@@ -21,7 +21,7 @@ package enum DelegateCall {
             return true
         case .absent: return false
         case nil:
-            let isImplemented = !DelegateProbe.run(method, on: receiver, call)
+            let isImplemented = DelegateProbe.run(method, on: receiver, call) == nil
             DelegateForms.record(isImplemented ? .completion : .absent, of: method, in: type)
             return isImplemented
         }
@@ -32,28 +32,26 @@ package enum DelegateCall {
     /// - Parameters:
     ///   - method: The method.
     ///   - receiver: The object.
-    ///   - completionForm: Calls the completion-handler form with the given handler, on the calling thread.
-    ///   - asyncForm: Calls the `async` form; it runs in a new task.
+    ///   - completionForm: Calls the completion-handler form with the given handler, on the calling thread; its default
+    ///     implementation knows the `async` form, which runs in a new task.
     ///   - reply: Receives each answer that the app gives, on any thread; nil if the method is not implemented.
     package static func ask<Answer: Sendable>(
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable,
-        completionForm: (@escaping @Sendable (Answer) -> Void) -> Void,
-        asyncForm: @escaping @Sendable () async -> Answer,
-        reply: @escaping @Sendable (Answer?) -> Void
+        completionForm: (@escaping @Sendable (Answer) -> Void) -> Void, reply: @escaping @Sendable (Answer?) -> Void
     ) {
         let type: AnyClass = type(of: receiver)
-        switch DelegateForms.form(of: method, in: type) {
+        let form = DelegateForms.form(of: method, in: type)
+        switch form {
         case .completion: completionForm { reply($0) }
-        case .async: Task { reply(await asyncForm()) }
         case .absent: reply(nil)
-        case nil:
-            if !DelegateProbe.run(method, on: receiver, { completionForm { reply($0) } }) {
+        case .async, nil:
+            guard let asyncForm = DelegateProbe.run(method, on: receiver, { completionForm { reply($0) } }) else {
                 return DelegateForms.record(.completion, of: method, in: type)
             }
             Task {
-                let answer = await DelegateProbe.runAsync(method, on: receiver, asyncForm)
-                DelegateForms.record(answer == nil ? .absent : .async, of: method, in: type)
-                reply(answer)
+                let isImplemented = await asyncForm()
+                if form == nil { DelegateForms.record(isImplemented ? .async : .absent, of: method, in: type) }
+                if !isImplemented { reply(nil) }
             }
         }
     }
@@ -64,8 +62,14 @@ package enum DelegateCall {
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable, otherwise fallback: Answer,
         asyncForm: @escaping @Sendable () async -> Answer, handler: @escaping @Sendable (Answer) -> Void
     ) {
+        let runAsync: DelegateProbe.OtherForm = {
+            guard let answer = await DelegateProbe.runAsync(method, on: receiver, asyncForm) else { return false }
+            handler(answer)
+            return true
+        }
+        if DelegateProbe.note(method, on: receiver, otherForm: runAsync) { return }
         if DelegateForms.form(of: method, in: type(of: receiver)) == .absent { return handler(fallback) }
-        Task { handler(await DelegateProbe.runAsync(method, on: receiver, asyncForm) ?? fallback) }
+        Task { if await !runAsync() { handler(fallback) } }
     }
 
     /// Answers the app's direct call of an `async` form in the same way.
@@ -76,8 +80,7 @@ package enum DelegateCall {
         completionForm: (@escaping @Sendable (Answer) -> Void) -> Void
     ) async -> Answer {
         await AnswerOnce<Answer>.wait { reply in
-            let fellThrough = DelegateProbe.run(method, on: receiver) { completionForm { reply($0) } }
-            if fellThrough { reply(nil) }
+            if DelegateProbe.run(method, on: receiver, { completionForm { reply($0) } }) != nil { reply(nil) }
         } ?? fallback
     }
 }

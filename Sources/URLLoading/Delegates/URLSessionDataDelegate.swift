@@ -63,7 +63,6 @@ extension URLSessionDataDelegate {
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
-        if DelegateProbe.note(.response, on: self) { return }
         DelegateCall.answer(
             .response, self, otherwise: .allow,
             asyncForm: { await self.urlSession(session, dataTask: dataTask, didReceive: response) },
@@ -105,7 +104,6 @@ extension URLSessionDataDelegate {
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
         completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) {
-        if DelegateProbe.note(.willCacheResponse, on: self) { return }
         DelegateCall.answer(
             .willCacheResponse, self, otherwise: proposedResponse,
             asyncForm: { await self.urlSession(session, dataTask: dataTask, willCacheResponse: proposedResponse) },

@@ -56,7 +56,6 @@ extension URLSessionDelegate {
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        if DelegateProbe.note(.sessionChallenge, on: self) { return }
         DelegateCall.answer(
             .sessionChallenge, self, otherwise: (.performDefaultHandling, nil),
             asyncForm: { await self.urlSession(session, didReceive: challenge) },

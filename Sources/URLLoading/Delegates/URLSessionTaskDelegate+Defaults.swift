@@ -20,7 +20,6 @@ extension URLSessionTaskDelegate {
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
         completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void
     ) {
-        if DelegateProbe.note(.delayedRequest, on: self) { return }
         DelegateCall.answer(
             .delayedRequest, self, otherwise: (.continueLoading, nil),
             asyncForm: { await self.urlSession(session, task: task, willBeginDelayedRequest: request) },
@@ -50,7 +49,6 @@ extension URLSessionTaskDelegate {
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        if DelegateProbe.note(.redirection, on: self) { return }
         DelegateCall.answer(
             .redirection, self, otherwise: request,
             asyncForm: {
@@ -80,7 +78,6 @@ extension URLSessionTaskDelegate {
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        if DelegateProbe.note(.taskChallenge, on: self) { return }
         DelegateCall.answer(
             .taskChallenge, self, otherwise: (.performDefaultHandling, nil),
             asyncForm: { await self.urlSession(session, task: task, didReceive: challenge) },
@@ -105,7 +102,6 @@ extension URLSessionTaskDelegate {
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        if DelegateProbe.note(.newBodyStream, on: self) { return }
         DelegateCall.answer(
             .newBodyStream, self, otherwise: BodyStreamAnswer(nil),
             asyncForm: { BodyStreamAnswer(await self.urlSession(session, needNewBodyStreamForTask: task)) },
@@ -130,7 +126,6 @@ extension URLSessionTaskDelegate {
         _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
         completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        if DelegateProbe.note(.newBodyStreamFromOffset, on: self) { return }
         DelegateCall.answer(
             .newBodyStreamFromOffset, self, otherwise: BodyStreamAnswer(nil),
             asyncForm: { BodyStreamAnswer(await self.urlSession(session, needNewBodyStreamForTask: task, from: offset)) },

@@ -91,7 +91,6 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
                 completionForm: {
                     delegate.urlSession(Self.session, dataTask: task, didReceive: response, completionHandler: $0)
                 },
-                asyncForm: { await delegate.urlSession(Self.session, dataTask: task, didReceive: response) },
                 reply: { continuation.resume(returning: $0) }
             )
         }
@@ -173,11 +172,6 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
                     delegate.urlSession(
                         Self.session, task: URLSessionDataTask(), willPerformHTTPRedirection: response, newRequest: request,
                         completionHandler: handler
-                    )
-                },
-                asyncForm: {
-                    await delegate.urlSession(
-                        Self.session, task: URLSessionDataTask(), willPerformHTTPRedirection: response, newRequest: request
                     )
                 },
                 reply: { continuation.resume(returning: $0) }
