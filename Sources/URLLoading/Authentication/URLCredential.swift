@@ -85,8 +85,8 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
     /// Decodes an archived credential.
     public required init?(coder: NSCoder) {
         content = .password(
-            user: coder.decodeObject(of: NSString.self, forKey: "user") as String?,
-            password: coder.decodeObject(of: NSString.self, forKey: "password") as String?
+            user: coder.decodeString(forKey: "user"),
+            password: coder.decodeString(forKey: "password")
         )
         lifetime = Persistence(rawValue: UInt(clamping: coder.decodeInteger(forKey: "persistence"))) ?? .none
         super.init()

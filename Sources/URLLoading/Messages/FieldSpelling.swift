@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+internal import HTTPWire
+
 /// Spells well-known field names as their RFCs do, because apps use keys such as `allHeaderFields["Content-Type"]`.
 ///
 /// Apple's system does the same, and leaves other names as the server sent them (verified by tests run on Apple's platforms).
@@ -26,4 +28,25 @@ enum FieldSpelling {
     ]
 
     private static let spellings = Dictionary(uniqueKeysWithValues: known.map { ($0.lowercased(), $0) })
+}
+
+extension HeaderBlock {
+    /// The fields as a dictionary, in which the values of fields with the same name are joined.
+    ///
+    /// A name is spelled as in its first field, unless there is another spelling for the lowercase name.
+    func dictionary(separator: String, spelling: (String) -> String? = { _ in nil }) -> [String: String] {
+        var dictionary: [String: String] = [:]
+        var spellings: [String: String] = [:]
+        for (name, value) in fields {
+            let key = name.lowercased()
+            if let spelling = spellings[key] {
+                dictionary[spelling]?.append(separator + value)
+            } else {
+                let spelling = spelling(key) ?? name
+                spellings[key] = spelling
+                dictionary[spelling] = value
+            }
+        }
+        return dictionary
+    }
 }

@@ -67,8 +67,8 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     /// Decodes an archived response.
     public required init?(coder: NSCoder) {
-        let names = Self.strings("fieldNames", coder)
-        let values = Self.strings("fieldValues", coder)
+        let names = coder.decodeStrings(forKey: "fieldNames") ?? []
+        let values = coder.decodeStrings(forKey: "fieldValues") ?? []
         guard names.count == values.count else { return nil }
         headers = HeaderBlock(zip(names, values).map { (name: $0, value: $1) })
         status = coder.decodeInteger(forKey: "statusCode")
@@ -84,11 +84,6 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         coder.encode(status, forKey: "statusCode")
         coder.encode(headers.fields.map(\.name) as NSArray, forKey: "fieldNames")
         coder.encode(headers.fields.map(\.value) as NSArray, forKey: "fieldValues")
-    }
-
-    private static func strings(_ key: String, _ coder: NSCoder) -> [String] {
-        let array = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: key) as? NSArray
-        return array?.compactMap { $0 as? String } ?? []
     }
 
     /// Whether the other object is a response with equal properties, including the header fields.
@@ -161,20 +156,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     }
 
     private func spelledFields() -> [String: String] {
-        var fields: [String: String] = [:]
-        fields.reserveCapacity(headers.count)
-        var spellings: [String: String] = [:]
-        for (name, value) in headers.fields {
-            let key = name.lowercased()
-            if let spelling = spellings[key] {
-                fields[spelling]?.append(", \(value)")
-            } else {
-                let spelling = FieldSpelling.canonical(key) ?? name
-                spellings[key] = spelling
-                fields[spelling] = value
-            }
-        }
-        return fields
+        headers.dictionary(separator: ", ", spelling: FieldSpelling.canonical)
     }
 
     private static func length(_ headers: HeaderBlock) -> Int64 {

@@ -35,7 +35,7 @@ enum RequestArchive {
         var request = URLRequest()
         request.url = coder.decodeObject(of: NSURL.self, forKey: "url") as URL?
         request.mainDocumentURL = coder.decodeObject(of: NSURL.self, forKey: "mainDocumentURL") as URL?
-        request.httpMethod = coder.decodeObject(of: NSString.self, forKey: "method") as String?
+        request.httpMethod = coder.decodeString(forKey: "method")
         request.httpBody = coder.decodeObject(of: NSData.self, forKey: "body") as Data?
         request.cachePolicy =
             URLRequest.CachePolicy(rawValue: UInt(clamping: coder.decodeInteger(forKey: "cachePolicy")))
@@ -45,19 +45,22 @@ enum RequestArchive {
             URLRequest.NetworkServiceType(rawValue: UInt(clamping: coder.decodeInteger(forKey: "networkServiceType"))) ?? .default
         request.httpShouldHandleCookies = coder.decodeBool(forKey: "handlesCookies")
         request.setOptions(archived: UInt16(clamping: coder.decodeInteger(forKey: "options")))
-        request.cookiePartitionIdentifier = coder.decodeObject(of: NSString.self, forKey: "cookiePartition") as String?
-        let names = strings("fieldNames", coder)
-        let values = strings("fieldValues", coder)
+        request.cookiePartitionIdentifier = coder.decodeString(forKey: "cookiePartition")
+        let names = coder.decodeStrings(forKey: "fieldNames")
+        let values = coder.decodeStrings(forKey: "fieldValues")
         if let names, let values, names.count == values.count {
             request.allHTTPHeaderFields = Dictionary(zip(names, values)) { first, _ in first }
         }
         return request
     }
+}
 
-    private static func strings(_ key: String, _ coder: NSCoder) -> [String]? {
-        // An attempt to decode a missing array would make decoding of the whole archive fail.
-        guard coder.containsValue(forKey: key) else { return nil }
-        let array = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: key) as? NSArray
-        return array?.compactMap { $0 as? String }
+extension NSCoder {
+    /// Decodes an array of strings; nil if there is none.
+    func decodeStrings(forKey key: String) -> [String]? {
+        guard containsValue(forKey: key) else { return nil }
+        return (decodeObject(of: [NSArray.self, NSString.self], forKey: key) as? NSArray)?.compactMap { $0 as? String }
     }
+
+    func decodeString(forKey key: String) -> String? { decodeObject(of: NSString.self, forKey: key) as String? }
 }

@@ -113,21 +113,7 @@ struct RequestStorage: Sendable {
     // MARK: Header fields
 
     var headerFields: [String: String]? {
-        get {
-            guard hasHeaderFields else { return nil }
-            var fields: [String: String] = [:]
-            var spellings: [String: String] = [:]
-            for (name, value) in load.headers.fields {
-                let key = name.lowercased()
-                if let spelling = spellings[key] {
-                    fields[spelling]?.append(",\(value)")
-                } else {
-                    spellings[key] = name
-                    fields[name] = value
-                }
-            }
-            return fields
-        }
+        get { hasHeaderFields ? load.headers.dictionary(separator: ",") : nil }
         set {
             load.headers = HeaderBlock()
             hasHeaderFields = newValue != nil

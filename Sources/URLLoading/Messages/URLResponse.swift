@@ -104,9 +104,9 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     /// Decodes an archived response.
     public required init?(coder: NSCoder) {
         responseURL = coder.decodeObject(of: NSURL.self, forKey: "url") as URL?
-        givenMIMEType = coder.decodeObject(of: NSString.self, forKey: "mimeType") as String?
+        givenMIMEType = coder.decodeString(forKey: "mimeType")
         givenLength = coder.decodeInt64(forKey: "expectedContentLength")
-        givenEncoding = coder.decodeObject(of: NSString.self, forKey: "textEncodingName") as String?
+        givenEncoding = coder.decodeString(forKey: "textEncodingName")
         let name = coder.decodeObject(of: NSString.self, forKey: "suggestedFilename")?.lastPathComponent
         archivedFilename = name.flatMap { ["", ".", "..", "/"].contains($0) ? nil : $0 }
         modificationTime = coder.decodeObject(of: NSDate.self, forKey: "contentModificationDate") as Date?
