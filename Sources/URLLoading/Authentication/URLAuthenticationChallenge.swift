@@ -17,8 +17,8 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     private let proposal: URLCredential?
     private let failureCount: Int
     private let response: URLResponse?
-    private let failure: (any Error)?
-    private let challengeSender: (any URLAuthenticationChallengeSender)?
+    private var failure: (any Error)?
+    private var challengeSender: (any URLAuthenticationChallengeSender)?
 
     /// Makes a challenge.
     ///
@@ -63,8 +63,6 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
         proposal = proposedCredential
         failureCount = previousFailureCount
         response = failureResponse
-        failure = nil
-        challengeSender = nil
         super.init()
     }
 
@@ -78,8 +76,6 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
         proposal = coder.decodeObject(of: URLCredential.self, forKey: "proposedCredential")
         failureCount = coder.decodeInteger(forKey: "previousFailureCount")
         response = coder.decodeObject(of: [URLResponse.self, HTTPURLResponse.self], forKey: "failureResponse") as? URLResponse
-        failure = nil
-        challengeSender = nil
         super.init()
     }
 

@@ -70,7 +70,7 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         store.prepareAndWait()
         var all: [URLProtectionSpace: [String: URLCredential]] = [:]
         for (space, credentials) in store.all() {
-            all[.make(space)] = credentials.compactMapValues(URLCredential.make)
+            all[URLProtectionSpace(space)] = credentials.compactMapValues(URLCredential.make)
         }
         return all.filter { !$0.value.isEmpty }
     }

@@ -14,26 +14,8 @@ extension URLProtectionSpace {
     /// The space in the engine's representation.
     package var space: ProtectionSpace {
         ProtectionSpace(
-            host: host,
-            port: port,
-            kind: (isProxy() ? proxyType : `protocol`) ?? "",
-            isProxy: isProxy(),
-            realm: realm,
-            method: AuthenticationMethod(constant: authenticationMethod) ?? .default
-        )
-    }
-
-    /// Converts a space of the engine; an empty kind becomes nil.
-    static func make(_ space: ProtectionSpace) -> URLProtectionSpace {
-        let kind = space.kind.isEmpty ? nil : space.kind
-        let method = space.method.constant
-        return space.isProxy
-            ? URLProtectionSpace(
-                proxyHost: space.host, port: space.port, type: kind, realm: space.realm, authenticationMethod: method
-            )
-            : URLProtectionSpace(
-                host: space.host, port: space.port, protocol: kind, realm: space.realm, authenticationMethod: method
-            )
+            host: host, port: port, kind: (isProxy() ? proxyType : `protocol`) ?? "", isProxy: isProxy(), realm: realm,
+            method: AuthenticationMethod(constant: authenticationMethod) ?? .default)
     }
 }
 

@@ -14,15 +14,9 @@ internal import LoadingModel
 ///
 /// Sendable because it is immutable.
 open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
-    private let spaceHost: String
-    private let spacePort: Int
-    private let spaceRealm: String?
-    private let method: String
-    /// The protocol of a server, or the type of a proxy.
-    private let kind: String?
-    private let isProxySpace: Bool
-    private let peer: SecTrust?
-    private let issuers: [Data]?
+    private let value: ProtectionSpace
+    private var peer: SecTrust?
+    private var issuers: [Data]?
 
     /// Makes the space of a server.
     ///
@@ -34,14 +28,8 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil or any other string means the default
     ///     method.
     public init(host: String, port: Int, protocol: String?, realm: String?, authenticationMethod: String?) {
-        spaceHost = host
-        spacePort = port
-        spaceRealm = realm
-        method = Self.known(authenticationMethod)
-        kind = `protocol`
-        isProxySpace = false
-        peer = nil
-        issuers = nil
+        value = ProtectionSpace(
+            host: host, port: port, kind: `protocol` ?? "", realm: realm, method: Self.method(authenticationMethod))
         super.init()
     }
 
@@ -55,38 +43,31 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil or any other string means the default
     ///     method.
     public init(proxyHost host: String, port: Int, type: String?, realm: String?, authenticationMethod: String?) {
-        spaceHost = host
-        spacePort = port
-        spaceRealm = realm
-        method = Self.known(authenticationMethod)
-        kind = type
-        isProxySpace = true
-        peer = nil
-        issuers = nil
+        value = ProtectionSpace(
+            host: host, port: port, kind: type ?? "", isProxy: true, realm: realm, method: Self.method(authenticationMethod))
         super.init()
     }
 
-    /// Makes the space for a challenge of a TLS handshake, with the server's certificates or its request for a client certificate.
+    /// Makes a space of the engine; for a challenge of a TLS handshake, with the server's certificates or its request for a client
+    /// certificate.
     ///
     /// - Parameters:
-    ///   - space: The space; its own TLS properties are not copied.
+    ///   - space: The space.
     ///   - serverTrust: The server's certificates, for `NSURLAuthenticationMethodServerTrust`.
     ///   - distinguishedNames: The accepted issuers in DER, for `NSURLAuthenticationMethodClientCertificate`.
-    init(_ space: URLProtectionSpace, serverTrust: SecTrust?, distinguishedNames: [Data]?) {
-        spaceHost = space.spaceHost
-        spacePort = space.spacePort
-        spaceRealm = space.spaceRealm
-        method = space.method
-        kind = space.kind
-        isProxySpace = space.isProxySpace
+    init(_ space: ProtectionSpace, serverTrust: SecTrust? = nil, distinguishedNames: [Data]? = nil) {
+        value = space
         peer = serverTrust
         issuers = distinguishedNames
         super.init()
     }
 
-    private static func known(_ method: String?) -> String {
-        method.flatMap { AuthenticationMethod(constant: $0) == nil ? nil : $0 } ?? NSURLAuthenticationMethodDefault
+    private static func method(_ constant: String?) -> AuthenticationMethod {
+        constant.flatMap { AuthenticationMethod(constant: $0) } ?? .default
     }
+
+    /// The protocol of a server, or the type of a proxy.
+    private var kind: String? { value.kind.isEmpty ? nil : value.kind }
 
     /// Returns the space itself, which is immutable.
     ///
@@ -103,28 +84,25 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
 
     /// Decodes an archived space.
     public required init?(coder: NSCoder) {
-        guard let host = coder.decodeObject(of: NSString.self, forKey: "host") as String?,
-            let method = coder.decodeObject(of: NSString.self, forKey: "authenticationMethod") as String?
+        guard let host = coder.decodeString(forKey: "host"),
+            let method = coder.decodeString(forKey: "authenticationMethod")
         else { return nil }
-        spaceHost = host
-        spacePort = coder.decodeInteger(forKey: "port")
-        spaceRealm = coder.decodeObject(of: NSString.self, forKey: "realm") as String?
-        self.method = Self.known(method)
-        kind = coder.decodeObject(of: NSString.self, forKey: "kind") as String?
-        isProxySpace = coder.decodeBool(forKey: "isProxy")
-        peer = nil
-        issuers = nil
+        value = ProtectionSpace(
+            host: host, port: coder.decodeInteger(forKey: "port"),
+            kind: coder.decodeString(forKey: "kind") ?? "",
+            isProxy: coder.decodeBool(forKey: "isProxy"),
+            realm: coder.decodeString(forKey: "realm"), method: Self.method(method))
         super.init()
     }
 
     /// Encodes the space, without the properties of a handshake.
     open func encode(with coder: NSCoder) {
-        coder.encode(spaceHost as NSString, forKey: "host")
-        coder.encode(spacePort, forKey: "port")
-        coder.encode(spaceRealm as NSString?, forKey: "realm")
-        coder.encode(method as NSString, forKey: "authenticationMethod")
+        coder.encode(value.host as NSString, forKey: "host")
+        coder.encode(value.port, forKey: "port")
+        coder.encode(value.realm as NSString?, forKey: "realm")
+        coder.encode(value.method.constant as NSString, forKey: "authenticationMethod")
         coder.encode(kind as NSString?, forKey: "kind")
-        coder.encode(isProxySpace, forKey: "isProxy")
+        coder.encode(value.isProxy, forKey: "isProxy")
     }
 
     /// Whether the other object is an equal space; the properties of a handshake are not compared.
@@ -132,58 +110,45 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? URLProtectionSpace else { return false }
-        return other === self
-            || other.spaceHost == spaceHost && other.spacePort == spacePort && other.spaceRealm == spaceRealm
-                && other.method == method && other.kind == kind && other.isProxySpace == isProxySpace
+        return other === self || other.value == value
     }
 
     /// The hash of the compared properties.
-    open override var hash: Int {
-        var hasher = Hasher()
-        hasher.combine(spaceHost)
-        hasher.combine(spacePort)
-        hasher.combine(spaceRealm)
-        hasher.combine(method)
-        hasher.combine(kind)
-        hasher.combine(isProxySpace)
-        return hasher.finalize()
-    }
+    open override var hash: Int { value.hashValue }
 
     /// The class and the properties.
     open override var description: String {
         let none = "(null)"
-        return "<\(type(of: self)) \(Unmanaged.passUnretained(self).toOpaque())>: Host:\(spaceHost), "
-            + "Server:\(`protocol` ?? none), Auth-Scheme:\(method), Realm:\(spaceRealm ?? none), Port:\(spacePort), "
-            + "Proxy:\(isProxySpace ? "YES" : "NO"), Proxy-Type:\(proxyType ?? none)"
+        return "<\(type(of: self)) \(Unmanaged.passUnretained(self).toOpaque())>: Host:\(value.host), "
+            + "Server:\(`protocol` ?? none), Auth-Scheme:\(value.method.constant), Realm:\(value.realm ?? none), Port:\(value.port), "
+            + "Proxy:\(value.isProxy ? "YES" : "NO"), Proxy-Type:\(proxyType ?? none)"
     }
 
     /// The realm, or nil if there is none.
-    open var realm: String? { spaceRealm }
+    open var realm: String? { value.realm }
 
     /// Whether a password for this space is sent securely: over TLS, or by a method that does not send the password itself.
     open var receivesCredentialSecurely: Bool {
-        switch method {
-        case NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate,
-            NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust:
-            true
-        default: kind == NSURLProtectionSpaceHTTPS
+        switch value.method {
+        case .digest, .ntlm, .negotiate, .clientCertificate, .serverTrust: true
+        case .default, .basic, .htmlForm: kind == NSURLProtectionSpaceHTTPS
         }
     }
 
     /// The host.
-    open var host: String { spaceHost }
+    open var host: String { value.host }
 
     /// The port that the space was made with.
-    open var port: Int { spacePort }
+    open var port: Int { value.port }
 
     /// The type of a proxy, or nil for a server.
-    open var proxyType: String? { isProxySpace ? kind : nil }
+    open var proxyType: String? { value.isProxy ? kind : nil }
 
     /// The protocol of a server, or nil for a proxy.
-    open var `protocol`: String? { isProxySpace ? nil : kind }
+    open var `protocol`: String? { value.isProxy ? nil : kind }
 
     /// The authentication method: one of the `NSURLAuthenticationMethod…` constants.
-    open var authenticationMethod: String { method }
+    open var authenticationMethod: String { value.method.constant }
 
     /// The certificate chain of the server, with `NSURLAuthenticationMethodServerTrust`; otherwise nil.
     open var serverTrust: SecTrust? { peer }
@@ -196,5 +161,5 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     /// Whether a proxy requires the authentication.
     ///
     /// - Returns: True for a proxy, false for a server.
-    open override func isProxy() -> Bool { isProxySpace }
+    open override func isProxy() -> Bool { value.isProxy }
 }

@@ -23,16 +23,15 @@ enum ChallengeTranslation {
     }
 
     private static func space(_ question: ChallengeQuestion, _ roots: [Data]) -> URLProtectionSpace {
-        let space = URLProtectionSpace.make(question.space)
-        switch question.space.method {
+        let (space, names) = (question.space, question.distinguishedNames)
+        return switch space.method {
         case .serverTrust:
-            let trust = SecTrust(
-                chain: question.serverTrust, host: question.space.host, roots: roots, fetchIssuer: question.fetchIssuer)
-            return URLProtectionSpace(space, serverTrust: trust, distinguishedNames: nil)
-        case .clientCertificate:
-            let names = question.distinguishedNames
-            return URLProtectionSpace(space, serverTrust: nil, distinguishedNames: names.isEmpty ? nil : names)
-        default: return space
+            URLProtectionSpace(
+                space,
+                serverTrust: SecTrust(
+                    chain: question.serverTrust, host: space.host, roots: roots, fetchIssuer: question.fetchIssuer))
+        case .clientCertificate: URLProtectionSpace(space, distinguishedNames: names.isEmpty ? nil : names)
+        default: URLProtectionSpace(space)
         }
     }
 

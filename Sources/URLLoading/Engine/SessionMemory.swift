@@ -148,7 +148,7 @@ extension URLSessionTask {
             reply(.done)
         case .storedCredential(let space):
             guard let credentials = memory.credentials else { return reply(.credential(.useCredential(nil))) }
-            let space = URLProtectionSpace.make(space)
+            let space = URLProtectionSpace(space)
             let preferred = AnswerOnce<URLCredential> { credential in
                 if let credential { return reply(.credential(.useCredential(credential.forEngine))) }
                 credentials.getCredentials(for: space, task: self) { all in
@@ -159,7 +159,7 @@ extension URLSessionTask {
             credentials.getDefaultCredential(for: space, task: self) { preferred($0) }
         case .storeCredential(let credential, let space):
             if let credential = URLCredential.make(credential) {
-                memory.credentials?.set(credential, for: .make(space), task: self)
+                memory.credentials?.set(credential, for: URLProtectionSpace(space), task: self)
             }
             reply(.done)
         default:
