@@ -20,9 +20,9 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     private let storedUserInfo: [AnyHashable: Any]?
     private let policy: URLCache.StoragePolicy
     /// All fields that the request was sent with, if a session made the entry; an archive stores only ``isForOneUser`` instead.
-    let sentFields: HeaderBlock?
+    private(set) final var sentFields: HeaderBlock?
     /// The security of the connection that the response came over; nil for cleartext, and for entries that the app made.
-    let security: ConnectionSecurity?
+    private(set) final var security: ConnectionSecurity?
     /// The `URLProtocol` class that delivered the response, if there was one; set before the entry is shared.
     final var origin: ProtocolOrigin?
 
@@ -42,8 +42,6 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     public init(
         response: URLResponse, data: Data, userInfo: [AnyHashable: Any]? = nil, storagePolicy: URLCache.StoragePolicy
     ) {
-        sentFields = nil
-        security = nil
         storedResponse = response
         storedData = data
         storedUserInfo = userInfo
@@ -51,17 +49,13 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
         super.init()
     }
 
-    init(
+    convenience init(
         response: URLResponse, data: Data, userInfo: [AnyHashable: Any]?, storagePolicy: URLCache.StoragePolicy,
         sentFields: HeaderBlock?, security: ConnectionSecurity?
     ) {
+        self.init(response: response, data: data, userInfo: userInfo, storagePolicy: storagePolicy)
         self.sentFields = sentFields
         self.security = security
-        storedResponse = response
-        storedData = data
-        storedUserInfo = userInfo
-        policy = storagePolicy
-        super.init()
     }
 
     /// Returns the entry itself, which is immutable.
@@ -88,8 +82,6 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
                 let known = try? PropertyListDecoder().decode(ConnectionSecurity.self, from: connection)
             else { return nil }
             security = known
-        } else {
-            security = nil
         }
         storedResponse = response
         storedData = data
