@@ -11,16 +11,16 @@ internal import HTTPRules
 
 /// The `connectionProxyDictionary` as the app set it, with CFNetwork's keys.
 struct ProxyDictionary: Sendable {
-    let values: [String: PropertyListValue]
+    let values: [String: any Sendable]
     /// Keys that are ignored because their values cannot be in a property list.
     private let unreadable: Set<String>
 
     init(_ dictionary: [AnyHashable: Any]) {
-        var values: [String: PropertyListValue] = [:]
+        var values: [String: any Sendable] = [:]
         var unreadable: Set<String> = []
         for (key, value) in dictionary {
             guard let key = key.base as? String else { continue }
-            if let value = PropertyListValue(value) { values[key] = value } else { unreadable.insert(key) }
+            if let value = PropertyListValue.copy(value) { values[key] = value } else { unreadable.insert(key) }
         }
         self.values = values
         self.unreadable = unreadable
@@ -28,7 +28,7 @@ struct ProxyDictionary: Sendable {
 
     var dictionary: [AnyHashable: Any] {
         var dictionary: [AnyHashable: Any] = [:]
-        for (key, value) in values { dictionary[key] = value.object }
+        for (key, value) in values { dictionary[key] = value }
         return dictionary
     }
 
@@ -41,8 +41,8 @@ struct ProxyDictionary: Sendable {
         if let script { (rules.http, rules.https) = (script, script) }
         if let fault = unsupportedKeyFault { (rules.http, rules.https) = (.unusable(fault), .unusable(fault)) }
         guard !rules.isEmpty else { return nil }
-        if case .array(let items) = values["ExceptionsList"] { rules.exceptions.patterns = items.compactMap(\.string) }
-        rules.exceptions.includesSimpleNames = values["ExcludeSimpleHostnames"]?.integer ?? 0 != 0
+        if let items = values["ExceptionsList"] as? [Any] { rules.exceptions.patterns = items.compactMap { $0 as? String } }
+        rules.exceptions.includesSimpleNames = PropertyListValue.integer(values["ExcludeSimpleHostnames"]) ?? 0 != 0
         return rules
     }
 
@@ -57,8 +57,8 @@ struct ProxyDictionary: Sendable {
         case nil: return .unusable(Self.fault("\(enable) must be 1 or 0"))
         case true?: break
         }
-        if let text = values[text]?.string { return .script(.text(text)) }
-        guard let address = values[place]?.string, let script = ProxyScript(address: address) else {
+        if let text = string(text) { return .script(.text(text)) }
+        guard let address = string(place), let script = ProxyScript(address: address) else {
             return .unusable(Self.fault("\(place) is not an http, https, file or data URL, and \(text) is not set"))
         }
         return .script(script)
@@ -78,13 +78,13 @@ struct ProxyDictionary: Sendable {
     private var socks: ProxyRules.Choice? {
         guard var choice = choice("SOCKS", .socks5, port: 1_080) else { return nil }
         guard case .proxy(var server) = choice else { return choice }
-        switch values["kCFStreamPropertySOCKSVersion"]?.string {
+        switch string("kCFStreamPropertySOCKSVersion") {
         case nil where values["kCFStreamPropertySOCKSVersion"] == nil, "kCFStreamSocketSOCKSVersion5": break
         case "kCFStreamSocketSOCKSVersion4": server.kind = .socks4
         default: return .unusable(Self.fault("kCFStreamPropertySOCKSVersion is not a known version"))
         }
-        server.user = values["kCFStreamPropertySOCKSUser"]?.string ?? server.user
-        server.password = values["kCFStreamPropertySOCKSPassword"]?.string ?? server.password
+        server.user = string("kCFStreamPropertySOCKSUser") ?? server.user
+        server.password = string("kCFStreamPropertySOCKSPassword") ?? server.password
         choice = .proxy(server)
         return choice
     }
@@ -102,17 +102,17 @@ struct ProxyDictionary: Sendable {
         case nil: return .unusable(Self.fault("\(enable) must be 1 or 0"))
         case true?: break
         }
-        guard let host = values[hostKey]?.string else {
+        guard let host = string(hostKey) else {
             let isMissing = values[hostKey] == nil && !unreadable.contains(hostKey)
             return .unusable(Self.fault("\(hostKey) is \(isMissing ? "missing" : "not a string")"))
         }
         let bare = ProxyParser.bare(host).lowercased()
         if let reason = ProxyParser.fault(inHost: bare) { return .unusable(Self.fault("\(hostKey) \(reason)")) }
         var server = ProxyServer(
-            kind, host: bare, port: port, user: values["kCFProxyUsernameKey"]?.string,
-            password: values["kCFProxyPasswordKey"]?.string)
+            kind, host: bare, port: port, user: string("kCFProxyUsernameKey"),
+            password: string("kCFProxyPasswordKey"))
         if values[portKey] != nil || unreadable.contains(portKey) {
-            guard let port = values[portKey]?.integer, 1...65_535 ~= port else {
+            guard let port = PropertyListValue.integer(values[portKey]), 1...65_535 ~= port else {
                 return .unusable(Self.fault("\(portKey) is not a number from 1 to 65535"))
             }
             server.port = port
@@ -123,8 +123,10 @@ struct ProxyDictionary: Sendable {
     /// Whether a key's value is true; false if the key is missing, nil if the value is neither true nor false.
     private func isEnabled(_ key: String) -> Bool? {
         guard let value = values[key] else { return unreadable.contains(key) ? nil : false }
-        return value.integer.map { $0 != 0 }
+        return PropertyListValue.integer(value).map { $0 != 0 }
     }
+
+    private func string(_ key: String) -> String? { values[key] as? String }
 
     private static func fault(_ text: String) -> String { "connectionProxyDictionary: \(text)" }
 }

@@ -12,15 +12,14 @@ internal import LoadingStores
 
 /// The `NSAppTransportSecurity` dictionary that was set on a configuration.
 struct TransportSecurityDictionary: Sendable {
-    let values: [String: PropertyListValue]
+    let values: [String: any Sendable]
     let rules: AppTransportSecurity
 
     /// If the dictionary cannot be parsed, the strictest rules apply: no exception is granted.
     init(_ dictionary: [String: Any]) {
         values = PropertyListValue.items(dictionary) ?? [:]
-        let object = values.mapValues(\.object)
         guard values.count == dictionary.count,
-            let data = try? PropertyListSerialization.data(fromPropertyList: object, format: .binary, options: 0),
+            let data = try? PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0),
             let rules = try? AppTransportSecurity(propertyList: data)
         else {
             var rules = AppTransportSecurity.strict

@@ -67,7 +67,7 @@ extension URLSessionConfiguration {
     ///
     /// Not in Apple's API, where only the `Info.plist` applies.
     public var appTransportSecurity: [String: Any]? {
-        get { snapshot.transportSecurity.map { $0.values.mapValues(\.object) } }
+        get { snapshot.transportSecurity?.values }
         set {
             let dictionary = newValue.map { TransportSecurityDictionary($0) }
             set { $0.transportSecurity = dictionary }
