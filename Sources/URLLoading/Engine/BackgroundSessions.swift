@@ -61,12 +61,11 @@ enum BackgroundSessions {
         for settings: SessionSettings, _ policy: SessionPolicy, _ memory: SessionMemory, takesEvents: Bool
     ) -> RemoteSession? {
         guard let identifier = settings.background.identifier else { return nil }
-        let remote = RemoteSession(
+        return RemoteSession(
             ClientMessage.Attachment(
                 identifier: identifier, settings: settings.backgroundSettings(policy, memory), takesEvents: takesEvents,
                 // True for all sessions of a launched program, whichever session it was launched for.
                 wasLaunched: !launchedFor.isEmpty), isAwaited: launchedFor.contains(identifier))
-        return remote
     }
 
     /// Registers the engine of a session whose tasks have been restored.

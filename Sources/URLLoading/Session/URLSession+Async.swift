@@ -75,9 +75,7 @@ extension URLSession {
     public nonisolated(nonsending) func upload(
         for request: URLRequest, fromFile fileURL: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
-        let task = uploadTask(request, .file(fileURL), .caller)
-        announce(task, delegate: delegate)
-        return try await task.data()
+        try await announced(uploadTask(request, .file(fileURL), .caller), delegate).data()
     }
 
     /// Uploads data as the request body and loads the response into memory, with a task-specific delegate.
@@ -87,9 +85,7 @@ extension URLSession {
     public nonisolated(nonsending) func upload(
         for request: URLRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
-        let task = uploadTask(request, .data(bodyData), .caller)
-        announce(task, delegate: delegate)
-        return try await task.data()
+        try await announced(uploadTask(request, .data(bodyData), .caller), delegate).data()
     }
 
     /// Resumes an earlier upload and loads the response into memory, with a task-specific delegate.
@@ -101,9 +97,7 @@ extension URLSession {
     public nonisolated(nonsending) func upload(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
-        let task = uploadTask(resuming: resumeData, .caller)
-        announce(task, delegate: delegate)
-        return try await task.data()
+        try await announced(uploadTask(resuming: resumeData, .caller), delegate).data()
     }
 
     /// Downloads the response to a request into a file in the temporary directory.
@@ -115,9 +109,7 @@ extension URLSession {
     public nonisolated(nonsending) func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
-        let task = downloadTask(request, nil, .caller)
-        announce(task, delegate: delegate)
-        return try await task.file()
+        try await announced(downloadTask(request, nil, .caller), delegate).file()
     }
 
     /// Downloads a URL to a file in the temporary directory.
@@ -141,9 +133,7 @@ extension URLSession {
     public nonisolated(nonsending) func download(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
-        let task = downloadTask(nil, resumeData, .caller)
-        announce(task, delegate: delegate)
-        return try await task.file()
+        try await announced(downloadTask(nil, resumeData, .caller), delegate).file()
     }
 
     /// Returns a fresh cached response without making a task, if no delegate must be notified of the load.
@@ -162,11 +152,10 @@ extension URLSession {
     /// Makes a task in a function that is not inlined, so that this step takes no space in the frames of `async` methods that wait.
     @inline(never)
     private func collectingTask(_ request: URLRequest, _ delegate: (any URLSessionTaskDelegate)?) -> URLSessionDataTask {
-        let task = URLSessionDataTask(
-            session: self, identifier: registry.nextIdentifier(), request: request, delivery: .collect, audience: .caller
-        )
-        announce(task, delegate: delegate)
-        return task
+        announced(
+            URLSessionDataTask(
+                session: self, identifier: registry.nextIdentifier(), request: request, delivery: .collect, audience: .caller),
+            delegate)
     }
 
     // MARK: State of the session

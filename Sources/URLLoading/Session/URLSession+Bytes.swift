@@ -35,8 +35,7 @@ extension URLSession {
             audience: .bytes(stream)
         )
         task.mutex.withLock { $0.start.leftOrigin = leftOrigin }
-        announce(task, delegate: delegate)
-        let lease = ByteLease(task)
+        let lease = ByteLease(announced(task, delegate))
         let response = try await withTaskCancellationHandler {
             try await stream.response { task.resume() }
         } onCancel: {

@@ -33,24 +33,18 @@ extension URLSession {
     }
 
     func makeDataTask(_ request: URLRequest, _ audience: TaskAudience) -> URLSessionDataTask {
-        let task = URLSessionDataTask(
-            session: self, identifier: registry.nextIdentifier(), request: request, delivery: audience.bodyDelivery,
-            audience: audience
-        )
-        announce(task)
-        return task
+        announced(
+            URLSessionDataTask(
+                session: self, identifier: registry.nextIdentifier(), request: request, delivery: audience.bodyDelivery,
+                audience: audience))
     }
 
     func makeUploadTask(_ request: URLRequest, _ source: UploadSource, _ audience: TaskAudience) -> URLSessionUploadTask {
-        let task = uploadTask(request, source, audience)
-        announce(task)
-        return task
+        announced(uploadTask(request, source, audience))
     }
 
     func makeDownloadTask(_ request: URLRequest?, _ resumeData: Data?, _ audience: TaskAudience) -> URLSessionDownloadTask {
-        let task = downloadTask(request, resumeData, audience)
-        announce(task)
-        return task
+        announced(downloadTask(request, resumeData, audience))
     }
 
     func makeWebSocketTask(_ request: URLRequest, _ protocols: [String]) -> URLSessionWebSocketTask {
@@ -58,16 +52,13 @@ extension URLSession {
         if !protocols.isEmpty {
             request.setValue(protocols.joined(separator: ", "), forHTTPHeaderField: "Sec-WebSocket-Protocol")
         }
-        let task = URLSessionWebSocketTask(
-            session: self, identifier: registry.nextIdentifier(), request: request, protocols: protocols)
-        announce(task)
-        return task
+        return announced(
+            URLSessionWebSocketTask(
+                session: self, identifier: registry.nextIdentifier(), request: request, protocols: protocols))
     }
 
     func makeStreamTask(_ order: StreamOrder) -> URLSessionStreamTask {
-        let task = URLSessionStreamTask(session: self, identifier: registry.nextIdentifier(), order: order)
-        announce(task)
-        return task
+        announced(URLSessionStreamTask(session: self, identifier: registry.nextIdentifier(), order: order))
     }
 
     func uploadTask(_ request: URLRequest, _ source: UploadSource, _ audience: TaskAudience) -> URLSessionUploadTask {
@@ -103,9 +94,7 @@ extension URLSession {
     }
 
     func makeUploadTask(resuming resumeData: Data, _ audience: TaskAudience) -> URLSessionUploadTask {
-        let task = uploadTask(resuming: resumeData, audience)
-        announce(task)
-        return task
+        announced(uploadTask(resuming: resumeData, audience))
     }
 
     func downloadTask(_ request: URLRequest?, _ resumeData: Data?, _ audience: TaskAudience) -> URLSessionDownloadTask {
@@ -148,18 +137,19 @@ extension URLSession {
     }
 
     /// Registers a task with the session, and calls the delegate's `didCreateTask` on this thread.
-    func announce(_ task: URLSessionTask) {
+    private func announced<Kind: URLSessionTask>(_ task: Kind) -> Kind {
         registry.add(task)
-        guard let conformances else { return }
-        DelegateCalls(session: self, own: nil, shared: conformances).created(task)
+        if let conformances { DelegateCalls(session: self, own: nil, shared: conformances).created(task) }
+        return task
     }
 
     /// Calls `didCreateTask` for a task that an async method resumes immediately; resuming registers the task.
-    func announce(_ task: URLSessionTask, delegate: (any URLSessionTaskDelegate)?) {
+    func announced<Kind: URLSessionTask>(_ task: Kind, _ delegate: (any URLSessionTaskDelegate)?) -> Kind {
         let conformances = conformances
-        guard delegate != nil || conformances != nil else { return }
+        guard delegate != nil || conformances != nil else { return task }
         task.delegate = delegate
         DelegateCalls(session: self, own: task.mutex.withLock { $0.recipients.ownDelegate }, shared: conformances).created(task)
+        return task
     }
 }
 
