@@ -76,7 +76,10 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval
     ) async throws -> (Data?, Bool) {
         try await withUnsafeThrowingContinuation { continuation in
-            enqueue(.readCaller(continuation)) { .read($0, minimum: minBytes, maximum: maxBytes, timeout: Self.limit(timeout)) }
+            let waiter = StreamCalls.Waiter.reader { data, isAtEnd, error in
+                if let error { continuation.resume(throwing: error) } else { continuation.resume(returning: (data, isAtEnd)) }
+            }
+            enqueue(waiter) { .read($0, minimum: minBytes, maximum: maxBytes, timeout: Self.limit(timeout)) }
         }
     }
 
@@ -100,8 +103,11 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///     while the task is suspended, the timeout starts again.
     /// - Throws: A `URLError`: `timedOut` if the write timed out, or the error of the task.
     open nonisolated(nonsending) func write(_ data: Data, timeout: TimeInterval) async throws {
-        try await withUnsafeThrowingContinuation { continuation in
-            enqueue(.writeCaller(continuation)) { .write($0, data, timeout: Self.limit(timeout)) }
+        try await withUnsafeThrowingContinuation { (continuation: UnsafeContinuation<Void, any Error>) in
+            let waiter = StreamCalls.Waiter.writer { error in
+                if let error { continuation.resume(throwing: error) } else { continuation.resume() }
+            }
+            enqueue(waiter) { .write($0, data, timeout: Self.limit(timeout)) }
         }
     }
 
@@ -216,27 +222,15 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 struct StreamCalls: Sendable {
     enum Waiter: Sendable {
         case reader(@Sendable (Data?, Bool, (any Error)?) -> Void)
-        case readCaller(UnsafeContinuation<(Data?, Bool), any Error>)
         case writer(@Sendable ((any Error)?) -> Void)
-        case writeCaller(UnsafeContinuation<Void, any Error>)
 
         func tell(_ result: Result) {
             switch (self, result) {
             case (.reader(let handler), .read(let data, let isAtEnd)): handler(data, isAtEnd, nil)
-            case (.readCaller(let continuation), .read(let data, let isAtEnd)): continuation.resume(returning: (data, isAtEnd))
+            case (.reader(let handler), .failed(let error)): handler(nil, false, error)
             case (.writer(let handler), .wrote): handler(nil)
-            case (.writeCaller(let continuation), .wrote): continuation.resume()
-            case (_, .failed(let error)): fail(error)
-            case (.reader, .wrote), (.readCaller, .wrote), (.writer, .read), (.writeCaller, .read): break
-            }
-        }
-
-        func fail(_ error: any Error) {
-            switch self {
-            case .reader(let handler): handler(nil, false, error)
-            case .readCaller(let continuation): continuation.resume(throwing: error)
-            case .writer(let handler): handler(error)
-            case .writeCaller(let continuation): continuation.resume(throwing: error)
+            case (.writer(let handler), .failed(let error)): handler(error)
+            case (.reader, .wrote), (.writer, .read): break
             }
         }
     }
@@ -289,8 +283,8 @@ struct StreamCalls: Sendable {
     func finalRead(for waiter: Waiter, cleanly: Bool) -> Result? {
         guard cleanly, !hasClosedRead else { return nil }
         return switch waiter {
-        case .reader, .readCaller: .read(nil, true)
-        case .writer, .writeCaller: nil
+        case .reader: .read(nil, true)
+        case .writer: nil
         }
     }
 }
