@@ -28,9 +28,11 @@ struct SituationTests {
             return file.reply(to: request)
         }
         let whole = file.reply(to: request)
-        guard case .write(let body)? = whole.effects.last else { return whole }
         return ScriptedReply(
-            whole.effects.dropLast() + [.write(Array(body.prefix(100_000))), .gate(gate), .write(Array(body.dropFirst(100_000)))])
+            whole.effects.flatMap { effect -> [SocketEffect] in
+                guard case .content(let body, _) = effect else { return [effect] }
+                return [.content(Array(body.prefix(100_000))), .gate(gate), .content(Array(body.dropFirst(100_000)))]
+            })
     }
 
     private func withPlace(_ test: (BackgroundPlace, ScriptedServer) async throws -> Void) async throws {

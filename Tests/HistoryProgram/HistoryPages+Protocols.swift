@@ -14,7 +14,7 @@ import LoadingTestKit
 extension HistoryPages {
     /// The response to a request for another protocol: a 101, and the page over that protocol.
     func switched(_ reply: ScriptedReply, _ request: RecordedRequest, _ load: Int) -> ScriptedReply? {
-        guard let wanted = request.header("Upgrade"), reply.effects.count == 1, case .write(let bytes) = reply.effects[0] else {
+        guard let wanted = request.header("Upgrade"), reply.effects.count == 1, let bytes = reply.effects[0].bytes else {
             return nil
         }
         let text = String(decoding: bytes, as: UTF8.self)
@@ -30,7 +30,7 @@ extension HistoryPages {
         }
         content.state.withLock { $0.sockets[load] = (name, request.connection) }
         let count = request.header("X-Messages").flatMap { Int($0) } ?? 0
-        guard case .write(let head)? = ScriptedReply.webSocket(request, fields).effects.first else { return nil }
+        guard let head = ScriptedReply.webSocket(request, fields).effects.first?.bytes else { return nil }
         return ScriptedReply(
             [.readFrames] + Self.effects(head, Self.frames(page, load), hold, load)
                 + [.awaitFrames(count), .write(WebSocketPeer.frame(8, [0x03, 0xE8])), .awaitFrames(count + 1), .close])

@@ -72,7 +72,7 @@ struct HistoryPages: Sendable {
 
     /// The reply with the delays and cuts that the test requests.
     private func held(_ reply: ScriptedReply, _ request: RecordedRequest, _ load: Int) -> ScriptedReply {
-        guard reply.effects.count == 1, case .write(let bytes) = reply.effects[0] else { return reply }
+        guard reply.effects.count == 1, let bytes = reply.effects[0].bytes else { return reply }
         switch request.header("X-Hold") {
         // First the head and half of the body are sent.
         case "body":

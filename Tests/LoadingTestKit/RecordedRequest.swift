@@ -9,11 +9,12 @@
 
 /// A request that a ``ScriptedServer`` received, with its fields in order and unmodified.
 package struct RecordedRequest: Sendable {
+    static let maximumBodySize = 64 << 20
     package var method = ""
     package var target = ""
     package var version = ""
     package var headers: [(name: String, value: String)] = []
-    /// The bytes of the request line and the field lines.
+    /// The bytes of the request line and the field lines; over other versions than HTTP/1.1, written as for HTTP/1.1.
     package var rawHead: [UInt8] = []
     /// The body without its transfer coding; up to 64 MiB are kept.
     package var body: [UInt8] = []
@@ -30,8 +31,15 @@ package struct RecordedRequest: Sendable {
     package var order = 0
     /// Whether the request was complete before the connection ended.
     package var isComplete = false
+    /// Whether the client reset the stream of the request.
+    var isReset = false
 
     package init() {}
+
+    mutating func takeBody(_ bytes: ArraySlice<UInt8>) {
+        bodyLength += bytes.count
+        if body.count < Self.maximumBodySize { body.append(contentsOf: bytes) }
+    }
 
     /// The first value of a field, or nil.
     package func header(_ name: String) -> String? { values(of: name).first }
@@ -46,8 +54,10 @@ package struct RecordedRequest: Sendable {
     /// The values of a field's lines, as bytes.
     package func octets(of name: String) -> [[UInt8]] {
         rawHead.split(separator: 0x0A).compactMap { line in
-            let start = Array((name + ": ").utf8)
-            guard line.starts(with: start) else { return nil }
+            let start = Array((name.lowercased() + ": ").utf8)
+            guard String(decoding: line.prefix(start.count), as: UTF8.self).lowercased().utf8.elementsEqual(start) else {
+                return nil
+            }
             return Array(line.dropFirst(start.count).filter { $0 != 0x0D })
         }
     }

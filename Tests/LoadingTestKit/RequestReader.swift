@@ -20,7 +20,6 @@ struct RequestReader {
         case head, sized(Int), chunkSize, chunk(Int), chunkEnd, trailers, broken
     }
 
-    static let maximumBodySize = 64 << 20
     private var buffer: [UInt8] = []
     private var position = 0
     private var stage = Stage.head
@@ -114,8 +113,7 @@ struct RequestReader {
     private mutating func take(_ count: Int) -> Event {
         let bytes = buffer[position..<(position + count)]
         position += count
-        current?.bodyLength += count
-        if let kept = current?.body.count, kept < Self.maximumBodySize { current?.body.append(contentsOf: bytes) }
+        current?.takeBody(bytes)
         return .body(total: current?.bodyLength ?? 0)
     }
 

@@ -59,10 +59,10 @@ package struct ScriptedFile: Sendable, CustomStringConvertible {
             fields.append(("Content-Range", "bytes \(start)-\(content.count - 1)/\(content.count)"))
         }
         fields.append(("Content-Length", "\(body.count)"))
-        let head = SocketEffect.write(ScriptedReply.head(status, fields))
-        if request.method == "HEAD" { return [head] }
-        guard let cutAfter, cutAfter < body.count else { return [head, .write(Array(body))] }
-        return [head, .write(Array(body.prefix(cutAfter))), ending]
+        if request.method == "HEAD" { return .bare(status, fields) }
+        let head = SocketEffect.head(status, fields, [], ends: false)
+        guard let cutAfter, cutAfter < body.count else { return [head, .content(Array(body)), .end(trailers: [])] }
+        return [head, .content(Array(body.prefix(cutAfter))), ending]
     }
 
     private func isCurrent(_ validator: String?) -> Bool {

@@ -12,7 +12,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// An HTTP/1.1 server in this process, on its own loopback port, that responds and fails by script.
+/// A server in this process, on its own loopback port, that responds and fails by script, over any ``ScriptedVersion``.
 ///
 /// It parses requests leniently, records them, and performs the effects of each reply in order. Tests wait for recorded events;
 /// no wait polls or sleeps, and every wait ends when its task is cancelled (give suites a time limit).
@@ -50,7 +50,8 @@ package final class ScriptedServer: Sendable {
     ///   - address: The address to listen on, at a port that the system chooses.
     ///   - path: The path of a Unix domain socket to listen on instead.
     ///   - isMultipath: Whether the server supports multipath TCP.
-    ///   - identity: The certificate and key; if present, the server uses TLS.
+    ///   - version: The version of HTTP; nil means HTTP/1.1, without ALPN.
+    ///   - identity: The certificate and key; if present, the server uses TLS. A secure version has a valid one by default.
     ///   - laterIdentities: The identities for the connections after the first one; the last identity also applies to all further
     ///     connections.
     ///   - choice: Returns the index of the identity for the connection with a number, counted from 0; nil means that the number is
@@ -69,6 +70,7 @@ package final class ScriptedServer: Sendable {
         address: String = "127.0.0.1",
         path: String? = nil,
         isMultipath: Bool = false,
+        version: ScriptedVersion? = ScriptedVersion.current,
         identity: TestCertificates.Identity? = nil,
         laterIdentities: [TestCertificates.Identity] = [],
         choice: @escaping @Sendable (_ connection: Int) -> Int? = { _ in nil },
@@ -80,7 +82,9 @@ package final class ScriptedServer: Sendable {
         early: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply? = { _ in nil },
         reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply
     ) async throws -> ScriptedServer {
-        let script = ServerScript(greeting: greeting, early: early, reply: reply)
+        let run = ScriptedRun.current
+        let script = ServerScript(greeting: greeting, early: early, reply: reply, run: run?.version == version ? run : nil)
+        let identity = version?.isSecure == true ? try identity ?? TestCertificates.shared.get().valid : identity
         let journal = Watched(ServerJournal())
         let children = Watched<[ObjectIdentifier: any Channel]>([:])
         let secure = try ([identity].compactMap { $0 } + laterIdentities).map {
@@ -89,6 +93,7 @@ package final class ScriptedServer: Sendable {
                 configuration.certificateVerification = .optionalVerification
                 configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(clientRoot.utf8)))
             }
+            if let version, version.isSecure { configuration.applicationProtocols = [version.protocolName] }
             return try NIOSSLContext(configuration: configuration)
         }
         var bootstrap = ServerBootstrap(group: group)
@@ -110,7 +115,7 @@ package final class ScriptedServer: Sendable {
                         let context = secure.indices.contains(chosen) ? secure[chosen] : last
                         try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
                     }
-                    let connection = ScriptedConnection(script: script, journal: journal, number: number)
+                    let connection = (version ?? .http1).connection(script, journal, number)
                     try channel.pipeline.syncOperations.addHandler(connection)
                 }
             }
@@ -156,8 +161,13 @@ package final class ScriptedServer: Sendable {
         try await journal.value { journal in
             guard journal.requests.count > order else { return nil }
             let request = journal.requests[order]
-            return request.isComplete || journal.connections[request.connection].isClosed ? request : nil
+            return request.isComplete || journal.isAbandoned(request) ? request : nil
         }
+    }
+
+    /// Waits until the client gives up a request, counted from 0: it closes the connection, or resets the stream.
+    package func waitForAbandoning(_ order: Int) async throws {
+        try await journal.value { $0.requests.count > order && $0.isAbandoned($0.requests[order]) ? () : nil }
     }
 
     /// Waits until the head of a request, counted from 0, has arrived.
@@ -238,6 +248,7 @@ package final class ScriptedServer: Sendable {
 
 /// Runs a test with a server, and stops the server; throws the errors of its script.
 package func withScriptedServer(
+    version: ScriptedVersion? = ScriptedVersion.current,
     identity: TestCertificates.Identity? = nil,
     isClear: @escaping @Sendable (_ connection: Int) -> Bool = { _ in false },
     sendBuffer: Int? = nil,
@@ -247,7 +258,8 @@ package func withScriptedServer(
     test: (ScriptedServer) async throws -> Void
 ) async throws {
     let server = try await ScriptedServer.start(
-        identity: identity, isClear: isClear, sendBuffer: sendBuffer, greeting: greeting, early: early, reply: reply
+        version: version, identity: identity, isClear: isClear, sendBuffer: sendBuffer, greeting: greeting, early: early,
+        reply: reply
     )
     do {
         try await test(server)

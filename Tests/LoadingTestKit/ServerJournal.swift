@@ -18,6 +18,12 @@ struct ServerJournal: Sendable {
         /// The client's WebSocket frames, if the script reads them.
         var frames: [ClientFrame] = []
         var isClosed = false
+
+        mutating func take(_ bytes: some Collection<UInt8>) {
+            bytesReceived += bytes.count
+            let room = maximumReceivedBytes - received.count
+            if room > 0 { received.append(contentsOf: bytes.prefix(room)) }
+        }
     }
 
     static let maximumReceivedBytes = 1 << 20
@@ -27,4 +33,6 @@ struct ServerJournal: Sendable {
     var openGates: Set<String> = []
     var blocked: [String: [@Sendable () -> Void]] = [:]
     var errors: [String] = []
+
+    func isAbandoned(_ request: RecordedRequest) -> Bool { request.isReset || connections[request.connection].isClosed }
 }

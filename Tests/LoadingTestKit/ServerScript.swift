@@ -17,4 +17,6 @@ struct ServerScript: Sendable {
     var early: @Sendable (RecordedRequest) throws -> ScriptedReply?
     /// The reply to a complete request.
     var reply: @Sendable (RecordedRequest) throws -> ScriptedReply
+    /// The run that counts the requests.
+    var run: ScriptedRun?
 }

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// The order of delegate calls when challenges occur, and the metrics of such tasks.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct AuthenticatedOrderTests {
     /// Records a letter for each call.
     private final class RecordingDelegate: NSObject, URLSessionDataDelegate, Sendable {
@@ -33,6 +33,9 @@ struct AuthenticatedOrderTests {
             _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
             completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
         ) {
+            guard challenge.protectionSpace.authenticationMethod != NSURLAuthenticationMethodServerTrust else {
+                return completionHandler(.performDefaultHandling, nil)
+            }
             note("A")
             completionHandler(.useCredential, credential)
         }
@@ -158,7 +161,7 @@ struct AuthenticatedOrderTests {
         }
     }
 
-    @Test func `NTLM records a transaction for each leg`() async throws {
+    @Test(.over(.http1)) func `NTLM records a transaction for each leg`() async throws {
         let recorder = RecordingDelegate(.ada())
         try await withScenario(delegate: recorder, reply: NTLMScript().script()) { (server, session) async throws in
             session.dataTask(with: server.url("/x")).resume()

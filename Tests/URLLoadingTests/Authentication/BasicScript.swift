@@ -72,6 +72,8 @@ extension URLProtectionSpace {
         _ server: ScriptedServer, realm: String? = "tower", method: String = NSURLAuthenticationMethodHTTPBasic, port: Int? = nil,
         host: String = "127.0.0.1"
     ) -> URLProtectionSpace {
-        URLProtectionSpace(host: host, port: port ?? server.port, protocol: "http", realm: realm, authenticationMethod: method)
+        URLProtectionSpace(
+            host: host, port: port ?? server.port, protocol: server.isSecure ? "https" : "http", realm: realm,
+            authenticationMethod: method)
     }
 }

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// The effect of each answer to a challenge.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct ChallengeAnswerTests {
     private func withInterview(
         _ interview: Interview, configure: (URLSessionConfiguration) -> Void = { _ in },
@@ -80,13 +80,13 @@ struct ChallengeAnswerTests {
 
     @Test func `cancelling the challenge abandons a 401 whose body does not end`() async throws {
         let fields = [("WWW-Authenticate", "Basic realm=\"tower\""), ("Content-Length", "10")]
-        let stalled = ScriptedReply.raw(ScriptedReply.head(401, fields) + "no").then(.stall)
+        let stalled = ScriptedReply.begun(401, fields, "no").then(.stall)
         try await withInterview(
             Interview(.cancelAuthenticationChallenge), configure: { $0.httpMaximumConnectionsPerHost = 1 },
             reply: { $0.order == 0 ? stalled : .ok("next") }
         ) { (server, session) async throws in
             await expectFailure(.cancelled) { try await session.data(from: server.url()) }
-            try await server.waitForClose(0)
+            try await server.waitForAbandoning(0)
             #expect(try await session.text(server.url()) == "next")
         }
     }
@@ -111,6 +111,8 @@ struct ChallengeAnswerTests {
 
     @Test(arguments: ["Basic realm=\"tower\"", "Digest realm=\"tower\", nonce=\"abc\", qop=\"auth\"", "NTLM"])
     func `a password that is always wrong ends with the 401`(challenge: String) async throws {
+        // NTLM authenticates a connection, which needs HTTP/1.1.
+        guard challenge != "NTLM" || ScriptedVersion.current != .http2 else { return }
         let interview = Interview(.wrong())
         try await withInterview(interview, reply: { _ in .unauthorized(challenge) }) { (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url()))
@@ -234,19 +236,18 @@ struct ChallengeAnswerTests {
     @Test func `a long 401, a chunked one, and one that ends with the connection are all handled`() async throws {
         let challenge = ("WWW-Authenticate", "Basic realm=\"tower\"")
         let forms: [ScriptedReply] = [
-            .large(chunk: Array(repeating: 0x20, count: 65_536), count: 64, [challenge]), .status(401, [challenge], body: ""),
-            [.write(ScriptedReply.head(401, [challenge, ("Connection", "close")]) + "until the end"), .close],
-            [.write(ScriptedReply.head(401, [challenge, ("Transfer-Encoding", "chunked")]) + "3\r\nabc\r\n0\r\n\r\n")],
+            [
+                .head(401, [challenge, ("Content-Length", "\(64 * 65_536)")]),
+                .content(Array(repeating: 0x20, count: 65_536), times: 64), .end(trailers: []),
+            ],
+            .status(401, [challenge], body: ""),
+            [.head(401, [challenge, ("Connection", "close")], "until the end", ends: true), .close],
+            .bare(401, [challenge, ("Transfer-Encoding", "chunked")]),
+            [.head(401, [challenge, ("Transfer-Encoding", "chunked")], "abc", ends: true)],
         ]
         for (index, form) in forms.enumerated() {
             let interview = Interview(.ada())
-            var form = form
-            if index == 0 {
-                let head = ScriptedReply.head(401, [challenge, ("Content-Length", "\(64 * 65_536)")])
-                form = [.write(head), .repeat(Array(repeating: 0x20, count: 65_536), count: 64)]
-            }
-            let reply = form
-            try await withInterview(interview, reply: { $0.authorization == nil ? reply : .ok("in") }) {
+            try await withInterview(interview, reply: { $0.authorization == nil ? form : .ok("in") }) {
                 (server, session) async throws in
                 #expect(try await session.text(server.url()) == "in", "form \(index)")
                 #expect(interview.questions.count == 1)

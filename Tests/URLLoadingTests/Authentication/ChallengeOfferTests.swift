@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Which of a server's challenges is answered first, and which one follows a rejection (RFC 9110, section 11).
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct ChallengeOfferTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var lines: [String]
@@ -112,7 +112,9 @@ struct ChallengeOfferTests {
         }
     }
 
-    @Test func `a server that offers Digest first and Basic later does not receive the password in clear text`() async throws {
+    @Test(.over(.http1)) func `a server that offers Digest first and Basic later does not receive the password in clear text`()
+        async throws
+    {
         let interview = Interview(.ada())
         let storage = URLCredentialStorage()
         for delegate in [TaskInterviewer(interview), nil] {
@@ -130,7 +132,7 @@ struct ChallengeOfferTests {
         #expect(Set(interview.methods) == ["HTTPDigest"])
     }
 
-    @Test func `Basic is not used in a known Digest space without asking the app`() async throws {
+    @Test(.over(.http1)) func `Basic is not used in a known Digest space without asking the app`() async throws {
         let gate = DigestGate()
         let hasSwitchedToBasic = Watched(false)
         try await withScenario(

@@ -13,18 +13,20 @@ import Testing
 import URLLoading
 
 /// Credentials do not follow a redirect to another origin.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CredentialRedirectTests {
     private static let ada = basic("ada", "lovelace")
 
     /// Runs a test with a second server, in addition to the scenario's server.
     private func withTwo(
-        delegate: (any URLSessionDelegate)? = nil, first: @escaping @Sendable (RecordedRequest, Int) -> ScriptedReply,
+        delegate: (any URLSessionDelegate)? = nil,
+        first: @escaping @Sendable (_ request: RecordedRequest, _ second: String) -> ScriptedReply,
         second: @escaping @Sendable (RecordedRequest) -> ScriptedReply,
         test: (_ first: ScriptedServer, _ second: ScriptedServer, URLSession) async throws -> Void
     ) async throws {
         let other = try await ScriptedServer.start(reply: second)
-        try await withScenario(delegate: delegate, reply: { first($0, other.port) }) { (server, session) async throws in
+        try await withScenario(delegate: delegate, reply: { first($0, other.url("").absoluteString) }) {
+            (server, session) async throws in
             try await test(server, other, session)
         }
         try await other.close()
@@ -34,7 +36,7 @@ struct CredentialRedirectTests {
         let interview = Interview(.ada())
         try await withTwo(
             delegate: TaskInterviewer(interview),
-            first: { request, port in BasicScript()({ _ in .redirect(302, to: "http://127.0.0.1:\(port)/b") })(request) },
+            first: { request, origin in BasicScript()({ _ in .redirect(302, to: "\(origin)/b") })(request) },
             second: { _ in .ok("elsewhere") }
         ) { (first, second, session) async throws in
             #expect(try await session.text(first.url("/a")) == "elsewhere")
@@ -51,7 +53,7 @@ struct CredentialRedirectTests {
         }
         try await withTwo(
             delegate: TaskInterviewer(interview),
-            first: { request, port in BasicScript()({ _ in .redirect(307, to: "http://127.0.0.1:\(port)/b") })(request) },
+            first: { request, origin in BasicScript()({ _ in .redirect(307, to: "\(origin)/b") })(request) },
             second: BasicScript()({ _ in .ok("both") })
         ) { (first, second, session) async throws in
             #expect(try await session.text(first.url("/a")) == "both")
@@ -62,7 +64,7 @@ struct CredentialRedirectTests {
 
     @Test func `user info of the first URL does not answer the second origin's challenge`() async throws {
         try await withTwo(
-            first: { _, port in .redirect(302, to: "http://127.0.0.1:\(port)/b") }, second: BasicScript()()
+            first: { _, origin in .redirect(302, to: "\(origin)/b") }, second: BasicScript()()
         ) { (first, second, session) async throws in
             #expect(try await session.text(first.url("/a", user: "ada:lovelace")) == "who are you?")
             #expect(second.requests.map(\.authorization) == [nil])
@@ -71,12 +73,12 @@ struct CredentialRedirectTests {
     }
 
     @Test func `a request's own Authorization is not sent again when redirects lead back to its origin`() async throws {
-        let ports = Watched<[Int]>([])
+        let origin = Watched("")
         try await withTwo(
-            first: { request, port in request.path == "/1" ? .redirect(302, to: "http://127.0.0.1:\(port)/2") : .ok("back") },
-            second: { _ in .redirect(302, to: "http://127.0.0.1:\(ports.read { $0[0] })/3") }
+            first: { request, origin in request.path == "/1" ? .redirect(302, to: "\(origin)/2") : .ok("back") },
+            second: { _ in .redirect(302, to: origin.read { $0 } + "/3") }
         ) { (first, second, session) async throws in
-            ports.change { $0 = [first.port] }
+            origin.change { $0 = first.url("").absoluteString }
             let request = URLRequest(first.url("/1"), headers: ["Authorization": "Bearer mine"])
             #expect(try await session.text(request).text == "back")
             #expect(first.requests.map(\.authorization) == ["Bearer mine", nil])
@@ -85,16 +87,16 @@ struct CredentialRedirectTests {
     }
 
     @Test func `a challenge is answered again when redirects lead back to its origin`() async throws {
-        let ports = Watched<[Int]>([])
+        let origin = Watched("")
         let interview = Interview(.ada(.none))
         try await withTwo(
             delegate: TaskInterviewer(interview),
-            first: { request, port in
-                BasicScript()({ $0.path == "/1" ? .redirect(302, to: "http://127.0.0.1:\(port)/2") : .ok("back") })(request)
+            first: { request, origin in
+                BasicScript()({ $0.path == "/1" ? .redirect(302, to: "\(origin)/2") : .ok("back") })(request)
             },
-            second: { _ in .redirect(302, to: "http://127.0.0.1:\(ports.read { $0[0] })/3") }
+            second: { _ in .redirect(302, to: origin.read { $0 } + "/3") }
         ) { (first, second, session) async throws in
-            ports.change { $0 = [first.port] }
+            origin.change { $0 = first.url("").absoluteString }
             #expect(try await session.text(first.url("/1")) == "back")
             #expect(first.requests.map(\.authorization) == [nil, Self.ada, nil, Self.ada])
             #expect(second.requests.map(\.authorization) == [nil])

@@ -16,7 +16,7 @@ import URLLoading
 ///
 /// A challenge for another scheme or realm does not receive the credential, even if an attacker between the client and the server
 /// inserted that challenge.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CredentialSpaceTests {
     /// A credential that the session knows, for a scheme that does not reveal the password, and the script of the server.
     private struct Known: Sendable {
@@ -61,7 +61,7 @@ struct CredentialSpaceTests {
     }
 
     @Test func `a credential accepted for one scheme is neither sent nor proposed for another`() async throws {
-        for known in Self.known {
+        for known in Self.known where known.name != "NTLM" || ScriptedVersion.current != .http2 {
             for isSilent in [true, false] {
                 let interview = Interview(.performDefaultHandling)
                 try await withMallory(known, isSilent ? nil : Interviewer(interview)) { (server, session, _) async throws in
@@ -83,7 +83,7 @@ struct CredentialSpaceTests {
     }
 
     @Test func `the credential stored for the space of the other scheme is proposed and sent`() async throws {
-        for known in Self.known {
+        for known in Self.known where known.name != "NTLM" || ScriptedVersion.current != .http2 {
             for isSilent in [true, false] {
                 let interview = Interview(.performDefaultHandling)
                 try await withMallory(known, isSilent ? nil : Interviewer(interview)) { (server, session, storage) async throws in

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// How a challenge is answered without a delegate: by the URL's user info, then by the credential storage.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct DefaultAuthenticationTests {
     static let delegates: [(String, @Sendable () -> (any URLSessionDelegate)?)] = [
         ("no delegate", { nil }), ("a delegate without the methods", { SilentDelegate() }),
@@ -123,7 +123,7 @@ struct DefaultAuthenticationTests {
             storage.set(
                 .ada(),
                 for: URLProtectionSpace(
-                    host: "127.0.0.1", port: server.port, protocol: "https", realm: "tower",
+                    host: "127.0.0.1", port: server.port, protocol: server.isSecure ? "http" : "https", realm: "tower",
                     authenticationMethod: NSURLAuthenticationMethodHTTPBasic))
             #expect(try await session.text(server.url()) == "who are you?")
             #expect(server.requests.count == 1)

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Digest (RFC 7616) against a server that verifies every response.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct DigestAuthenticationTests {
     private let interview = Interview(user: "Mufasa", password: "Circle of Life")
 
@@ -258,7 +258,7 @@ struct DigestAuthenticationTests {
             },
             reply: { request in
                 guard request.header("If-None-Match") == nil else {
-                    return .raw(ScriptedReply.head(304, [("ETag", "\"e\"")], reason: "Same"))
+                    return .bare(304, [("ETag", "\"e\"")])
                 }
                 let fields = request.path == "/fresh" ? ("Cache-Control", "max-age=1000") : ("Cache-Control", "no-cache")
                 return .ok("in", [fields, ("ETag", "\"e\"")])
@@ -280,7 +280,7 @@ struct DigestAuthenticationTests {
                 if request.path == "/a/1", request.authorization == nil, request.order > 0 {
                     return .unauthorized("Basic realm=\"tower\"")
                 }
-                if request.header("If-None-Match") != nil { return .raw(ScriptedReply.head(304, [("ETag", "\"e\"")])) }
+                if request.header("If-None-Match") != nil { return .bare(304, [("ETag", "\"e\"")]) }
                 return .ok("in", [("Cache-Control", "no-cache"), ("ETag", "\"e\"")])
             }
         ) { (server, session) async throws in

@@ -69,10 +69,8 @@ final class DigestGate: Sendable {
             let fields = Self.fields(sent)
             switch judge(fields, request) {
             case .accepted(let info):
-                guard let info, case .write(let bytes)? = reply(request).effects.first else { return reply(request) }
                 let name = rules.isProxy ? "Proxy-Authentication-Info" : "Authentication-Info"
-                let text = String(decoding: bytes, as: UTF8.self)
-                return .raw(text.replacingOccurrences(of: " Scripted\r\n", with: " Scripted\r\n\(name): \(info)\r\n"))
+                return info.map { reply(request).adding((name, $0)) } ?? reply(request)
             case .refused: return refuse(isStale: false)
             case .stale:
                 state.change { $0.staleAnswers += 1 }

@@ -150,7 +150,7 @@ struct NTLMAuthenticationTests {
         let reply = script.script { request, user in
             if request.path == "/late", early.read({ $0.contains(request.connection) }) { return [.close] }
             if request.path == "/early" { early.change { _ = $0.insert(request.connection) } }
-            return ScriptedReply([.gate(request.path)] + ScriptedReply.ok("in as \(user)").effects)
+            return .ok("in as \(user)").after(.gate(request.path))
         }
         try await withScenario(delegate: Interviewer(interview), reply: reply) { (server, session) async throws in
             // From here on the requests share the accepted credential.

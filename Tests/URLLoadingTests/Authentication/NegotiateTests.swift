@@ -116,8 +116,8 @@ struct LoadsWithTicketTests {
             guard request.header("Authorization") != nil else { return .unauthorized("Negotiate") }
             let later = fields + [("Cache-Control", "max-age=600"), ("X-User", "ada")]
             switch status {
-            case 304: return .raw(ScriptedReply.head(304, later))
-            case 0: return .raw(ScriptedReply.head(200, later + [("Content-Length", "3")]))
+            case 304: return .bare(304, later)
+            case 0: return .bare(200, later + [("Content-Length", "3")])
             default: return .ok("new", later)
             }
         }) { (server, session, scene) async throws in

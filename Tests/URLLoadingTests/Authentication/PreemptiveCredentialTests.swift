@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Which credentials are sent before a challenge, and which must not be.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct PreemptiveCredentialTests {
     private static let ada = basic("ada", "lovelace")
 

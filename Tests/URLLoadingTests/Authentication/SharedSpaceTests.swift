@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Many tasks of one session in one protection space.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct SharedSpaceTests {
     private func loadMany(_ count: Int, _ server: ScriptedServer, _ session: URLSession) async throws -> [String] {
         try await withThrowingTaskGroup(of: String.self) { group in

@@ -39,7 +39,7 @@ final class TunnelProxy: Sendable {
             request.method = method
             request.target = target
             request.headers = values(of: "Proxy-Authorization").map { ("Proxy-Authorization", $0) }
-            guard case .write(let bytes)? = script(request).effects.first else { return .say("") }
+            guard let bytes = script(request).effects.first?.bytes else { return .say("") }
             let text = String(decoding: bytes, as: UTF8.self)
             guard text.hasPrefix("HTTP/1.1 200") else { return .say(text) }
             let info = text.components(separatedBy: "\r\n").first { $0.hasPrefix("Proxy-Authentication-Info:") }

@@ -17,7 +17,7 @@ private let chunk = [UInt8](repeating: 0x61, count: 65_536)
 private let windows = 32 << 20
 
 /// A consumer that does not accept data stops the server: suspended tasks, slow delegates, unread bytes.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct BackPressureTests {
     /// Makes round trips on other connections, so that data in transit has arrived.
     private func settle(_ server: ScriptedServer, _ session: URLSession) async throws {
@@ -123,7 +123,7 @@ struct BackPressureTests {
         }
     }
 
-    @Test func `unread bytes stop the traffic, and cancelling their task closes the connection`() async throws {
+    @Test func `unread bytes stop the traffic, and cancelling their task ends it`() async throws {
         try await withScenario(sendBuffer: 262_144, reply: { Self.reply($0, megabytes: 1024) }) {
             (server, session) async throws in
             let url = server.url("/large")
@@ -134,11 +134,11 @@ struct BackPressureTests {
             try await settle(server, session)
             #expect(server.bytesWritten(on: 0) < windows)
             bytes.task.cancel()
-            try await server.waitForClose(0)
+            try await server.waitForAbandoning(0)
         }
     }
 
-    @Test func `a server that does not read stops an upload`() async throws {
+    @Test(.over(.http1, .http1OverTLS)) func `a server that does not read stops an upload`() async throws {
         let content = Data(count: 64 << 20)
         let recorder = EventRecorder()
         try await withScenario(
@@ -146,7 +146,7 @@ struct BackPressureTests {
             early: {
                 $0.method == "PUT"
                     ? [
-                        .write("HTTP/1.1 100 Continue\r\n\r\n"), .awaitBody(1), .stopReading, .reach("full"), .gate("read"),
+                        .head(100), .awaitBody(1), .stopReading, .reach("full"), .gate("read"),
                         .startReading,
                     ] : nil
             },

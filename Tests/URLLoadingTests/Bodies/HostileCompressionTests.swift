@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Decompression bombs, damaged bodies, and valid content codings.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct HostileCompressionTests {
     private static let content = ScriptedFile.pattern(100_000)
 
@@ -22,7 +22,7 @@ struct HostileCompressionTests {
         let zeros = [UInt8](repeating: 0, count: 65_536)
         let start = GzipBytes.bombStart
         let headers = [("Content-Encoding", "gzip"), ("Content-Length", "\(start.count + blocks * zeros.count)")]
-        return [.write(Array(ScriptedReply.head(200, headers).utf8) + start), .repeat(zeros, count: blocks)]
+        return [.head(200, headers, start, ends: false), .content(zeros, times: blocks), .end(trailers: [])]
     }
 
     @Test func `a bomb stops when the delegate cancels`() async throws {
@@ -81,17 +81,7 @@ struct HostileCompressionTests {
         let blocks = (0..<504).map { ZstandardBytes.repeated(0, isLast: $0 == 503) }
         let bomb = ZstandardBytes.frame(windowExponent: 7, blocks)
         try await withScenario(reply: { _ in
-            ScriptedReply([
-                .gate("go"),
-                .write(
-                    Array(
-                        ScriptedReply.head(
-                            200,
-                            [
-                                ("Content-Encoding", "zstd"), ("Content-Length", "\(bomb.count)"),
-                            ]
-                        ).utf8) + bomb),
-            ])
+            .ok(bomb, [("Content-Encoding", "zstd")]).after(.gate("go"))
         }) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
             let outcomes = await withTaskGroup(of: URLError.Code?.self) { group in
@@ -189,9 +179,9 @@ struct HostileCompressionTests {
             }
         let coding = coding == "raw deflate" ? "deflate" : coding
         let pieces = [bytes.prefix(1), bytes.dropFirst().prefix(9), bytes.dropFirst(10).prefix(30_000), bytes.dropFirst(30_010)]
-        let head = ScriptedReply.head(200, [("Content-Encoding", coding), ("Content-Length", "\(bytes.count)")])
+        let head = SocketEffect.head(200, [("Content-Encoding", coding), ("Content-Length", "\(bytes.count)")])
         try await withScenario(
-            reply: { _ in ScriptedReply([.write(head)] + pieces.map { .write(Array($0)) }) }
+            reply: { _ in ScriptedReply([head] + pieces.map { SocketEffect.content(Array($0)) } + [.end(trailers: [])]) }
         ) { (server, session) async throws in
             let (data, response) = try await session.data(from: server.url())
             #expect(data == Data(Self.content))

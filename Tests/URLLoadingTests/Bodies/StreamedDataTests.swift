@@ -38,7 +38,7 @@ private final class CollectingDelegate: NSObject, URLSessionDataDelegate, Sendab
 }
 
 /// Pieces of data do not change after they were delivered to the delegate.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct StreamedDataTests {
     private static let body = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 

@@ -25,7 +25,7 @@ struct TransferCodingTests {
         var closes = true
 
         var reply: ScriptedReply {
-            let reply: ScriptedReply = [.write(ScriptedReply.head(200, fields)), .write(body)]
+            let reply: ScriptedReply = [.head(200, fields), .write(body)]
             return closes ? reply.then(.close) : reply
         }
     }

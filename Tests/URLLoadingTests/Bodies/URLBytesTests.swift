@@ -13,9 +13,9 @@ import Testing
 import URLLoading
 
 /// The bytes and lines of a URL, read without a session of the app.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct URLBytesTests {
-    @Test func `the lines of a response arrive as they are read`() async throws {
+    @Test(.over(.http1)) func `the lines of a response arrive as they are read`() async throws {
         try await withScriptedServer(reply: { _ in .chunked(["one\ntw", "o\r\n\nth", "ree"]) }) { (server) async throws in
             var lines: [String] = []
             for try await line in server.url().lines { lines.append(line) }
@@ -23,7 +23,7 @@ struct URLBytesTests {
         }
     }
 
-    @Test func `each iterator loads the URL when its first byte is requested`() async throws {
+    @Test(.over(.http1)) func `each iterator loads the URL when its first byte is requested`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.order)") }) { (server) async throws in
             let bytes = server.url().resourceBytes
             var (first, second) = (bytes.makeAsyncIterator(), bytes.makeAsyncIterator())
@@ -45,7 +45,7 @@ struct URLBytesTests {
     }
 
     @Test func `a failed load throws once, and then ends the sequence`() async throws {
-        try await withScriptedServer(reply: { _ in .raw("nonsense\r\n\r\n").then(.close) }) { (server) async throws in
+        try await withScriptedServer(reply: { _ in [.nonsense, .close] }) { (server) async throws in
             var iterator = server.url().resourceBytes.makeAsyncIterator()
             await #expect(throws: URLError.self) { try await iterator.next() }
             #expect(try await iterator.next() == nil)

@@ -14,13 +14,13 @@ import URLLoading
 
 /// Requirements of RFC 9111 and RFC 5861 beyond freshness: which header fields are stored, what a 304 and a HEAD update, which
 /// stored responses replace an error, and what is invalidated.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CacheConformanceTests {
     private static let staleIfError = [("Cache-Control", "max-age=60, stale-if-error=600"), ("Age", "100")]
 
     // MARK: Header fields
 
-    @Test func `header fields are stored except those of the connection`() async throws {
+    @Test(.over(.http1, .http1OverTLS)) func `header fields are stored except those of the connection`() async throws {
         // Section 3.1: "the Connection header field and fields whose names are listed in it"; "Proxy-Authenticate, …".
         let dropped = [
             "A", "B", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
@@ -79,7 +79,7 @@ struct CacheConformanceTests {
         try await withCachedScenario(
             reply: { request in
                 guard request.order > 0 else { return .ok("body", Fields.stale + [(name, old), ("X-Kept", "1")]) }
-                return .raw(ScriptedReply.head(304, Fields.fresh + [("ETag", "\"v\""), (name, new)]))
+                return .bare(304, Fields.fresh + [("ETag", "\"v\""), (name, new)])
             }
         ) { (server, session, _) async throws in
             _ = try await session.text(server.url())
@@ -101,7 +101,7 @@ struct CacheConformanceTests {
             reply: { request in
                 guard request.order > 0 else { return .ok("body", Fields.stale) }
                 guard request.order == 1 else { return .ok("new") }
-                return .raw(ScriptedReply.head(304, Fields.fresh + (tag.map { [("ETag", $0)] } ?? [])))
+                return .bare(304, Fields.fresh + (tag.map { [("ETag", $0)] } ?? []))
             }
         ) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "body")
@@ -118,7 +118,7 @@ struct CacheConformanceTests {
         try await withCachedScenario(
             reply: { request in
                 guard request.order > 0 else { return .ok("old", Self.staleIfError) }
-                return .raw(ScriptedReply.head(status, [("Content-Length", "0")]))
+                return .bare(status, [("Content-Length", "0")])
             }
         ) { (server, session, _) async throws in
             _ = try await session.text(server.url())
@@ -147,7 +147,7 @@ struct CacheConformanceTests {
         }
     }
 
-    @Test(arguments: ["", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\nContent-"])
+    @Test(.over(.http1, .http1OverTLS), arguments: ["", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\nContent-"])
     func `a stale response is served if a new or reused connection breaks`(begun: String) async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? .ok("old", Self.staleIfError) : [.write(begun), .close] }
@@ -160,7 +160,7 @@ struct CacheConformanceTests {
     @Test(arguments: [Fields.stale, [("Cache-Control", "max-age=60, stale-if-error=600, must-revalidate"), ("Age", "100")]])
     func `a broken connection fails the load if no stale response may be served`(fields: [(String, String)]) async throws {
         try await withCachedScenario(
-            reply: { $0.order == 0 ? .ok("old", fields) : [.write("HTTP/1.1 200 O"), .close] }
+            reply: { $0.order == 0 ? .ok("old", fields) : [.close] }
         ) { (server, session, _) async throws in
             _ = try await session.text(server.url())
             await #expect(throws: URLError.self) { try await session.data(from: server.url()) }
@@ -231,7 +231,7 @@ struct CacheConformanceTests {
     @Test func `HEAD refreshes a stale response, and fields that are missing in the HEAD response are kept`() async throws {
         try await withCachedScenario(
             reply: { request in
-                if request.method == "HEAD" { return .raw(ScriptedReply.head(200, Fields.fresh + [("X-A", "2")])) }
+                if request.method == "HEAD" { return .bare(200, Fields.fresh + [("X-A", "2")]) }
                 return .ok("\(request.order)", [("Cache-Control", "max-age=60"), ("Age", "100"), ("X-A", "1"), ("X-B", "1")])
             }
         ) { (server, session, scene) async throws in
@@ -246,7 +246,7 @@ struct CacheConformanceTests {
     @Test func `HEAD updates a response that is only on disk`() async throws {
         try await withCachedScenario(
             reply: { request in
-                if request.method == "HEAD" { return .raw(ScriptedReply.head(200, [("ETag", "\"w\"")])) }
+                if request.method == "HEAD" { return .bare(200, [("ETag", "\"w\"")]) }
                 return .ok("\(request.order)", Fields.fresh + [("ETag", "\"v\"")])
             }
         ) { (server, session, scene) async throws in
@@ -268,8 +268,8 @@ struct CacheConformanceTests {
     func `an interim response does not affect what is stored`(status: Int) async throws {
         try await withCachedScenario(
             reply: { request in
-                let interim = ScriptedReply.head(status, [("Link", "</a>; rel=preload"), ("Cache-Control", "no-store")])
-                return ScriptedReply([.write(interim)] + ScriptedReply.ok("\(request.order)", Fields.fresh).effects)
+                .ok("\(request.order)", Fields.fresh)
+                    .after(.head(status, [("Link", "</a>; rel=preload"), ("Cache-Control", "no-store")]))
             }
         ) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "0")

@@ -14,7 +14,7 @@ import URLLoading
 
 /// A response obtained with a credential, or with a cookie that the response varies by, is not served to a load that would send
 /// a different credential or cookie.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(2)), .everyVersion)
 struct CacheCredentialTests {
     private static func basic(_ user: String, _ password: String = "pw") -> String {
         "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
@@ -82,7 +82,7 @@ struct CacheCredentialTests {
             for file in files {
                 guard let bytes = try? Data(contentsOf: root.appendingPathComponent(file)) else { continue }
                 #expect(bytes.range(of: Data("correct-horse".utf8)) == nil, "\(file)")
-                hasEntry = hasEntry || bytes.range(of: Data("Vary".utf8)) != nil
+                hasEntry = hasEntry || String(decoding: bytes, as: UTF8.self).lowercased().contains("vary")
             }
             #expect(hasEntry)
             let key = try FileManager.default.attributesOfItem(atPath: root.path + "/key")
@@ -112,7 +112,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `proxy credentials are not stored, even if the response varies by them`() async throws {
+    @Test(.over(.http1)) func `proxy credentials are not stored, even if the response varies by them`() async throws {
         let secret = Data("ada:engine".utf8).base64EncodedString()
         try await withCachedScenario(
             reply: { .ok("\($0.order)", Fields.fresh + [("Vary", "Proxy-Authorization")]) }
@@ -161,8 +161,8 @@ struct CacheCredentialTests {
                 request.order == 0
                 ? [("Cache-Control", credential == nil ? "max-age=0" : "public, max-age=0"), ("ETag", "\"v\"")]
                 : [("Cache-Control", "private, max-age=600"), ("ETag", "\"v\""), ("X-User", credential ?? "-")]
-            if request.method == "HEAD" { return .raw(ScriptedReply.head(200, fields + [("Content-Length", "3")])) }
-            guard request.header("If-None-Match") == nil else { return .raw(ScriptedReply.head(304, fields)) }
+            if request.method == "HEAD" { return .bare(200, fields + [("Content-Length", "3")]) }
+            guard request.header("If-None-Match") == nil else { return .bare(304, fields) }
             return .ok("all", fields)
         }
         try await withCachedScenario(reply: reply) { (server, session, _) async throws in
@@ -244,7 +244,7 @@ struct CacheCredentialTests {
             guard request.header("Authorization") == Self.basic("ali") else {
                 return .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")], body: "no")
             }
-            guard request.header("If-None-Match") == nil else { return .raw(ScriptedReply.head(304, Fields.fresh)) }
+            guard request.header("If-None-Match") == nil else { return .bare(304, Fields.fresh) }
             return .ok("private", Fields.fresh + [("ETag", "\"v\"")])
         }
         try await withCachedScenario(reply: reply) { (server, session, scene) async throws in
@@ -308,7 +308,7 @@ struct CacheCredentialTests {
             let fields = [("Vary", "Cookie"), ("Cache-Control", "max-age=600"), ("ETag", "\"v\""), ("Set-Cookie", "id=ali")]
             let text = request.header("Cookie") ?? "anonymous"
             return request.method == "HEAD"
-                ? .raw(ScriptedReply.head(200, fields + [("Content-Length", "\(text.utf8.count)")])) : .ok(text, fields)
+                ? .bare(200, fields + [("Content-Length", "\(text.utf8.count)")]) : .ok(text, fields)
         }
         try await withCachedScenario(reply: reply) { (server, session, scene) async throws in
             if method == "HEAD" { _ = try await session.text(URLRequest(server.url(), method: "HEAD")) }
@@ -327,7 +327,7 @@ struct CacheCredentialTests {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             let fields = [("Vary", "Cookie"), ("ETag", "\"\(request.header("Cookie") ?? "-")\"")]
             if request.header("If-None-Match") == "\"-\"", request.header("Cookie") == nil {
-                return .raw(ScriptedReply.head(304, fields + [("Cache-Control", "max-age=600"), ("Set-Cookie", "id=ali")]))
+                return .bare(304, fields + [("Cache-Control", "max-age=600"), ("Set-Cookie", "id=ali")])
             }
             return .ok(request.header("Cookie") ?? "anonymous", fields + [("Cache-Control", "max-age=0")])
         }

@@ -15,7 +15,7 @@ import URLLoading
 /// Which stored responses a session reuses without asking the server (RFC 9111, sections 3 to 5).
 ///
 /// The tests treat the cache as a black box: they load the same URL twice, and the server counts the requests.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CacheFreshnessTests {
     struct Row: Sendable, CustomStringConvertible {
         var fields: [(String, String)]
@@ -38,7 +38,7 @@ struct CacheFreshnessTests {
                 let row = rows[Int(request.path.dropFirst()) ?? 0]
                 let body = row.status == 204 ? "" : "\(request.order)"
                 let fields = row.fields + [("X-Order", "\(request.order)")]
-                return row.status == 204 ? .raw(ScriptedReply.head(204, fields)) : .status(row.status, fields, body: body)
+                return row.status == 204 ? .bare(204, fields) : .status(row.status, fields, body: body)
             }
         ) { (server, session, _) async throws in
             for (index, row) in rows.enumerated() {

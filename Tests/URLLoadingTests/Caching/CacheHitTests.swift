@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// What delegates receive for a response from the cache: the order of calls, and the metrics.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CacheHitTests {
     // MARK: The order of calls
 
@@ -39,7 +39,7 @@ struct CacheHitTests {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder,
-            reply: { $0.order == 0 ? .ok("hello", Fields.stale) : .raw(ScriptedReply.head(304, [("ETag", "\"v\"")])) }
+            reply: { $0.order == 0 ? .ok("hello", Fields.stale) : .bare(304, [("ETag", "\"v\"")]) }
         ) { (server, session, _) async throws in
             for _ in 0..<2 {
                 let task = session.dataTask(with: server.url())
@@ -157,7 +157,7 @@ struct CacheHitTests {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder,
-            reply: { $0.order == 0 ? .ok("hello", Fields.stale) : .raw(ScriptedReply.head(304, [("ETag", "\"v\"")])) }
+            reply: { $0.order == 0 ? .ok("hello", Fields.stale) : .bare(304, [("ETag", "\"v\"")]) }
         ) { (server, session, _) async throws in
             _ = try await session.text(server.url())
             let both = try await transactions(recorder, session.dataTask(with: server.url()))

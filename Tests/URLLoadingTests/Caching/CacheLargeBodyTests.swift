@@ -14,7 +14,7 @@ import URLLoading
 
 /// Bodies too large for memory: they are written to disk while they are delivered, read back in pieces, and dropped if their load
 /// ends early.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(5)), .everyVersion)
 struct CacheLargeBodyTests {
     /// A capacity of more than twenty times the size of each body here: a cache stores no body larger than a twentieth of its
     /// capacity.
@@ -67,14 +67,14 @@ struct CacheLargeBodyTests {
             ) { completionHandler(nil) }
         }
         let chunk = [UInt8](repeating: 1, count: 65_536)
-        let announced = ScriptedReply.head(200, Fields.fresh + [("Content-Length", "\(65_536 * 100)")])
+        let announced = SocketEffect.head(200, Fields.fresh + [("Content-Length", "\(65_536 * 100)")])
         try await withCachedScenario(
             disk: Self.largeCapacity, delegate: ending == .vetoed ? VetoingDelegate() : nil,
             reply: { _ in
                 switch ending {
                 case .vetoed: .large(chunk: chunk, count: 100, Fields.fresh)
-                case .cancelled: [.write(announced), .repeat(chunk, count: 60), .stall]
-                case .connectionLost: [.write(announced), .repeat(chunk, count: 60), .close]
+                case .cancelled: [announced, .content(chunk, times: 60), .stall]
+                case .connectionLost: [announced, .content(chunk, times: 60), .close]
                 }
             }
         ) { (server, session, scene) async throws in

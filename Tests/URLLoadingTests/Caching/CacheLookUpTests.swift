@@ -15,7 +15,7 @@ import Testing
 import URLLoading
 
 /// How a load uses a lookup that had to read the disk.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CacheLookUpTests {
     @Test func `a response that is not stored removes nothing if the lookup found nothing`() async throws {
         try await withCachedScenario(

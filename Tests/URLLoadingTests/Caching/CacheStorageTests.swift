@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Storage of responses between loads, sessions and runs of the program.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CacheStorageTests {
     @Test func `sessions share a cache`() async throws {
         try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, scene) async throws in
@@ -28,7 +28,7 @@ struct CacheStorageTests {
     @Test func `ephemeral sessions do not share their cache, and do not write to disk`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
             for order in 0..<2 {
-                let configuration = URLSessionConfiguration.ephemeral
+                let configuration = try URLSessionConfiguration.scripted()
                 let cache = try #require(configuration.urlCache)
                 #expect(cache !== URLCache.shared)
                 let session = URLSession(configuration: configuration)

@@ -14,7 +14,7 @@ import Testing
 import URLLoading
 
 /// Sessions look up and store responses through subclasses of `URLCache` that store responses themselves.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CacheSubclassTests {
     private static func entry(_ url: URL, _ text: String, _ fields: [String: String]) throws -> CachedURLResponse {
         let response = try #require(
@@ -63,7 +63,7 @@ struct CacheSubclassTests {
             cache: cache,
             reply: { request in
                 request.header("If-None-Match") == "\"s\""
-                    ? .raw(ScriptedReply.head(304, Fields.fresh + [("ETag", "\"s\"")])) : .ok("server", Fields.fresh)
+                    ? .bare(304, Fields.fresh + [("ETag", "\"s\"")]) : .ok("server", Fields.fresh)
             }
         ) { (server, session, _) async throws in
             let url = server.url("/a")
@@ -104,7 +104,7 @@ struct CacheSubclassTests {
                 case "/no-store": .ok("x", [("Cache-Control", "no-store")])
                 case "/404": .status(404, body: "x")
                 case "/401": .status(401, Fields.fresh, body: "x")
-                case "/cut": .raw(ScriptedReply.head(200, Fields.fresh + [("Content-Length", "9")]) + "abc").then(.close)
+                case "/cut": .begun(200, Fields.fresh + [("Content-Length", "9")], "abc").then(.close)
                 default: .ok("x", Fields.fresh)
                 }
             }
@@ -164,7 +164,7 @@ struct CacheSubclassTests {
             reply: { request in
                 request.order == 0
                     ? .ok("body", Fields.stale)
-                    : .raw(ScriptedReply.head(304, Fields.fresh + [("ETag", "\"v\""), ("X-New", "1")]))
+                    : .bare(304, Fields.fresh + [("ETag", "\"v\""), ("X-New", "1")])
             }
         ) { (server, session, _) async throws in
             #expect(try await session.text(server.url("/a")) == "body")

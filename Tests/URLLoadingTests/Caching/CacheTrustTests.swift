@@ -201,7 +201,7 @@ struct CacheTrustTests {
         ) {
             $0.header("If-None-Match") == nil
                 ? .ok("turned", fields)
-                : .raw(ScriptedReply.head(304, [("Cache-Control", "max-age=600"), ("Connection", "close")]))
+                : .bare(304, [("Cache-Control", "max-age=600"), ("Connection", "close")])
         }
         // The first connection presents one certificate; all later connections present another one that the roots also trust.
         func changed() async throws -> ScriptedServer {
@@ -209,9 +209,9 @@ struct CacheTrustTests {
             {
                 let fields = [("ETag", "\"v\""), ("Connection", "close")]
                 let later = fields + [("Cache-Control", "max-age=31536000"), ("X-Server", "other")]
-                if $0.method == "HEAD" { return .raw(ScriptedReply.head(200, later + [("Content-Length", "5")])) }
+                if $0.method == "HEAD" { return .bare(200, later + [("Content-Length", "5")]) }
                 return $0.header("If-None-Match") == nil
-                    ? .ok("first", fields + [("Cache-Control", "max-age=0")]) : .raw(ScriptedReply.head(304, later))
+                    ? .ok("first", fields + [("Cache-Control", "max-age=0")]) : .bare(304, later)
             }
         }
         let (renewing, heading) = (try await changed(), try await changed())

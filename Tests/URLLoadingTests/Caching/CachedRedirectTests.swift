@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Redirects and errors served from the cache (RFC 9111, section 3: any final status).
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CachedRedirectTests {
     @Test(arguments: [
         (301, []), (308, []), (301, Fields.fresh), (302, Fields.fresh), (303, Fields.fresh), (307, Fields.fresh),

@@ -14,7 +14,7 @@ import URLLoading
 
 /// How the header fields of a response determine its lifetime (RFC 9111, sections 4.2, 5.2 and 5.3), and whether the next request
 /// has a condition.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct ResponseLifetimeTests {
     enum Second: Sendable { case hit, conditional, plain }
 

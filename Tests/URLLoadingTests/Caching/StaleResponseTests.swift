@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Stale responses that are served nevertheless (RFC 5861): during a background revalidation, or because the server fails.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct StaleResponseTests {
     // MARK: stale-while-revalidate (RFC 5861, section 3)
 
@@ -23,7 +23,7 @@ struct StaleResponseTests {
         try await withCachedScenario(
             reply: { request in
                 guard request.order > 0 else { return .ok("old", Self.lenient + [("ETag", "\"v\"")]) }
-                return ScriptedReply([.gate("later")] + ScriptedReply.ok("new", Fields.fresh).effects)
+                return .ok("new", Fields.fresh).after(.gate("later"))
             }
         ) { (server, session, scene) async throws in
             #expect(try await session.text(server.url()) == "old")
@@ -46,7 +46,7 @@ struct StaleResponseTests {
         try await withCachedScenario(
             reply: { request in
                 guard request.order > 0 else { return .ok("old", Self.lenient) }
-                return ScriptedReply([.gate("later")] + ScriptedReply.ok("new", Fields.fresh).effects)
+                return .ok("new", Fields.fresh).after(.gate("later"))
             }
         ) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "old")
@@ -89,7 +89,7 @@ struct StaleResponseTests {
             configure: { $0.timeoutIntervalForRequest = 3600 },
             reply: { request in
                 guard request.order > 0 else { return .ok("old", Self.lenient) }
-                return .raw(ScriptedReply.head(200, [("Content-Length", "10")]) + "ne").then(.reach("later"), .stall)
+                return .begun(200, [("Content-Length", "10")], "ne").then(.reach("later"), .stall)
             }
         ) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "old")
@@ -119,7 +119,7 @@ struct StaleResponseTests {
         try await withCachedScenario(
             reply: { request in
                 guard request.order > 0 else { return .ok("old", Self.lenient) }
-                return .raw("nonsense\r\n\r\n").then(.close)
+                return [.nonsense, .close]
             }
         ) { (server, session, _) async throws in
             for _ in 0..<3 { #expect(try await session.text(server.url()) == "old") }
@@ -145,7 +145,7 @@ struct StaleResponseTests {
         }
     }
 
-    @Test func `a background revalidation does not follow redirects to another server`() async throws {
+    @Test(.over(.http1)) func `a background revalidation does not follow redirects to another server`() async throws {
         let certificates = try TestCertificates.shared.get()
         let judge = Judge.silent
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("elsewhere") }) { (other) async throws in

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// `willCacheResponse`: when delegates are asked, and how their answer is used.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct WillCacheResponseTests {
     typealias Answer = @Sendable (CachedURLResponse) -> CachedURLResponse?
 
@@ -143,7 +143,7 @@ struct WillCacheResponseTests {
         }
         try await withCachedScenario(
             delegate: delegate,
-            reply: { $0.order == 0 ? .ok("body", Fields.stale) : .raw(ScriptedReply.head(304, Fields.fresh)) }
+            reply: { $0.order == 0 ? .ok("body", Fields.stale) : .bare(304, Fields.fresh) }
         ) { (server, session, scene) async throws in
             for _ in 0..<3 {
                 let state = try await run(session.dataTask(with: server.url()), delegate)
@@ -275,7 +275,7 @@ struct WillCacheResponseTests {
         let delegate = CachingDelegate()
         try await withCachedScenario(
             delegate: delegate,
-            reply: { _ in .raw(ScriptedReply.head(200, Fields.fresh + [("Content-Length", "9")]) + "abc").then(.close) }
+            reply: { _ in .begun(200, Fields.fresh + [("Content-Length", "9")], "abc").then(.close) }
         ) { (server, session, _) async throws in
             let state = try await run(session.dataTask(with: server.url()), delegate)
             #expect(state.shape == "RDME" && state.isFailed && state.proposed.isEmpty)

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Cookies as a server sees them: a cookie that a response sets is sent back, for every kind of task and response.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CookieLoadTests {
     // MARK: Storing and sending
 
@@ -60,7 +60,7 @@ struct CookieLoadTests {
     }
 
     @Test func `sessions of one ephemeral configuration share its storage, sessions of two do not`() async throws {
-        let configuration = URLSessionConfiguration.ephemeral
+        let configuration = try URLSessionConfiguration.scripted()
         #expect(configuration.httpCookieStorage !== URLSessionConfiguration.ephemeral.httpCookieStorage)
         #expect(configuration.httpCookieStorage !== HTTPCookieStorage.shared)
         #expect(URLSessionConfiguration.default.httpCookieStorage === HTTPCookieStorage.shared)
@@ -181,8 +181,7 @@ struct CookieLoadTests {
         try await withScenario(
             reply: { request in
                 guard request.order == 0 else { return .ok("end") }
-                let head = ScriptedReply.head(103, [("Set-Cookie", "early=1")])
-                return .raw(head + ScriptedReply.head(302, [("Location", "/b"), ("Content-Length", "0")]))
+                return .redirect(302, to: "/b").after(.head(103, [("Set-Cookie", "early=1")]))
             }
         ) { (server, session) async throws in
             #expect(try await session.text(server.url("/a")) == "end")
@@ -194,7 +193,7 @@ struct CookieLoadTests {
         try await withScenario(
             reply: {
                 $0.order == 0
-                    ? [.write(ScriptedReply.head(200, [("Set-Cookie", "a=1"), ("Content-Length", "9")])), .close] : .ok()
+                    ? [.head(200, [("Set-Cookie", "a=1"), ("Content-Length", "9")]), .close] : .ok()
             }
         ) { (server, session) async throws in
             await expectFailure(.networkConnectionLost) { try await session.data(from: server.url()) }
@@ -207,7 +206,7 @@ struct CookieLoadTests {
     func `responses of any status set cookies`(status: Int) async throws {
         try await withScenario(
             reply: { _ in
-                .raw(ScriptedReply.head(status, [("Set-Cookie", "a=1")] + (status < 400 ? [] : [("Content-Length", "0")])))
+                .bare(status, [("Set-Cookie", "a=1")] + (status < 400 ? [] : [("Content-Length", "0")]))
             }
         ) { (server, session) async throws in
             _ = try await session.data(from: server.url())

@@ -220,7 +220,7 @@ struct CookiePersistenceTests {
 
     @Test func `a run sees cookies that another run stores meanwhile`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
-            request.path == "/wait" ? ScriptedReply([.gate("other")] + ScriptedReply.ok("waited").effects) : Self.reply(request)
+            request.path == "/wait" ? .ok("waited").after(.gate("other")) : Self.reply(request)
         }
         try await withScriptedServer(reply: reply) { (server) async throws in
             let (home, url) = (home.path, server.url())

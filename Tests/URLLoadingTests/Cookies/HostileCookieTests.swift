@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Hostile cookies from servers and apps.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct HostileCookieTests {
     // MARK: From servers
 

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Loads with Swift concurrency, and bytes as they arrive.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct AsyncCallTests {
     @Test func `cancelling the Swift task cancels the load`() async throws {
         try await withScenario(reply: { _ in [.stall] }) { (server, session) async throws in
@@ -33,7 +33,7 @@ struct AsyncCallTests {
                 } catch {
                     #expect(error is CancellationError || (error as? URLError)?.code == .cancelled)
                 }
-                try await server.waitForClose(number)
+                try await server.waitForAbandoning(number)
             }
         }
     }
@@ -55,8 +55,8 @@ struct AsyncCallTests {
             configure: { $0.httpMaximumConnectionsPerHost = count },
             reply: { request in
                 let number = request.path.dropFirst()
-                guard !number.hasSuffix("3") else { return [.gate("all"), .close] }
-                return ScriptedReply([.gate("all")] + ScriptedReply.ok("body \(number)", [("X-Number", "\(number)")]).effects)
+                guard !number.hasSuffix("3") else { return [.gate("all"), .fail] }
+                return .ok("body \(number)", [("X-Number", "\(number)")]).after(.gate("all"))
             }
         ) { (server, session) async throws in
             let priorities: [TaskPriority] = [.background, .low, .medium, .high]
@@ -91,7 +91,7 @@ struct AsyncCallTests {
     @Test func `lines end at every kind of line break, for any chunks`() async throws {
         let text = "one\ntwo\r\nthr\u{E9}e\n\nlast"
         try await withScenario(
-            reply: { _ in [.write(ScriptedReply.head(200, [("Content-Length", "\(text.utf8.count)")])), .writeSlowly(text)] }
+            reply: { _ in .slow(text) }
         ) { (server, session) async throws in
             let (bytes, _) = try await session.bytes(from: server.url())
             var lines: [String] = []
@@ -104,7 +104,7 @@ struct AsyncCallTests {
     @Test func `characters and scalars are decoded across chunks`() async throws {
         let text = "e\u{301}a\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}z"
         try await withScenario(
-            reply: { _ in [.write(ScriptedReply.head(200, [("Content-Length", "\(text.utf8.count)")])), .writeSlowly(text)] }
+            reply: { _ in .slow(text) }
         ) { (server, session) async throws in
             var characters: [Character] = []
             for try await character in try await session.bytes(from: server.url()).0.characters { characters.append(character) }
@@ -117,7 +117,7 @@ struct AsyncCallTests {
 
     @Test func `a failure during the body is thrown after the received bytes`() async throws {
         try await withScenario(
-            reply: { _ in [.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"), .gate("read"), .close] }
+            reply: { _ in [.head(200, [("Content-Length", "10")], "hello"), .gate("read"), .close] }
         ) { (server, session) async throws in
             let (bytes, _) = try await session.bytes(from: server.url())
             var collected = ""

@@ -14,7 +14,7 @@ import URLLoading
 
 /// Delegates that implement only a few methods, in either form; for each method that a task delegate lacks, the session delegate is
 /// called.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct DelegateFallbackTests {
     @Test func `tasks run with a delegate without methods`() async throws {
         let delegate = EmptyDelegate()

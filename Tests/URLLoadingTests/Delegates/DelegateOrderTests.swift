@@ -13,10 +13,8 @@ import SeededNumbers
 import Testing
 import URLLoading
 
-private let head = "HTTP/1.1 200 OK\r\n"
-
 /// The calls that a delegate receives during the lifetime of a task.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct DelegateOrderTests {
     @Test func `a data task reports response, data, metrics and completion`() async throws {
         let recorder = EventRecorder()
@@ -59,8 +57,7 @@ struct DelegateOrderTests {
         try await withScenario(
             delegate: recorder,
             reply: { request in
-                request.path == "/a"
-                    ? .redirect(307, to: "/b") : .raw("HTTP/1.1 103 Early Hints\r\n\r\n" + head + "Content-Length: 2\r\n\r\nok")
+                request.path == "/a" ? .redirect(307, to: "/b") : .ok("ok").after(.head(103))
             }
         ) { (server, session) async throws in
             let task = session.uploadTask(withStreamedRequest: URLRequest(server.url("/a"), method: "POST"))
@@ -72,8 +69,8 @@ struct DelegateOrderTests {
     }
 
     @Test(arguments: [
-        ("close", [SocketEffect.close], "cME"), ("nonsense", [.write("nonsense\r\n\r\n")], "cME"),
-        ("cut", [.write(head + "Content-Length: 9\r\n\r\n"), .close], "cRME"),
+        ("close", [SocketEffect.close], "cME"), ("nonsense", [.nonsense], "cME"),
+        ("cut", [.head(200, [("Content-Length", "9")]), .close], "cRME"),
     ])
     func `a failed task reports its metrics before its completion`(
         name: String, effects: [SocketEffect], letters: String
@@ -102,7 +99,7 @@ struct DelegateOrderTests {
             #expect((record.error as? URLError)?.code == .cancelled)
             #expect((record.error as? URLError)?.failingURL == server.url())
             #expect(task.state == .completed)
-            try await server.waitForClose(0)
+            try await server.waitForAbandoning(0)
             try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
         }
     }
@@ -154,7 +151,7 @@ struct DelegateOrderTests {
         queue.name = "the test's queue"
         queue.maxConcurrentOperationCount = 1
         try await withScriptedServer(reply: { $0.path == "/bad" ? [.close] : .ok() }) { (server) async throws in
-            let session = URLSession(configuration: .ephemeral, delegate: nil, delegateQueue: queue)
+            let session = try URLSession(configuration: .scripted(), delegate: nil, delegateQueue: queue)
             defer { session.invalidateAndCancel() }
             #expect(session.delegateQueue === queue)
             let done = Delivered<String?>()
@@ -238,7 +235,7 @@ struct DelegateOrderTests {
                 var numbers = SeededNumbers(seed: UInt64(seed))
                 func random(_ limit: Int) -> Int { numbers.next(below: limit) }
                 let recorder = EventRecorder()
-                let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
+                let session = try URLSession(configuration: .scripted(), delegate: recorder, delegateQueue: nil)
                 let tasks = (0..<6).map { session.dataTask(with: server.url("/\($0)")) }
                 for task in tasks { task.resume() }
                 for _ in 0..<random(20) {

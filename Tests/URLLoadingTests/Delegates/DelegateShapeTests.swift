@@ -13,14 +13,14 @@ import Testing
 import URLLoading
 
 /// Delegates of every shape: isolated to an actor, with only `async` methods, with only completion handlers, and inherited.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct DelegateShapeTests {
     /// Loads a page through a redirect, and returns the mark that the delegate set in the redirected request.
     private func roundTrip(_ delegate: any URLSessionDelegate) async throws -> String? {
         var mark: String?
         try await withScriptedServer(reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) {
             (server) async throws in
-            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            let session = try URLSession(configuration: .scripted(), delegate: delegate, delegateQueue: nil)
             session.dataTask(with: server.url("/a")).resume()
             session.finishTasksAndInvalidate()
             try await server.waitForRequests(2)

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// The counts and progress of a task while an async call waits for it, and afterwards.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct TaskCountsTests {
     enum Call: CaseIterable {
         case data, upload, download
@@ -24,9 +24,8 @@ struct TaskCountsTests {
     /// Three thousand bytes, a third of them before the gate.
     private static func reply(_ request: RecordedRequest) -> ScriptedReply {
         [
-            .write(ScriptedReply.head(200, [("Content-Length", "3000")])), .write([UInt8](repeating: 1, count: 1000)),
-            .gate("third"),
-            .write([UInt8](repeating: 2, count: 2000)),
+            .head(200, [("Content-Length", "3000")]), .content([UInt8](repeating: 1, count: 1000)), .gate("third"),
+            .content([UInt8](repeating: 2, count: 2000)), .end(trailers: []),
         ]
     }
 
@@ -117,7 +116,7 @@ struct TaskCountsTests {
 
     /// A reply whose length overflows `Int64` when any number of sent bytes is added.
     private static func endless(_ request: RecordedRequest) -> ScriptedReply {
-        [.write(ScriptedReply.head(200, [("Content-Length", "\(Int64.max)")])), .write("some"), .gate("end"), .close]
+        [.head(200, [("Content-Length", "\(Int64.max)")]), .content("some"), .gate("end"), .close]
     }
 
     @Test(arguments: Sender.allCases)

@@ -17,7 +17,7 @@ private let other = ScriptedFile.pattern(600_000, seed: 9)
 private let cut = 200_000
 
 /// Resumed downloads whose file is already complete, and servers whose response to the range request is unusable.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CompleteDownloadTests {
     private static let fields = [
         ("ETag", "\"v1\""), ("Accept-Ranges", "bytes"), ("Set-Cookie", "secret=cookie"),
@@ -26,15 +26,8 @@ struct CompleteDownloadTests {
 
     /// The first response: part of the file, with a known length or in chunks without an end.
     private static func begin(of bytes: [UInt8], isLengthKnown: Bool) -> ScriptedReply {
-        guard !isLengthKnown else {
-            return [
-                .write(ScriptedReply.head(200, fields + [("Content-Length", "\(content.count)")])), .write(bytes), .stall,
-            ]
-        }
-        return [
-            .write(ScriptedReply.head(200, fields + [("Transfer-Encoding", "chunked")])),
-            .write(Array((String(bytes.count, radix: 16) + "\r\n").utf8) + bytes + Array("\r\n".utf8)), .stall,
-        ]
+        let framing = isLengthKnown ? ("Content-Length", "\(content.count)") : ("Transfer-Encoding", "chunked")
+        return [.head(200, fields + [framing]), .content(bytes), .stall]
     }
 
     /// Returns resume data of a download whose file is complete although the download does not know that, as after its process was

@@ -16,7 +16,7 @@ private let content = ScriptedFile.pattern(600_000)
 private let cut = 200_000
 
 /// Downloads that are cancelled and resumed, and servers whose later responses do not match the first response.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct DownloadResumeTests {
     /// Downloads part of a file, cancels the download, and runs a test with the resume data.
     private func interrupted(
@@ -230,7 +230,7 @@ struct DownloadResumeTests {
         let file = ScriptedFile(content)
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             request.order == 1
-                ? [.write(ScriptedReply.head(503, [("Content-Length", "400")]) + "busy"), .close] : file.reply(to: request)
+                ? [.head(503, [("Content-Length", "400")], "busy"), .close] : file.reply(to: request)
         }
         try await interrupted(file, after: reply) { (server, session, recorder, data) async throws in
             let refused = session.downloadTask(withResumeData: try #require(data))
@@ -298,10 +298,8 @@ struct DownloadResumeTests {
     func `a 206 to a download that was not resumed leaves no resume data`(asking: String) async throws {
         let recorder = EventRecorder()
         let part: ScriptedReply = [
-            .write(
-                ScriptedReply.head(
-                    206, [("ETag", "\"v1\""), ("Content-Range", "bytes 100-599999/600000"), ("Transfer-Encoding", "chunked")])
-                    + "1000\r\n"), .write([UInt8](repeating: 7, count: 0x1000)), .write("\r\n"), .close,
+            .head(206, [("ETag", "\"v1\""), ("Content-Range", "bytes 100-599999/600000"), ("Transfer-Encoding", "chunked")]),
+            .content([UInt8](repeating: 7, count: 0x1000)), .close,
         ]
         try await withScenario(
             delegate: recorder, configure: { if asking == "the session" { $0.httpAdditionalHeaders = ["Range": "bytes=100-"] } },

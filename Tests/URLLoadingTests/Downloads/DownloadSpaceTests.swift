@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-@Suite(.timeLimit(.minutes(1))) struct DownloadSpaceTests {
+@Suite(.timeLimit(.minutes(1)), .everyVersion) struct DownloadSpaceTests {
     private final class Progress: NSObject, URLSessionDownloadDelegate, Sendable {
         let written = Watched<Int64>(0)
 
@@ -38,8 +38,8 @@ import URLLoading
             configure: { $0.tlsTrustRoots = [certificates.root] },
             reply: { _ in
                 [
-                    .write(ScriptedReply.head(200, [("Content-Length", "\(1 << 30)")])),
-                    .write([UInt8](repeating: 1, count: count)),
+                    .head(200, [("Content-Length", "\(1 << 30)")]),
+                    .content([UInt8](repeating: 1, count: count)),
                     .stall,
                 ]
             }

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Downloads to files: delivery, the temporary file, and failures.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct DownloadTests {
     private static let content = ScriptedFile.pattern(500_000)
 

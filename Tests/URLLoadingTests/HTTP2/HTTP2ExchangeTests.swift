@@ -250,23 +250,6 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `gzip bodies are decoded`() async throws {
-        let recorder = EventRecorder()
-        let content = ScriptedFile.pattern(100_000)
-        try await withHTTP2Scenario(
-            delegate: recorder, reply: { _ in .ok(GzipBytes.stored(content), [("content-encoding", "gzip")]) }
-        ) { (server, session) async throws in
-            let task = session.dataTask(with: server.url())
-            task.resume()
-            let record = try await recorder.completion(of: task)
-            #expect(record.body == Data(content))
-            #expect(server.requests[0].header("accept-encoding")?.contains("gzip") == true)
-            let one = try #require(record.metrics?.transactionMetrics.first)
-            #expect(one.countOfResponseBodyBytesReceived == Int64(GzipBytes.stored(content).count))
-            #expect(one.countOfResponseBodyBytesAfterDecoding == 100_000)
-        }
-    }
-
     @Test(arguments: HTTP2Start.allCases) func `metrics report h2 and the reuse of a connection`(
         way: HTTP2Start
     ) async throws {
@@ -286,112 +269,6 @@ struct HTTP2ExchangeTests {
             #expect(first.remotePort == server.port && second.localPort == first.localPort)
             #expect(first.countOfRequestHeaderBytesSent > 0 && first.countOfResponseHeaderBytesReceived > 0)
             #expect(first.countOfResponseBodyBytesReceived == 6)
-        }
-    }
-
-    @Test func `a redirect is followed on the same connection, and a POST becomes a GET`() async throws {
-        let recorder = EventRecorder()
-        try await withHTTP2Scenario(
-            delegate: recorder,
-            reply: { $0.path == "/old" ? .redirect(302, to: "/new", [("set-cookie", "a=1")]) : .ok("\($0.method) \($0.path)") }
-        ) { (server, session) async throws in
-            let task = session.dataTask(with: URLRequest(server.url("/old"), method: "POST", body: Data("body".utf8)))
-            task.resume()
-            let record = try await recorder.completion(of: task)
-            #expect(record.body == Data("GET /new".utf8))
-            #expect(server.requests.map(\.bodyText) == ["body", ""])
-            #expect(server.requests[1].header("content-length") == nil && server.requests[1].header("cookie") == "a=1")
-            #expect(server.connectionCount == 1)
-            #expect(record.metrics?.transactionMetrics.map(\.networkProtocolName) == ["h2", "h2"])
-            try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
-        }
-    }
-
-    @Test func `307 resends the body, from data, file and stream`() async throws {
-        let content = ScriptedFile.pattern(300_000)
-        let directory = try TemporaryDirectory()
-        let file = try directory.write(content, to: "body")
-        var answers = EventRecorder.Answers()
-        answers.bodyStream = { InputStream(data: Data(content)) }
-        let recorder = EventRecorder(answers)
-        try await withHTTP2Scenario(
-            delegate: recorder, reply: { $0.path == "/old" ? .redirect(307, to: "/new") : [.awaitRequestEnd] + .ok("there") }
-        ) { (server, session) async throws in
-            let request = URLRequest(server.url("/old"), method: "PUT")
-            #expect(try await session.upload(for: request, from: Data(content)).0 == Data("there".utf8))
-            #expect(try await session.upload(for: request, fromFile: file).0 == Data("there".utf8))
-            let task = session.uploadTask(withStreamedRequest: request)
-            task.resume()
-            #expect(try await recorder.completion(of: task).body == Data("there".utf8))
-            #expect(server.requests.map(\.bodyLength) == Array(repeating: 300_000, count: 6))
-            #expect(Set(server.requests.map(\.bodyHash)).count == 1)
-            #expect(server.requests.map { $0.header("content-length") } == ["300000", "300000", "300000", "300000", nil, nil])
-        }
-    }
-
-    @Test func `a fresh response is served from the cache, and a stale one is revalidated`() async throws {
-        let cache = URLCache(memoryCapacity: 10 << 20, diskCapacity: 0)
-        try await withHTTP2Scenario(
-            configure: { $0.urlCache = cache },
-            reply: { request in
-                guard request.header("if-none-match") == nil else {
-                    return [.awaitRequestEnd, .head(304, [("etag", "\"1\"")], ends: true)]
-                }
-                return .ok("body", [("etag", "\"1\""), ("cache-control", request.path == "/fresh" ? "max-age=600" : "no-cache")])
-            }
-        ) { (server, session) async throws in
-            for path in ["/fresh", "/fresh", "/stale", "/stale"] { #expect(try await session.text(server.url(path)) == "body") }
-            #expect(server.requests.map(\.path) == ["/fresh", "/stale", "/stale"])
-        }
-    }
-
-    @Test func `an interrupted download resumes where it stopped`() async throws {
-        let content = ScriptedFile.pattern(600_000)
-        let recorder = EventRecorder()
-        try await withHTTP2Scenario(
-            delegate: recorder,
-            reply: { request in
-                let fields = [("etag", "\"v1\""), ("accept-ranges", "bytes")]
-                guard let range = request.header("range").flatMap({ Int($0.dropFirst(6).dropLast()) }) else {
-                    return [
-                        .head(200, fields + [("content-length", "600000")]), .data(Array(content[..<200_000]), ends: false),
-                        .stall,
-                    ]
-                }
-                let rest = Array(content[range...])
-                let place = [("content-range", "bytes \(range)-599999/600000"), ("content-length", "\(rest.count)")]
-                return [.head(206, fields + place), .data(rest)]
-            }
-        ) { (server, session) async throws in
-            let first = session.downloadTask(with: server.url("/file"))
-            first.resume()
-            try await recorder.wait(for: first) {
-                $0.events.contains { if case .wrote(200_000, _) = $0 { true } else { false } }
-            }
-            let data = try #require(await first.cancelByProducingResumeData())
-            try await recorder.completion(of: first)
-            try await server.frame(.resetStream) { $0.errorCode == .cancel }
-            let second = session.downloadTask(withResumeData: data)
-            second.resume()
-            let record = try await recorder.completion(of: second)
-            #expect(record.events.contains(.resumed(offset: 200_000, expected: 600_000)))
-            #expect(record.file == Data(content))
-            #expect(server.connectionCount == 1)
-        }
-    }
-
-    @Test func `bytes arrive as they are sent`() async throws {
-        try await withHTTP2Scenario(
-            reply: { _ in [.head(), .data("first\nsec", ends: false), .gate("more"), .data("ond\nthird")] }
-        ) { (server, session) async throws in
-            let (bytes, response) = try await session.bytes(from: server.url())
-            #expect((response as? HTTPURLResponse)?.statusCode == 200)
-            var lines = bytes.lines.makeAsyncIterator()
-            #expect(try await lines.next() == "first")
-            server.open("more")
-            #expect(try await lines.next() == "second")
-            #expect(try await lines.next() == "third")
-            #expect(try await lines.next() == nil)
         }
     }
 }

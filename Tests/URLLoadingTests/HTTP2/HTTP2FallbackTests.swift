@@ -152,11 +152,8 @@ struct HTTP2FallbackTests {
                 recorded.headers = request.fields.map { ($0.name, $0.value) }
                 recorded.connection = request.connection
                 return answer(recorded).effects.compactMap { effect in
-                    switch effect {
-                    case .write(let bytes): .write(bytes)
-                    case .close: .close
-                    default: nil
-                    }
+                    if case .close = effect { return .close }
+                    return effect.bytes.map { .write($0) }
                 }
             }
         ) { (server, session) async throws in

@@ -218,7 +218,7 @@ struct HostileResponseTests {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = count },
             reply: { request in
-                if request.order < count { return ScriptedReply([.gate("go")] + ScriptedReply.ok("old").effects) }
+                if request.order < count { return .ok("old").after(.gate("go")) }
                 return request.connection < count ? [.close] : .ok("new")
             }
         ) { (server, session) async throws in

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Unusual but permitted messages.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct OddMessageTests {
     // MARK: Content-Type
 
@@ -33,7 +33,9 @@ struct OddMessageTests {
     func `a Location with extra slashes leads to the host that browsers would use`(_ location: String) async throws {
         let secrets = ["Authorization": "Basic c2VjcmV0", "Cookie": "own=secret"]
         try await withScriptedServer(reply: { _ in .ok("there") }) { (other) async throws in
+            let scheme = other.isSecure ? "https:" : "http:"
             let target = location.replacingOccurrences(of: "PLACE", with: "127.0.0.1:\(other.port)")
+                .replacingOccurrences(of: "http:", with: scheme).replacingOccurrences(of: "HTTP:", with: scheme.uppercased())
             try await withScenario(reply: { _ in .redirect(302, to: target) }) { (server, session) async throws in
                 #expect(try await session.text(URLRequest(server.url("/a"), headers: secrets)).text == "there")
                 let request = try #require(other.requests.first)

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Which header fields of requests and configurations are sent, and which are reserved.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct RequestFieldTests {
     @Test func `a Host field set by the app replaces the URL's host`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in

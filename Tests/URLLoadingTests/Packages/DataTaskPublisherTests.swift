@@ -15,7 +15,7 @@ import Testing
 import URLLoading
 
 /// The publisher for OpenCombine.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct DataTaskPublisherTests {
     /// What a subscriber received.
     private struct Received: Sendable {

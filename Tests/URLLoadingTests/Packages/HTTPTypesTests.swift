@@ -15,7 +15,7 @@ import Testing
 import URLLoading
 
 /// Requests and responses of swift-http-types.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct HTTPTypesTests {
     private static func request(_ method: HTTPRequest.Method, _ server: ScriptedServer, _ path: String) -> HTTPRequest {
         HTTPRequest(method: method, scheme: "http", authority: "127.0.0.1:\(server.port)", path: path)

@@ -14,7 +14,7 @@ import Testing
 import URLLoading
 
 /// Responses from `URLProtocol` classes are stored for the app and for the class, and never answer the session's own loads.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CustomProtocolCachingTests {
     private let folder: TemporaryDirectory
 

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Loads by the app's `URLProtocol` classes in a session's `protocolClasses`.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct CustomProtocolTests {
     private func withCustomSession(
         delegate: (any URLSessionDelegate)? = nil, test: (URLSession) async throws -> Void

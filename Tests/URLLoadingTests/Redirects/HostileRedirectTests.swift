@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Redirects, and the secrets that must not be sent to their targets.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct HostileRedirectTests {
     private static let secrets = [
         "Authorization": "Bearer secret", "Cookie": "session=secret", "Proxy-Authorization": "Basic secret",
@@ -64,7 +64,7 @@ struct HostileRedirectTests {
             reply: { request in
                 guard request.order == 0 else { return .ok("end") }
                 let port = request.header("Host")?.split(separator: ":").last ?? ""
-                return .redirect(302, to: "http://localhost:\(port)/b")
+                return .redirect(302, to: "//localhost:\(port)/b")
             }
         ) { (server, session) async throws in
             #expect(try await session.text(URLRequest(server.url("/a"), headers: Self.secrets)).text == "end")
@@ -190,7 +190,6 @@ struct HostileRedirectTests {
             let requests = try await server.waitForRequests(2)
             for request in requests {
                 #expect(request.body == Array(content))
-                #expect(request.isChunked)
                 #expect(request.header("Content-Length") == nil)
             }
         }

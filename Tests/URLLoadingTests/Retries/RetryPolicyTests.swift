@@ -14,7 +14,7 @@ import Testing
 import URLLoading
 
 /// Loads that are retried according to the app's `RetryPolicy`.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct RetryPolicyTests {
     private typealias Policy = URLSessionConfiguration.RetryPolicy
 

@@ -14,7 +14,7 @@ import Testing
 import URLLoading
 
 /// Uploads and streamed bodies that are retried according to the app's `RetryPolicy`.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct UploadRetryTests {
     /// Provides the body's stream a number of times.
     private final class Streams: NSObject, URLSessionDataDelegate {
@@ -95,8 +95,8 @@ struct UploadRetryTests {
         try await withScriptedServer(
             early: { request in
                 guard request.method == "PUT" else { return nil }
-                let head = ScriptedReply.head(104, [("Upload-Draft-Interop-Version", "8"), ("Location", "/uploads/1")])
-                return ScriptedReply([.write(head), .awaitRequestEnd] + ScriptedReply.status(status, body: "busy").effects)
+                return .status(status, body: "busy")
+                    .after(.head(104, [("Upload-Draft-Interop-Version", "8"), ("Location", "/uploads/1")]), .awaitRequestEnd)
             }, reply: { _ in .status(204, state) },
             test: { (server) async throws in
                 try await withRetries { (session) async throws in

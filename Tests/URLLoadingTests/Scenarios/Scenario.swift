@@ -20,6 +20,7 @@ func withSession(
 ) async throws {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.timeoutIntervalForRequest = 20
+    try configuration.trustVersion()
     configure(configuration)
     let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
     defer { session.invalidateAndCancel() }
@@ -28,6 +29,7 @@ func withSession(
 
 /// Runs a test with a scripted server and a session.
 func withScenario(
+    version: ScriptedVersion? = ScriptedVersion.current,
     identity: TestCertificates.Identity? = nil,
     sendBuffer: Int? = nil,
     delegate: (any URLSessionDelegate)? = nil,
@@ -38,7 +40,7 @@ func withScenario(
     test: (ScriptedServer, URLSession) async throws -> Void
 ) async throws {
     try await withScriptedServer(
-        identity: identity, sendBuffer: sendBuffer, greeting: greeting, early: early, reply: reply
+        version: version, identity: identity, sendBuffer: sendBuffer, greeting: greeting, early: early, reply: reply
     ) { (server) async throws in
         try await withSession(delegate: delegate, configure) { session in try await test(server, session) }
     }

@@ -13,13 +13,13 @@ import Testing
 import URLLoading
 
 /// Server-sent events as a sequence (WHATWG HTML, section 9.2).
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct ServerSentEventTests {
     private static let kind = [("Content-Type", "text/event-stream; charset=utf-8")]
 
     /// A response whose body ends when its connection is closed.
     private static func stream(_ text: String) -> ScriptedReply {
-        ScriptedReply([.write(Array((ScriptedReply.head(200, kind + [("Connection", "close")]) + text).utf8)), .close])
+        [.head(200, kind + [("Connection", "close")], text, ends: true), .close]
     }
 
     /// Collects the events that arrive, and the error at the end.
@@ -86,9 +86,7 @@ struct ServerSentEventTests {
             (.ok("<html>", [("Content-Type", "text/html"), ("Retry-After", "7")]), 200, "<html>"),
             // The body is cut off.
             (
-                ScriptedReply([
-                    .write(Array((ScriptedReply.head(503, fields + [("Content-Length", "10")]) + "late").utf8)), .close,
-                ]), 503, "late"
+                [.head(503, fields + [("Content-Length", "10")], "late"), .close], 503, "late"
             ),
         ]
         for (reply, status, body) in replies {
@@ -104,15 +102,15 @@ struct ServerSentEventTests {
     }
 
     @Test func `the body of a refusal that does not end is read within the request timeout`() async throws {
-        let head = ScriptedReply.head(503, [("Content-Type", "text/plain"), ("Content-Length", "10")]) + "wait"
-        try await withScenario(reply: { _ in ScriptedReply([.write(Array(head.utf8)), .stall]) }) {
+        let fields = [("Content-Type", "text/plain"), ("Content-Length", "10")]
+        try await withScenario(reply: { _ in [.head(503, fields, "wait"), .stall] }) {
             (server, session) async throws in
             var request = URLRequest(server.url("/e"))
             request.timeoutInterval = 0.3
             let (_, error) = await Self.collect(session.serverSentEvents(for: request))
             #expect(error?.refusal?.response.statusCode == 503)
             #expect(error?.refusal.map { String(decoding: $0.body, as: UTF8.self) } == "wait")
-            try await server.waitForClose(0)
+            try await server.waitForAbandoning(0)
         }
     }
 
@@ -214,12 +212,11 @@ struct ServerSentEventTests {
     }
 
     @Test func `leaving the loop cancels the load`() async throws {
-        let head = ScriptedReply.head(200, Self.kind) + "data: a\n\n"
-        try await withScenario(reply: { _ in ScriptedReply([.write(Array(head.utf8)), .stall]) }) {
+        try await withScenario(reply: { _ in [.head(200, Self.kind, "data: a\n\n"), .stall] }) {
             (server, session) async throws in
             let (events, _) = await Self.collect(session.serverSentEvents(for: URLRequest(server.url("/e"))), atMost: 1)
             #expect(events.map(\.data) == ["a"])
-            try await server.waitForClose(0)
+            try await server.waitForAbandoning(0)
         }
     }
 }

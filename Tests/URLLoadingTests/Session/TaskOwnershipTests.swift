@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// A session owns its tasks from creation to completion.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct TaskOwnershipTests {
     enum Kind: CaseIterable, Sendable {
         case data, upload, download
@@ -48,7 +48,7 @@ struct TaskOwnershipTests {
     @Test func `a task retains a session that the app released`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
             let done = Delivered<Data?>()
-            let task = URLSession(configuration: .ephemeral).dataTask(with: server.url()) { data, _, _ in done(data) }
+            let task = try URLSession(configuration: .scripted()).dataTask(with: server.url()) { data, _, _ in done(data) }
             task.resume()
             #expect(try await done.value == Data("body".utf8))
         }
@@ -57,7 +57,7 @@ struct TaskOwnershipTests {
     @Test func `finishTasksAndInvalidate waits for tasks that are not resumed yet`() async throws {
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
-            let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
+            let session = try URLSession(configuration: .scripted(), delegate: recorder, delegateQueue: nil)
             weak var weakTask: URLSessionTask?
             weakTask = session.dataTask(with: server.url())
             session.finishTasksAndInvalidate()
@@ -77,7 +77,7 @@ struct TaskOwnershipTests {
             let queue = OperationQueue()
             queue.maxConcurrentOperationCount = 1
             queue.isSuspended = true
-            let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: queue)
+            let session = try URLSession(configuration: .scripted(), delegate: recorder, delegateQueue: queue)
             let running = session.dataTask(with: server.url())
             running.resume()
             let unresumed = [

@@ -13,12 +13,12 @@ import Testing
 import URLLoading
 
 /// The visible state of a task, from creation to completion.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct TaskStateTests {
     @Test func `a task goes from suspended through running to completed, and stays there`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
-            delegate: recorder, reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok("body").effects) }
+            delegate: recorder, reply: { _ in .ok("body").after(.gate("go")) }
         ) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
             #expect(task.state == .suspended && task.response == nil && task.error == nil)
@@ -62,7 +62,7 @@ struct TaskStateTests {
     @Test func `a task that was never resumed is listed, and finishTasksAndInvalidate waits for it`() async throws {
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { _ in .ok() }) { (server) async throws in
-            let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
+            let session = try URLSession(configuration: .scripted(), delegate: recorder, delegateQueue: nil)
             let task = session.dataTask(with: server.url())
             #expect(await session.allTasks.map(\.taskIdentifier) == [task.taskIdentifier])
             session.finishTasksAndInvalidate()

@@ -45,7 +45,7 @@ struct SuspendedInQueueTests {
 
     /// The response for `/a` waits for its gate.
     private static func reply(_ request: RecordedRequest) -> ScriptedReply {
-        request.path == "/a" ? ScriptedReply([.gate("a")] + ScriptedReply.ok("a").effects) : .ok(request.path)
+        request.path == "/a" ? .ok("a").after(.gate("a")) : .ok(request.path)
     }
 
     /// Waits until the session has performed all earlier calls, which it does in order.

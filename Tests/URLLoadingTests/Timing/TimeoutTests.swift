@@ -12,12 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-private let head = "HTTP/1.1 200 OK\r\n"
-
 /// The request timeout is an idle timer, the resource timeout a deadline.
 ///
 /// Uses real timers: only the outcome is checked.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct TimeoutTests {
     @Test func `the request's timeout overrides a longer one of the configuration`() async throws {
         try await withScenario(reply: { _ in [.stall] }) { (server, session) async throws in
@@ -29,7 +27,7 @@ struct TimeoutTests {
     }
 
     @Test func `the request's timeout overrides a shorter one, even if it is 60 seconds`() async throws {
-        let late = ScriptedReply([.pause(milliseconds: 600)] + ScriptedReply.ok("late").effects)
+        let late = ScriptedReply.ok("late").after(.pause(milliseconds: 600))
         try await withScenario(configure: { $0.timeoutIntervalForRequest = 0.2 }, reply: { _ in late }) {
             (server, session) async throws in
             var request = URLRequest(url: server.url())
@@ -58,7 +56,7 @@ struct TimeoutTests {
         }
     }
 
-    @Test func `a load times out when the server does not answer the TLS handshake`() async throws {
+    @Test(.over(.http1)) func `a load times out when the server does not answer the TLS handshake`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.3 }, greeting: { _ in [.stall] }, reply: { _ in [] }
         ) { (server, session) async throws in
@@ -71,11 +69,10 @@ struct TimeoutTests {
         try await withGrowingTimes { scale in
             let recorder = EventRecorder()
             var isRight = false
-            let answer = ScriptedReply.ok("ok").effects
-            let effects = [.gate("suspended"), .pause(milliseconds: Int64(800 * scale)), .reach("late")] + answer
+            let pause = SocketEffect.pause(milliseconds: Int64(800 * scale))
             try await withScenario(
                 delegate: recorder, configure: { $0.timeoutIntervalForRequest = 0.3 * scale },
-                reply: { _ in ScriptedReply(effects) }
+                reply: { _ in .ok("ok").after(.gate("suspended"), pause, .reach("late")) }
             ) { (server, session) async throws in
                 let task = session.dataTask(with: server.url())
                 task.resume()
@@ -110,13 +107,13 @@ struct TimeoutTests {
     }
 
     @Test func `the resource timeout ends a task that was never idle, and its connection`() async throws {
-        let drip = (0..<2000).flatMap { _ in [SocketEffect.pause(milliseconds: 10), .write("x")] }
+        let drip = (0..<2000).flatMap { _ in [SocketEffect.pause(milliseconds: 10), .content("x")] }
         try await withGrowingTimes { scale in
             let recorder = EventRecorder()
             var hasBody = false
             try await withScenario(
                 delegate: recorder, configure: { $0.timeoutIntervalForResource = 0.25 * scale },
-                reply: { _ in ScriptedReply([.write(head + "\r\n")] + drip) }
+                reply: { _ in ScriptedReply([.head(200)] + drip) }
             ) { (server, session) async throws in
                 let task = session.dataTask(with: server.url())
                 task.resume()
@@ -125,15 +122,15 @@ struct TimeoutTests {
                 hasBody = !record.body.isEmpty
                 try recorder.expectOrder(of: task, EventRecorder.dataGrammar)
                 // A connection without a request is still usable and is kept.
-                if hasBody { try await server.waitForAllClosed() }
+                if hasBody { try await server.waitForAbandoning(0) }
             }
             return hasBody
         }
     }
 
     /// The only connection goes to a later task with a higher priority.
-    @Test func `a queued task times out too`() async throws {
-        let held = ScriptedReply([.gate("go")] + ScriptedReply.ok("first").effects)
+    @Test(.over(.http1, .http1OverTLS)) func `a queued task times out too`() async throws {
+        let held = ScriptedReply.ok("first").after(.gate("go"))
         try await withGrowingTimes { scale in
             var counts: [Int] = []
             try await withScenario(

@@ -84,7 +84,7 @@ struct ChangedUploadTests {
     }
 
     private static let whole: [SocketEffect] = [
-        .awaitRequestEnd, .write(ScriptedReply.head(200, [("Content-Length", "2")]) + "ok"),
+        .awaitRequestEnd, .head(200, [("Content-Length", "2")], "ok", ends: true),
     ]
 
     @Test(arguments: changes, [false, true]) func `an upload fails if its file changes, whatever the server responds`(

@@ -13,10 +13,10 @@ import Testing
 import URLLoading
 
 /// Complete final responses that arrive before the server has read the request's body.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct EarlyResponseTests {
     private static let content = ScriptedFile.pattern(6_000_000)
-    private static let early = ScriptedReply.head(200, [("Content-Length", "5")]) + "early"
+    private static let early = SocketEffect.head(200, [("Content-Length", "5")], "early", ends: true)
 
     /// Header fields without and with an expectation of 100; an early success has the same effect as the 100.
     private static let fields: [[String: String]] = [[:], ["Expect": "100-continue"]]
@@ -25,14 +25,12 @@ struct EarlyResponseTests {
         URLRequest(url, method: "POST", headers: fields)
     }
 
-    // MARK: HTTP/1.1
-
     @Test(arguments: fields) func `an early success does not stop the upload of the body`(
         fields: [String: String]
     ) async throws {
         try await withScenario(
             early: {
-                $0.method == "GET" ? nil : [.stopReading, .write(Self.early), .gate("read"), .startReading, .awaitRequestEnd]
+                $0.method == "GET" ? nil : [.stopReading, Self.early, .gate("read"), .startReading, .awaitRequestEnd]
             },
             reply: { _ in .ok("next") }
         ) { (server, session) async throws in
@@ -47,12 +45,14 @@ struct EarlyResponseTests {
         }
     }
 
-    @Test(arguments: fields) func `an early success with Connection close ends the upload`(
+    @Test(.over(.http1, .http1OverTLS), arguments: fields) func `an early success with Connection close ends the upload`(
         fields: [String: String]
     ) async throws {
-        let closing = ScriptedReply.head(200, [("Content-Length", "5"), ("Connection", "close")]) + "early"
         try await withScenario(
-            early: { $0.method == "GET" ? nil : [.stopReading, .write(closing), .gate("over"), .startReading] },
+            early: {
+                let closing = SocketEffect.head(200, [("Content-Length", "5"), ("Connection", "close")], "early")
+                return $0.method == "GET" ? nil : [.stopReading, closing, .gate("over"), .startReading]
+            },
             reply: { _ in .ok("next") }
         ) { (server, session) async throws in
             let (data, _) = try await session.upload(for: request(server.url(), fields), from: Data(Self.content))
@@ -68,7 +68,7 @@ struct EarlyResponseTests {
     ) async throws {
         for end in [SocketEffect.close, .reset] {
             try await withScenario(
-                early: { $0.method == "GET" ? nil : [.stopReading, .write(Self.early), .gate("seen"), end] },
+                early: { $0.method == "GET" ? nil : [.stopReading, Self.early, .gate("seen"), end] },
                 reply: { _ in .ok("next") }
             ) { (server, session) async throws in
                 let recorder = EventRecorder()
@@ -85,7 +85,8 @@ struct EarlyResponseTests {
         }
     }
 
-    @Test(arguments: [300, 403, 500]) func `an early response that is not a success ends the upload`(status: Int) async throws {
+    @Test(.over(.http1, .http1OverTLS), arguments: [300, 403, 500])
+    func `an early response that is not a success ends the upload`(status: Int) async throws {
         for fields in Self.fields {
             try await withScenario(
                 early: { request in
@@ -103,11 +104,11 @@ struct EarlyResponseTests {
         }
     }
 
-    @Test func `bytes after the early response are not taken for another response`() async throws {
+    @Test(.over(.http1, .http1OverTLS)) func `bytes after the early response are not taken for another response`() async throws {
         try await withScenario(
             early: {
                 $0.method == "GET"
-                    ? nil : [.stopReading, .write(Self.early), .gate("more"), .write("HTTP/1.1 200 OK\r\n\r\n"), .stall]
+                    ? nil : [.stopReading, Self.early, .gate("more"), .write("HTTP/1.1 200 OK\r\n\r\n"), .stall]
             },
             reply: { _ in .ok("next") }
         ) { (server, session) async throws in
@@ -126,39 +127,12 @@ struct EarlyResponseTests {
     @Test func `a server that neither reads nor closes after its response times out`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 1 },
-            early: { _ in [.stopReading, .write(Self.early), .gate("never")] }, reply: { _ in .ok() }
+            early: { _ in [.stopReading, Self.early, .gate("never")] }, reply: { _ in .ok() }
         ) { (server, session) async throws in
             await expectFailure(.timedOut) {
                 try await session.upload(for: request(server.url(), [:]), from: Data(count: 64 << 20))
             }
             server.open("never")
-        }
-    }
-
-    // MARK: HTTP/2
-
-    @Test(arguments: fields) func `an early success that ends its HTTP2 stream does not stop the upload of the body`(
-        fields: [String: String]
-    ) async throws {
-        try await withHTTP2Scenario(
-            greeting: { _ in [.policy(.credit, false), .settings()] },
-            reply: { request in
-                guard request.method == "POST" else { return .ok("next") }
-                return [
-                    .head(200), .data("early", ends: true), .gate("read"), .policy(.credit, true),
-                    .windowUpdate(6_000_000, stream: 0), .windowUpdate(6_000_000), .awaitRequestEnd,
-                ]
-            }
-        ) { (server, session) async throws in
-            async let answer = session.upload(for: request(server.url(), fields), from: Data(Self.content))
-            try await server.reached("read")
-            server.open("read")
-            let (data, response) = try await answer
-            #expect((response as? HTTPURLResponse)?.statusCode == 200 && data == Data("early".utf8))
-            #expect(try await server.request(0).bodyHash == HTTP2Request.hash(of: Self.content))
-            #expect(server.frames(.resetStream).isEmpty)
-            #expect(try await session.text(server.url("/next")) == "next")
-            #expect(server.connectionCount == 1)
         }
     }
 

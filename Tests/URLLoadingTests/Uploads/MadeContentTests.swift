@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Uploads of files whose content is made when it is read, so that their size is not its length.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct MadeContentTests {
     /// A file without a size, and one with a nominal size of 4096 bytes.
     private static let paths = ["/proc/version", "/sys/kernel/mm/transparent_hugepage/enabled"].filter {

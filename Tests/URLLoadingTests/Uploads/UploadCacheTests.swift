@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 /// Resumed uploads invalidate the cache entry of their URL (RFC 9111, section 4.4).
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(2)), .everyVersion)
 struct UploadCacheTests {
     private static let content = Data(ScriptedFile.pattern(200_000, seed: 15))
 
@@ -32,13 +32,13 @@ struct UploadCacheTests {
         try await withScriptedServer(
             early: { request in
                 guard request.method == "PUT" else { return nil }
-                let head = ScriptedReply.head(
-                    104, [("Upload-Draft-Interop-Version", "8"), ("Location", "/uploads/1")])
-                return [.write(head), .awaitBody(offset), .close]
+                return [
+                    .head(104, [("Upload-Draft-Interop-Version", "8"), ("Location", "/uploads/1")]), .awaitBody(offset), .close,
+                ]
             },
             reply: { request in
                 switch request.method {
-                case "HEAD": return [.write(ScriptedReply.head(204, Self.state(offset, isWhole)))]
+                case "HEAD": return .bare(204, Self.state(offset, isWhole))
                 case "PATCH": return .ok("stored", Self.state(Self.content.count, true))
                 default: return .ok("version \(request.order)", [("Cache-Control", "max-age=600")])
                 }

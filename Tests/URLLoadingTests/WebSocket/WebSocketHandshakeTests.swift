@@ -244,7 +244,7 @@ struct WebSocketHandshakeTests {
         try await withScenario(
             delegate: recorder,
             reply: { request in
-                guard case .write(let bytes)? = ScriptedReply.webSocket(request).effects.first else { return [.close] }
+                guard let bytes = ScriptedReply.webSocket(request).effects.first?.bytes else { return [.close] }
                 return [.writeSlowly(bytes + WebSocketPeer.frame(1, Array("slow".utf8))), .stall]
             }
         ) { (server, session) async throws in

@@ -1,0 +1,50 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import NIOCore
+
+/// The versions of HTTP over which a ``ScriptedServer`` performs the same scripts.
+///
+/// A server of one version accepts no other: by ALPN, a client that does not offer the version cannot connect.
+package enum ScriptedVersion: String, Sendable, CaseIterable {
+    case http1 = "HTTP/1.1"
+    case http1OverTLS = "HTTP/1.1 over TLS"
+    case http2 = "HTTP/2"
+
+    package var isSecure: Bool { self != .http1 }
+
+    /// The name for ALPN (RFC 7301), which is also the name in metrics.
+    package var protocolName: String { self == .http2 ? "h2" : "http/1.1" }
+
+    /// The version of the servers that the current task starts, unless they are started with another one.
+    package static var current: ScriptedVersion? { ScriptedRun.current?.version }
+
+    /// Makes the handler of a connection.
+    func connection(_ script: ServerScript, _ journal: Watched<ServerJournal>, _ number: Int) -> any ChannelHandler {
+        switch self {
+        case .http1, .http1OverTLS: ScriptedConnection(script: script, journal: journal, number: number)
+        case .http2: ScriptedHTTP2Connection(script: script, journal: journal, number: number)
+        }
+    }
+}
+
+/// One run of a test over a version.
+package final class ScriptedRun: Sendable {
+    @TaskLocal package static var current: ScriptedRun?
+
+    package let version: ScriptedVersion
+    private let requests = Watched(0)
+
+    package init(over version: ScriptedVersion) { self.version = version }
+
+    /// The number of requests that servers of the version received in this run.
+    package var requestCount: Int { requests.read { $0 } }
+
+    func countRequest() { requests.change { $0 += 1 } }
+}

@@ -1,0 +1,69 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Runs a test over several versions of HTTP, one after the other: its scripted servers speak the version, and `withSession` trusts
+/// them.
+///
+/// On a suite, the trait applies to all tests that have none of their own. A test whose servers receive no request runs once.
+struct VersionsTrait: SuiteTrait, TestTrait, TestScoping {
+    var versions: [ScriptedVersion]
+
+    var isRecursive: Bool { true }
+
+    @concurrent func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable @concurrent () async throws -> Void
+    ) async throws {
+        let innermost = test.traits.compactMap { $0 as? VersionsTrait }.last
+        guard ScriptedRun.current == nil, innermost?.versions == versions else { return try await function() }
+        for version in versions {
+            let run = ScriptedRun(over: version)
+            let naming = IssueHandlingTrait.compactMapIssues { issue in
+                var issue = issue
+                issue.comments.append("over \(version.rawValue)")
+                return issue
+            }
+            try await naming.provideScope(for: test, testCase: testCase) {
+                do {
+                    try await ScriptedRun.$current.withValue(run) { try await function() }
+                } catch is ExpectationFailedError {
+                    // It is already recorded.
+                } catch {
+                    if error is CancellationError { throw error }
+                    Issue.record(error)
+                }
+            }
+            if run.requestCount == 0 { break }
+        }
+    }
+}
+
+extension Trait where Self == VersionsTrait {
+    static var everyVersion: VersionsTrait { VersionsTrait(versions: ScriptedVersion.allCases) }
+
+    static func over(_ versions: ScriptedVersion...) -> VersionsTrait { VersionsTrait(versions: versions) }
+}
+
+extension URLSessionConfiguration {
+    /// An ephemeral configuration for the servers of the version that the test runs over.
+    static func scripted() throws -> URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.ephemeral
+        try configuration.trustVersion()
+        return configuration
+    }
+
+    /// Trusts the servers of the version that the test runs over.
+    func trustVersion() throws {
+        if ScriptedVersion.current?.isSecure == true { systemTrustRoots = [try TestCertificates.shared.get().root] }
+    }
+}
