@@ -42,7 +42,7 @@ private final class CollectingDelegate: NSObject, URLSessionDataDelegate, Sendab
 struct StreamedDataTests {
     private static let body = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 
-    @Test(arguments: [false, true])
+    @Test(.over(.http1), arguments: [false, true])
     func `pieces that the delegate keeps or changes stay unchanged while more data arrives`(isSecure: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
         let delegate = CollectingDelegate()

@@ -134,7 +134,7 @@ struct UploadTests {
         URLRequest(url, method: "PUT", headers: ["Expect": "100-continue"])
     }
 
-    @Test func `an upload expects 100-continue only if the request says so`() async throws {
+    @Test(.over(.http1, .http2)) func `an upload expects 100-continue only if the request says so`() async throws {
         try await withScenario(reply: { .ok("\($0.bodyLength)") }) { (server, session) async throws in
             let large = Data(count: 8 << 20)
             #expect(try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: large).0 == Data("8388608".utf8))
@@ -209,7 +209,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `progress continues after the response, up to the last byte`() async throws {
+    @Test(.over(.http1, .http2)) func `progress continues after the response, up to the last byte`() async throws {
         let recorder = EventRecorder()
         let count = 16 << 20
         try await withScenario(
