@@ -93,10 +93,7 @@ final class DaemonStart {
         if let trouble = place.prepare() { throw StartFailure.failed(73, trouble) }
         try acquireLock(place.lock, at: { place.socket })
         let folder = stateDirectory
-        try retryingWhileDiskIsFull {
-            let error = DaemonLocks.makeFolders(folder)
-            if error != 0 { throw StorageFailure(error, "The folder \(folder) cannot be created") }
-        }
+        try retryingWhileDiskIsFull { try DaemonLocks.makeFolder(folder) }
         // The state belongs to a single daemon, wherever that daemon listens.
         try acquireLock(folder + "/urlsessiond.lock", at: { DaemonPlace.notedSocket(in: folder) })
         // An earlier daemon wrote the note.

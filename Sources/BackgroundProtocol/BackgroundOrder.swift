@@ -14,7 +14,7 @@ package import LoadingModel
 /// The request body is empty, data, or a file; the delivery is `.download`, or `.collect` for an upload.
 package struct BackgroundOrder: Sendable {
     /// The properties that may change during the task's lifetime.
-    package struct Notes: Sendable, Hashable {
+    package struct Notes: Sendable, Hashable, Codable {
         package var description: String?
         /// The number of bytes that the program expects to be sent and received; -1 if unknown.
         package var expectedToSend: Int64 = -1

@@ -156,7 +156,7 @@ final class Clients {
             if transfer.record.isSuspended { phase = .suspended }
             if transfer.isOver { phase = .ended }
             var known = KnownTask(order: part.order, phase: phase)
-            known.order.notes = transfer.record.notes.notes
+            known.order.notes = transfer.record.notes
             known.order.task.priority = transfer.record.priority
             known.counts = transfer.counts
             known.response = part.response

@@ -52,7 +52,7 @@ extension TransferDesk: ConnectionOwner {
         case .command(let command, let task): if let transfer = session.transfers[task] { execute(command, transfer) }
         case .note(let notes, let task):
             guard let transfer = session.transfers[task], !transfer.isOver else { return }
-            transfer.record.notes = TransferRecord.Notes(notes)
+            transfer.record.notes = notes
             save(transfer)
         case .answer(let answer, let task, let question): questions.take(answer, to: question, of: task, session, self)
         case .told(let task): removals.told(task, session, self)

@@ -65,9 +65,7 @@ final class DaemonLocks: Sendable {
     }
 
     /// Creates the folder of a lock, and those that contain it.
-    ///
-    /// - Returns: 0, or the system's error.
-    static func makeFolders(_ path: String) -> CInt {
+    static func makeFolder(_ path: String) throws(StorageFailure) {
         var made = ""
         var error: CInt = 0
         for part in path.split(separator: "/") {
@@ -79,6 +77,6 @@ final class DaemonLocks: Sendable {
                 error = errno
             }
         }
-        return error
+        if error != 0 { throw StorageFailure(error, "The folder \(path) cannot be created") }
     }
 }

@@ -150,9 +150,7 @@ final class PlaceWatch: Sendable {
     private func mendLocks() throws(StorageFailure) -> Bool {
         guard !locks.areInPlace else { return true }
         if let trouble = place.prepare() { throw .failed(trouble) }
-        let folder = desk.options.stateDirectory
-        let error = DaemonLocks.makeFolders(folder)
-        guard error == 0 else { throw StorageFailure(error, "The folder \(folder) cannot be created") }
+        try DaemonLocks.makeFolder(desk.options.stateDirectory)
         guard try locks.renew() else { return false }
         desk.journal.log(.error, "the lock of urlsessiond was removed, and was made again")
         return true

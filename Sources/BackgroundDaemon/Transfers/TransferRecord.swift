@@ -51,7 +51,7 @@ struct TransferRecord: Codable, Sendable {
     var notBefore: Double?
     /// The number of responses that ask the client to retry later, plus failures that may be temporary.
     var refusals = 0
-    var notes: Notes
+    var notes = BackgroundOrder.Notes()
     var uploadFile: FileVersion?
     /// The partial file in the session's spool, which the resume data name.
     var partial: String?
@@ -64,28 +64,8 @@ struct TransferRecord: Codable, Sendable {
     /// True if the transfer's order was lost with a damaged list of transfers; otherwise nil.
     var isLost: Bool?
 
-    struct Notes: Codable, Sendable {
-        var description: String?
-        var expectedToSend: Int64 = -1
-        var expectedToReceive: Int64 = -1
-
-        init(_ notes: BackgroundOrder.Notes) {
-            description = notes.description
-            expectedToSend = notes.expectedToSend
-            expectedToReceive = notes.expectedToReceive
-        }
-
-        var notes: BackgroundOrder.Notes {
-            var notes = BackgroundOrder.Notes()
-            notes.description = description
-            notes.expectedToSend = expectedToSend
-            notes.expectedToReceive = expectedToReceive
-            return notes
-        }
-    }
-
     /// The record of a task whose own record is lost.
-    init() { notes = Notes(BackgroundOrder.Notes()) }
+    init() {}
 
     init(_ order: BackgroundOrder, _ settings: BackgroundSettings) {
         let url = order.task.request.url
@@ -102,7 +82,7 @@ struct TransferRecord: Codable, Sendable {
         let timeout = settings.policy.resourceTimeout
         deadline = timeout > 0 ? order.created + timeout : 1e15
         asksBeforeBegin = order.task.earliestBegin != nil && order.task.interests.contains(.delayedRequests)
-        notes = Notes(order.notes)
+        notes = order.notes
     }
 
     /// The host and port: transfers to the same origin wait together while the origin does not respond.
