@@ -36,6 +36,13 @@ package protocol HTTPConnection: AnyObject {
     /// Whether the server's limit allows another exchange: it may have been lowered since the connection was leased.
     var allowsExchange: Bool { get }
 
+    /// Whether requests to other hosts for which the server's certificate is valid may use the connection (RFC 9113, section
+    /// 9.1.1).
+    var servesOtherHosts: Bool { get }
+
+    /// Whether the server has answered a request on this connection, if the connection is shared.
+    var hasAnswered: Bool { get }
+
     /// Whether the peer has announced support for extended CONNECT (RFC 8441).
     var allowsExtendedConnect: Bool { get }
 
@@ -52,12 +59,17 @@ package protocol HTTPConnection: AnyObject {
     func close()
     /// Stops new exchanges because the peer has closed the connection; current exchanges may still get their responses.
     func giveUp()
+    /// Handles a new network address, which may lead to the peer on a better route than this connection, which is in use.
+    func findBetterRoute()
     /// Ends the connection because its network is gone, or may no longer be used.
     func networkIsLost(_ error: LoadError)
 }
 
 extension HTTPConnection {
     package var allowsExchange: Bool { true }
+    package var servesOtherHosts: Bool { false }
+    package var hasAnswered: Bool { false }
+    package func findBetterRoute() {}
 }
 
 /// The carrier of one exchange: an HTTP/1.1 connection, or a stream of an HTTP/2 connection.

@@ -100,6 +100,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package var channelIsActive: Bool { !status.isClosing && (context?.channel.isActive ?? false) }
     package var isIdle: Bool { streams.isEmpty }
     var isOpen: Bool { !status.isClosing && context != nil }
+    package var servesOtherHosts: Bool { isOpen && facts.isVerified && !facts.sentClientCertificate }
+    package var hasAnswered: Bool { status.hasAnswered }
     // This reads only the stored number, because reading all of `numbers` would copy its tables.
     private var takesRequests: Bool { channelIsActive && status.goAway == nil && numbers.next <= StreamNumbers.last }
 

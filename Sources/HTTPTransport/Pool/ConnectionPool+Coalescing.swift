@@ -15,7 +15,7 @@ import TransportMachines
 
 /// Uses connections for hosts other than the host for which they were made (RFC 9113, section 9.1.1).
 ///
-/// The host is looked up as usual. If one of its addresses is the peer of an established HTTP/2 connection whose certificate is
+/// The host is looked up as usual. If one of its addresses is the peer of an established shared connection whose certificate is
 /// also valid for the host, the host's loads use that connection, and the dial ends. A server that is not configured for the host
 /// responds with 421 (Misdirected Request); from then on the host has its own connections.
 extension ConnectionPool {
@@ -52,14 +52,13 @@ extension ConnectionPool {
         return true
     }
 
-    /// Returns an open connection to one of the addresses, if the roots trust the connection's server and no client certificate was
-    /// sent.
-    private func candidate(for route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
+    /// Returns a connection to one of the addresses that serves other hosts, too.
+    private func candidate(for route: Route, _ addresses: [SocketAddress]) -> (any HTTPConnection)? {
         let port = dialer.destination(of: route).port
         let known = Set(addresses.compactMap(\.ipAddress))
         for (id, entry) in entries.sorted(by: { $0.key.number < $1.key.number }) {
-            guard let connection = entry.connection as? HTTP2Connection, connection.isOpen, machine.takesLeases(id),
-                connection.facts.isVerified, !connection.facts.sentClientCertificate, connection.facts.remotePort == port,
+            guard let connection = entry.connection, connection.servesOtherHosts, machine.takesLeases(id),
+                connection.facts.remotePort == port,
                 let address = connection.facts.remoteAddress, known.contains(address),
                 let own = routes[entry.origin], own.isSecure, own.details == nil,
                 dialer.demands(own.host) == dialer.demands(route.host)
@@ -72,8 +71,8 @@ extension ConnectionPool {
     /// Moves the loads of an origin to a connection of another origin.
     private func join(_ origin: OriginID, _ route: Route, _ id: ConnectionID) -> Bool {
         guard origins[route] == origin, hasOneRoute(origin, route), let entry = entries[id],
-            let connection = entry.connection as? HTTP2Connection,
-            connection.isOpen, machine.takesLeases(id), machine.hasSingleDial(origin), entry.origin != origin
+            entry.connection?.servesOtherHosts == true, machine.takesLeases(id), machine.hasSingleDial(origin),
+            entry.origin != origin
         else { return false }
         aliases[entry.origin, default: []].insert(route)
         rename(route, entry.origin)

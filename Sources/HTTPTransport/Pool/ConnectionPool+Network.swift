@@ -88,7 +88,7 @@ extension ConnectionPool {
     private func closeIdleBeyondTheMachine() {
         for (connection, _) in establishedConnections() {
             guard let address = connection.facts.localAddress, dialer.network?.mayConcern(address) == true else { continue }
-            if connection.isIdle { connection.close() } else { (connection as? ByteStreamConnection)?.findBetterRoute() }
+            if connection.isIdle { connection.close() } else { connection.findBetterRoute() }
         }
     }
 }

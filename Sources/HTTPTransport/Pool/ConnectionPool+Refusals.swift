@@ -41,7 +41,7 @@ extension ConnectionPool {
         if asksForCalm { known.calmUntil = loop.now + Self.calmPeriod }
         // While another connection works, requests can be sent on that connection.
         let others = machine.shared(origin).filter { $0 != id }
-        let serves = others.contains { (entries[$0]?.connection as? HTTP2Connection)?.status.hasAnswered == true }
+        let serves = others.contains { entries[$0]?.connection?.hasAnswered == true }
         let isLast = isFruitless && !serves && known.fruitless.add()
         if serves { known.fruitless.reset() }
         let pause = known.fruitless.pause(asksForCalm: asksForCalm, jitter: .random(in: 0...1))
@@ -57,7 +57,7 @@ extension ConnectionPool {
     }
 
     /// Fails the loads that are waiting for a connection to this connection's origin.
-    func giveUp(_ connection: HTTP2Connection) {
+    func giveUp(_ connection: any HTTPConnection) {
         guard let origin = entries[ConnectionID(connection.id)]?.origin else { return }
         let count = FruitlessConnections.most
         let message = "connecting to \(connection.facts.peer): the server accepted no request on \(count) connections in a row"

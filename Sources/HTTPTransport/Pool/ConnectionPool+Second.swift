@@ -10,7 +10,7 @@
 import NIOCore
 import TransportMachines
 
-/// Opens a second HTTP/2 connection to an origin whose only connection is blocked.
+/// Opens a second shared connection to an origin whose only connection is blocked.
 extension ConnectionPool {
     /// How long an origin's only shared connection may have no capacity before a second connection is dialed.
     private static let queueWatchDelay = TimeAmount.seconds(1)

@@ -186,7 +186,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 
     package func framedHead(of message: OutgoingMessage) -> RequestHead { message.head }
 
-    func findBetterRoute() {
+    package func findBetterRoute() {
         mayHaveBetterRoute = true
         changed?()
     }
