@@ -81,6 +81,7 @@ package struct PoolMachine: Sendable {
     }
 
     package enum Action: Hashable, Sendable {
+        /// Starts a dial; however many candidates race in it (``CandidateRace``), it has one outcome.
         case dial(ConnectionID, OriginID)
         /// `reused` means that the connection was idle or has served other requests, so it may turn out to be stale.
         case grant(LeaseID, ConnectionID, reused: Bool)

@@ -1,0 +1,86 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Decides which of a dial's candidates to start, and when: the ways to one connection, for example QUIC beside TCP.
+///
+/// The candidates start in order. The next one starts 250 ms after the previous one (the delay of RFC 8305, section 5, between
+/// addresses), or at once when that one fails. The first that is connected wins, and the others are dropped, whether they have
+/// started or not. ``PoolMachine`` sees one dial, whose capacity is that of the winner.
+///
+/// The race ends with `win` or `lose`, or silently after `cancelled`. After the end, every candidate has failed or is dropped, no
+/// timer runs, and all later events return `[]`.
+package struct CandidateRace: Sendable {
+    package enum Event: Hashable, Sendable {
+        case started
+        case connected(Int)
+        case failed(Int)
+        case timer
+        case cancelled
+    }
+
+    package enum Action: Hashable, Sendable {
+        case start(Int)
+        /// The candidate's outcome no longer matters; no event about it should follow.
+        case drop(Int)
+        /// Starts the timer, or restarts it.
+        case startTimer
+        case stopTimer
+        case win(Int)
+        /// All candidates have failed.
+        case lose
+    }
+
+    /// The time after which the next candidate starts, in nanoseconds.
+    package static let headStart: Int64 = 250_000_000
+
+    private let count: Int
+    /// The number of candidates that have started.
+    private var startedCount = 0
+    private var running: [Int] = []
+    private var isDelaying = false
+    private var isOver = false
+
+    package init(count: Int) { self.count = count }
+
+    package mutating func handle(_ event: Event) -> [Action] {
+        guard !isOver else { return [] }
+        switch event {
+        case .started: return startedCount == 0 ? advance() : []
+        case .connected(let candidate):
+            guard running.contains(candidate) else { return [] }
+            return finish(keeping: candidate) + [.win(candidate)]
+        case .failed(let candidate):
+            guard let place = running.firstIndex(of: candidate) else { return [] }
+            running.remove(at: place)
+            return advance()
+        case .timer:
+            guard isDelaying else { return [] }
+            isDelaying = false
+            return advance()
+        case .cancelled: return finish(keeping: nil)
+        }
+    }
+
+    /// Starts the next candidate, or loses if none is left.
+    private mutating func advance() -> [Action] {
+        guard startedCount < count else { return running.isEmpty ? finish(keeping: nil) + [.lose] : [] }
+        let candidate = startedCount
+        startedCount += 1
+        running.append(candidate)
+        let mayFollow = startedCount < count
+        defer { isDelaying = mayFollow }
+        return [.start(candidate)] + (mayFollow ? [.startTimer] : isDelaying ? [.stopTimer] : [])
+    }
+
+    private mutating func finish(keeping winner: Int?) -> [Action] {
+        isOver = true
+        let others = (running + Array(startedCount..<max(startedCount, count))).filter { $0 != winner }
+        return others.map { .drop($0) } + (isDelaying ? [.stopTimer] : [])
+    }
+}
