@@ -7,11 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
-import HTTPTransport
 import LoadingModel
 import NIOCore
 import NIOPosix
 import NIOSSL
+
+@testable import HTTPTransport
 
 /// A loopback listener that counts its connections and handles them as the test specifies.
 struct LoopbackListener: Sendable {
@@ -88,6 +89,21 @@ struct ScriptedResolver: HTTPTransport.Resolver {
     }
 
     func forget() {}
+}
+
+extension Dialer {
+    /// Starts to open a channel; call it on the loop.
+    ///
+    /// `adviser` returns the load to ask about the connection; it is called for each question.
+    func dial(
+        _ route: Route, room: ConnectionBudget.Share? = nil, adviser: @escaping () -> (any HandshakeAdviser)? = { nil },
+        completion: @escaping (Result<DialledChannel, LoadError>) -> Void
+    ) -> Dial {
+        let dial = Dial(
+            route, versions(of: route), by: self, room: room, advice: HandshakeAdvice(adviser), completion: completion)
+        dial.start()
+        return dial
+    }
 }
 
 /// Dials, closes the connection, and returns its facts.

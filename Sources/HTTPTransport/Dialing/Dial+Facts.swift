@@ -11,8 +11,23 @@ import HTTPRules
 import LoadingModel
 import NIOCore
 
-/// The facts about a dialed connection, and the advisers that the dial asked.
+/// The handshake, and the facts about a dialed connection.
 extension Dialer.Dial {
+    func secure(_ channel: any Channel) {
+        guard !isOver else { return }
+        let start = now()
+        dialer.tls.secure(
+            channel, to: ServerName(host: route.host, port: route.port), demands: demands, isInner: route.proxy?.kind == .https,
+            versions: versions, advice: advice,
+            reach: reach(channel), renegotiation: route.details?.holder?.renegotiation
+        ) { [self] result in
+            switch result {
+            case .success(let agreed): finish(with: channel, secured: (agreed, start))
+            case .failure(let error): finish(.failure(error))
+            }
+        }
+    }
+
     func finish(
         with channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)? = nil, early: ByteBuffer = ByteBuffer()
     ) {
@@ -68,7 +83,6 @@ extension Dialer.Dial {
 
     /// Notes that an adviser no longer waits for this connection.
     package func left(_ adviser: any HandshakeAdviser) { advice.left(adviser) }
-    func hasAsked(_ adviser: any HandshakeAdviser) -> Bool { advice.hasAsked(adviser) }
 
     private func trust(_ agreed: TLSSession.Agreement?) -> ConnectionTrust? {
         guard var trust = agreed?.trust else { return nil }

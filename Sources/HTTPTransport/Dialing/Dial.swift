@@ -14,11 +14,17 @@ import NIOPosix
 import TransportMachines
 
 extension Dialer {
-    /// One attempt to open a connection: performs the actions of its ``AddressRace``, and then the TLS handshake.
+    /// Opens a channel: performs the actions of its ``AddressRace``, and then the TLS handshake.
+    ///
+    /// The pool's share of the budget, if there is one, already contains one reservation for the dial. The dial releases an unused
+    /// reservation when it ends, and the reservation of a socket when the socket is closed. The completion handler is called on the
+    /// loop after `start` has returned, once, or never if the dial is cancelled. The call happens within the event that decides the
+    /// result, so that a handler that it adds to the channel sees every byte.
     package final class Dial {
         private typealias Race = AddressRace<SocketAddress>
 
         let route: Route
+        /// The versions among which a TLS handshake may choose.
         let versions: HTTPVersions
         /// Where the TCP connection leads: the server, or the proxy in front of it.
         let peer: ServerName
@@ -73,7 +79,7 @@ extension Dialer {
             completion: @escaping (Result<DialledChannel, LoadError>) -> Void
         ) {
             self.route = route
-            self.versions = versions
+            self.versions = versions.intersection(dialer.negotiated)
             self.room = room
             hasSpareReservation = room != nil
             self.advice = advice
@@ -380,20 +386,5 @@ extension Dialer.Dial {
         winner = channel
         if let proxy = route.proxy { return enter(proxy, by: channel) }
         if route.isSecure { secure(channel) } else { finish(with: channel) }
-    }
-
-    func secure(_ channel: any Channel) {
-        guard completion != nil else { return }
-        let start = now()
-        dialer.tls.secure(
-            channel, to: ServerName(host: route.host, port: route.port), demands: demands, isInner: route.proxy?.kind == .https,
-            versions: versions, advice: advice,
-            reach: reach(channel), renegotiation: route.details?.holder?.renegotiation
-        ) { [self] result in
-            switch result {
-            case .success(let agreed): finish(with: channel, secured: (agreed, start))
-            case .failure(let error): finish(.failure(error))
-            }
-        }
     }
 }

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 package import HTTPRules
-package import HTTPWire
+import HTTPWire
 package import LoadingModel
 package import NIOCore
 
@@ -43,6 +43,11 @@ package final class Dialer {
     /// Notified of connections that carry HTTP.
     package var observer: (any ConnectionObserver)?
     #endif
+    /// The versions that this dialer can use.
+    let carriers: [VersionCarrier]
+    private let spoken: HTTPVersions
+    /// The versions among which a TLS handshake may choose.
+    let negotiated: HTTPVersions
 
     /// Creates a dialer for one session.
     ///
@@ -56,14 +61,18 @@ package final class Dialer {
     ///   - usesMultipath: Whether connections use multipath TCP if the kernel supports it.
     ///   - now: Returns the time in seconds since the reference date of `Date`, for the connections' facts.
     ///   - network: The session's view of the machine's networks.
+    ///   - carriers: The versions of HTTP that connections may have.
     ///   - demands: Returns the requirements, beyond the TLS session's policy, for connections to a host.
     package init(
         loop: any EventLoop, tls: TLSSession, resolver: any Resolver, validatingResolver: (any Resolver)? = nil,
         options: ConnectionOptions? = nil, needs: ConnectionNeeds = .none, usesMultipath: Bool = false,
-        now: @escaping () -> Double, network: NetworkView? = nil,
+        now: @escaping () -> Double, network: NetworkView? = nil, carriers: [VersionCarrier] = VersionCarrier.standard,
         demands: @escaping (String) -> TLSDemands = { _ in .none }
     ) {
         self.network = network
+        self.carriers = carriers
+        spoken = HTTPVersions(carriers.map(\.version))
+        negotiated = HTTPVersions(carriers.filter { $0.begin != nil }.map(\.version))
         self.loop = loop
         self.tls = tls
         self.resolver = options.map { DirectedResolver($0, otherwise: resolver) } ?? resolver
@@ -98,7 +107,7 @@ package final class Dialer {
     /// Returns the versions that a connection of a route may turn out to have; without TLS, which negotiates it, only one.
     func versions(of route: Route) -> HTTPVersions {
         let setting = options?.httpVersions ?? .negotiated
-        if route.isSecure { return setting == .http1Only ? .http1 : route.versions.intersection([.http1, .http2]) }
+        if route.isSecure { return setting == .http1Only ? .http1 : route.versions.intersection(spoken) }
         guard setting == .http2PriorKnowledge, route.details?.isForwarded != true else { return .http1 }
         return route.versions.contains(.http2) ? .http2 : .http1
     }
@@ -113,30 +122,5 @@ package final class Dialer {
         let isExact = route.details?.isExact ?? false
         let destination = isExact ? nil : options?.destination(host: route.host, port: route.port)
         return ServerName(host: destination?.host ?? route.host, port: destination?.port ?? route.port)
-    }
-
-    /// Starts to open a connection; call it on the loop.
-    ///
-    /// - Parameters:
-    ///   - route: The route of the connection.
-    ///   - versions: The versions that the connection may have; nil for all that the route allows.
-    ///   - room: The pool's share of the budget; it already contains one reservation for the dial. The dial releases an unused
-    ///     reservation when the dial ends, and the reservation of a socket when the socket is closed.
-    ///   - adviser: Returns the load to ask about the connection; called for each question.
-    ///   - completion: Called on the loop after this method has returned, exactly once, or never if the dial is cancelled. The call
-    ///     happens within the event that decides the result, so that a handler that `completion` adds to the channel sees every
-    ///     byte.
-    /// - Returns: The dial, for cancelling it.
-    package func dial(
-        _ route: Route, versions: HTTPVersions? = nil, room: ConnectionBudget.Share? = nil,
-        adviser: @escaping () -> (any HandshakeAdviser)? = { nil },
-        completion: @escaping (Result<DialledChannel, LoadError>) -> Void
-    ) -> Dial {
-        loop.preconditionInEventLoop()
-        let dial = Dial(
-            route, versions ?? self.versions(of: route), by: self, room: room, advice: HandshakeAdvice(adviser),
-            completion: completion)
-        dial.start()
-        return dial
     }
 }

@@ -97,7 +97,7 @@ extension ConnectionPool {
 
     /// Returns the lease whose load made a dial fail; nil if the failure concerns all loads.
     func lease(refusedBy id: ConnectionID) -> LeaseID? {
-        guard hasOwnDelegates, let entry = entries[id], let adviser = entry.dial?.advice.lastAnswering else { return nil }
+        guard hasOwnDelegates, let entry = entries[id], let adviser = entry.dial?.lastAnswering else { return nil }
         return leases.values.first { $0.adviser === adviser && $0.origin == entry.origin }?.id
     }
 
@@ -134,11 +134,6 @@ extension ConnectionPool {
     private func queued(where isIncluded: (Lease) -> Bool) -> [Lease] {
         leases.values.filter(isIncluded).sorted { $0.id.number < $1.id.number }
     }
-}
-
-extension Dialer.Dial {
-    /// Whether other loads may get the connection: it waits for no lookup, and no load was asked about it.
-    var maySwitchLoads: Bool { winner != nil && !advice.hasAsked }
 }
 
 extension Route {

@@ -58,21 +58,23 @@ extension ConnectionPool {
     func dial(_ id: ConnectionID) {
         guard let origin = entries[id]?.origin, let route = routes[origin] else { return }
         entries[id]?.hasBegun = true
-        let dial = dialer.dial(
-            route, versions: versions(origin, route), room: room,
+        let dial = ConnectionDial(
+            route, versions(origin, route), by: dialer, room: room,
             adviser: { [unowned self] in adviser(for: entries[id]?.origin ?? origin) }
         ) { [self] in dialled(id, $0) }
         // The request timeout does not run while the dial waits for other lookups.
-        dial.holdChanged = { [unowned self] in perform(machine.handle(.appIsAsked(entries[id]?.origin ?? origin, $0))) }
-        dial.proxyIsSilent = { [unowned self] isConnected in
+        dial.channel?.holdChanged = { [unowned self] in perform(machine.handle(.appIsAsked(entries[id]?.origin ?? origin, $0))) }
+        dial.channel?.proxyIsSilent = { [unowned self] isConnected in
             guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
             if !isConnected || !hasOpenConnection(origin) { abandonProxy(proxy, origin) }
         }
-        dial.advice.checksRootsFirst = { [unowned self] in checksRootsFirst(id) }
-        dial.advice.willAsk = { [unowned self] in willAsk($0, about: id) }
-        dial.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
-        // The dial may be over before the call returns.
-        if entries[id]?.connection == nil { entries[id]?.dial = dial }
+        dial.forEachAdvice {
+            $0.checksRootsFirst = { [unowned self] in checksRootsFirst(id) }
+            $0.willAsk = { [unowned self] in willAsk($0, about: id) }
+        }
+        dial.channel?.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
+        entries[id]?.dial = dial
+        dial.start()
     }
 
     /// The number of loads that are notified of a silent proxy in one turn of the loop.
@@ -117,13 +119,12 @@ extension ConnectionPool {
         if !entry.hasBegun { room.giveBack() }
     }
 
-    private func dialled(_ id: ConnectionID, _ result: Result<DialledChannel, LoadError>) {
-        switch result {
-        case .success(let dialled):
-            guard mayUse(dialled, id) else { return }
+    private func dialled(_ id: ConnectionID, _ outcome: DialOutcome) {
+        switch outcome {
+        case .connected(let dialled):
             let connection: any HTTPConnection
             do {
-                connection = try makeConnection(dialled, id)
+                connection = try begin(dialled, id)
             } catch {
                 return dialFailed(id, LoadError(.cannotConnectToHost, "the connection was closed immediately", cause: error))
             }
@@ -131,66 +132,35 @@ extension ConnectionPool {
             entries[id]?.dial = nil
             place(id)
             perform(machine.handle(.opened(id, capacity: connection.initialCapacity)))
-        case .failure(let error):
+        case .unfit(let version):
+            narrow(id, to: .all.subtracting(version))
+            entries[id]?.dial = nil
+            _ = room.takeMore(isNeeded: true)
+            dial(id)
+        case .failed(let error):
             dialFailed(id, error)
         }
     }
 
+    /// Makes the connection of a dial, and notes its version.
+    private func begin(_ dialled: DialledConnection, _ id: ConnectionID) throws -> any HTTPConnection {
+        let origin = entries[id]?.origin
+        if let origin, !dialled.version.isEmpty {
+            observe(dialled, to: origin)
+            servers[origin, default: KnownServer()].agreed = dialled.version
+            if !dialled.version.mayShare { resetFailures(origin) }
+        }
+        return try dialled.begin(ConnectionSeed(id: id.number, pool: self, capacity: origin.flatMap { servers[$0]?.capacity }))
+    }
+
     /// Notifies the observer when a connection starts and ends.
-    private func observe(_ dialled: DialledChannel, to origin: OriginID?) {
+    private func observe(_ dialled: DialledConnection, to origin: OriginID) {
         #if Logging || Metrics || Tracing
-        guard let observer = dialer.observer, let origin, let route = routes[origin] else { return }
+        guard let observer = dialer.observer, let route = routes[origin] else { return }
         let connection = ObservedConnection(host: route.host, port: route.port, facts: dialled.facts)
         observer.opened(connection)
-        dialled.channel.closeFuture.whenComplete { _ in observer.closed(connection) }
+        dialled.closed.whenComplete { _ in observer.closed(connection) }
         #endif
-    }
-
-    /// Whether the negotiated protocol may be used with the negotiated cipher suite; otherwise dials another connection, which
-    /// offers only HTTP/1.1.
-    ///
-    /// "An HTTP/2 deployment that uses TLS 1.2 SHOULD NOT use any of the prohibited cipher suites" (RFC 9113, section 9.2.2).
-    private func mayUse(_ dialled: DialledChannel, _ id: ConnectionID) -> Bool {
-        let facts = dialled.facts
-        guard facts.applicationProtocol == HTTPVersions.http2.name,
-            !HTTP2CipherSuites.permit(version: facts.tlsVersion, suite: facts.tlsCipherSuite), entries[id] != nil
-        else { return true }
-        narrow(id, to: .all.subtracting(.http2))
-        dialled.channel.close(promise: nil)
-        entries[id]?.dial = nil
-        _ = room.takeMore(isNeeded: true)
-        dial(id)
-        return false
-    }
-
-    /// Adds the handler of the negotiated protocol, or of the protocol that the server is known to use.
-    private func makeConnection(_ dialled: DialledChannel, _ id: ConnectionID) throws -> any HTTPConnection {
-        let pipeline = dialled.channel.pipeline.syncOperations
-        let origin = entries[id]?.origin
-        if let origin, routes[origin]?.carriesByteStream == true {
-            let connection = ByteStreamConnection(id: id.number, facts: dialled.facts, received: dialled.early)
-            connection.pool = self
-            try pipeline.addHandler(connection)
-            return connection
-        }
-        observe(dialled, to: origin)
-        let isHTTP2 =
-            dialled.facts.applicationProtocol == HTTPVersions.http2.name
-            || origin.flatMap { routes[$0] }.map { dialer.versions(of: $0) == .http2 } ?? false
-        if let origin { servers[origin, default: KnownServer()].agreed = isHTTP2 ? .http2 : .http1 }
-        if let origin, !isHTTP2 { resetFailures(origin) }
-        guard isHTTP2 else {
-            let connection = HTTP1Connection(id: id.number, facts: dialled.facts, keptChain: dialled.keptChain)
-            connection.pool = self
-            try pipeline.addHandler(connection)
-            return connection
-        }
-        let connection = HTTP2Connection(
-            id: id.number, facts: dialled.facts, keptChain: dialled.keptChain, loop: loop,
-            initialCapacity: origin.flatMap { servers[$0]?.capacity } ?? 1)
-        connection.pool = self
-        try pipeline.addHandler(connection)
-        return connection
     }
 
     private func dialFailed(_ id: ConnectionID, _ error: LoadError) {

@@ -59,7 +59,7 @@ package final class ConnectionPool {
 
     struct Entry {
         var origin: OriginID
-        var dial: Dialer.Dial?
+        var dial: ConnectionDial?
         /// Whether the dial has started; until then the dial is queued, with its reservation.
         var hasBegun = false
         var connection: (any HTTPConnection)?
@@ -203,7 +203,7 @@ package final class ConnectionPool {
             perform(machine.handle(.appIsAsked(lease.origin, false)))
         }
         guard let adviser = lease.adviser.take() else { return }
-        for id in machine.dials(lease.origin) { entries[id]?.dial?.left(adviser) }
+        for id in machine.dials(lease.origin) { entries[id]?.dial?.forEachAdvice { $0.left(adviser) } }
     }
 
     /// Ends the hold of a lease, so that the request timeout of its load runs again.

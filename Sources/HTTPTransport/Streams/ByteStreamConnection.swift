@@ -314,6 +314,18 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     }
 }
 
+extension VersionCarrier {
+    /// The carrier of no version.
+    static var byteStream: VersionCarrier {
+        VersionCarrier(
+            [],
+            begin: { dialled, seed in
+                let connection = ByteStreamConnection(id: seed.id, facts: dialled.facts, received: dialled.early)
+                return try seed.plant(connection, on: dialled.channel)
+            })
+    }
+}
+
 extension ConnectionFacts {
     /// Returns the facts of the same connection, now with TLS.
     fileprivate func secured(_ agreed: TLSSession.Agreement, from start: Double, to end: Double) -> ConnectionFacts {
