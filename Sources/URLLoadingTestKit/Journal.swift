@@ -12,13 +12,16 @@ import Synchronization
 
 /// The requests that a server received, and the connections that wait at its gates.
 final class Journal: Sendable {
+    private enum Event: Hashable {
+        case reached(String)
+        case opened(String)
+    }
+
     private struct State {
         var requests: [ScriptedLoopbackServer.Request] = []
-        var openGates: Set<String> = []
-        var isOpen = false
-        var waiting: Waiters = [:]
-        var reached: Set<String> = []
-        var watching: Waiters = [:]
+        var past: Set<Event> = []
+        var isOver = false
+        var waiting: [Event: [Int: CheckedContinuation<Void, Never>]] = [:]
         var lastNumber = 0
         /// Waiters that were cancelled before they started to wait.
         var cancelled: Set<Int> = []
@@ -32,19 +35,20 @@ final class Journal: Sendable {
 
     /// Waits until a gate is opened, or the server stops.
     func pass(_ gate: String) async throws {
-        let watching = state.withLock { state in
-            state.reached.insert(gate)
-            return state.watching.removeValue(forKey: gate) ?? [:]
-        }
-        for watcher in watching.values { watcher.resume() }
-        await wait(at: gate, in: \.waiting) { $0.isOpen || $0.openGates.contains(gate) }
+        happen(.reached(gate))
+        await wait(for: .opened(gate))
         try Task.checkCancellation()
     }
 
-    func open(_ gate: String) {
+    func open(_ gate: String) { happen(.opened(gate)) }
+
+    /// Waits until a connection reaches a gate, the server stops, or the task is cancelled.
+    func reached(_ gate: String) async { await wait(for: .reached(gate)) }
+
+    private func happen(_ event: Event) {
         let waiting = state.withLock { state in
-            state.openGates.insert(gate)
-            return state.waiting.removeValue(forKey: gate) ?? [:]
+            state.past.insert(event)
+            return state.waiting.removeValue(forKey: event) ?? [:]
         }
         for continuation in waiting.values { continuation.resume() }
     }
@@ -52,26 +56,14 @@ final class Journal: Sendable {
     /// Resumes all waiters, because the server stops.
     func openAll() {
         let waiting = state.withLock { state in
-            state.isOpen = true
-            defer {
-                state.waiting = [:]
-                state.watching = [:]
-            }
-            return state.waiting.values.flatMap(\.values) + state.watching.values.flatMap(\.values)
+            state.isOver = true
+            defer { state.waiting = [:] }
+            return state.waiting.values.flatMap(\.values)
         }
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Waits until a connection reaches a gate, the server stops, or the task is cancelled.
-    func reached(_ gate: String) async {
-        await wait(at: gate, in: \.watching) { $0.isOpen || $0.reached.contains(gate) }
-    }
-
-    private typealias Waiters = [String: [Int: CheckedContinuation<Void, Never>]]
-
-    private func wait(
-        at gate: String, in list: any WritableKeyPath<State, Waiters> & Sendable, unless isOver: @Sendable (State) -> Bool
-    ) async {
+    private func wait(for event: Event) async {
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -79,15 +71,15 @@ final class Journal: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let shouldResume = state.withLock { state in
-                    if state.cancelled.remove(number) != nil || isOver(state) { return true }
-                    state[keyPath: list][gate, default: [:]][number] = continuation
+                    if state.cancelled.remove(number) != nil || state.isOver || state.past.contains(event) { return true }
+                    state.waiting[event, default: [:]][number] = continuation
                     return false
                 }
                 if shouldResume { continuation.resume() }
             }
         } onCancel: {
             let continuation = state.withLock { state in
-                let waiting = state[keyPath: list][gate]?.removeValue(forKey: number)
+                let waiting = state.waiting[event]?.removeValue(forKey: number)
                 if waiting == nil { state.cancelled.insert(number) }
                 return waiting
             }

@@ -85,11 +85,7 @@ public final class TestClock: Clock {
     public func waitForSleepers(_ count: Int = 1) async throws { try await steps.waits(atLeast: count) }
 
     private static func nanoseconds(_ duration: Duration) -> Int64 {
-        let (seconds, attoseconds) = duration.components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        guard !overflow else { return seconds < 0 ? 0 : .max }
-        let (sum, isTooLarge) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return isTooLarge ? .max : sum
+        Int64(clamping: duration.attoseconds / 1_000_000_000)
     }
 }
 
