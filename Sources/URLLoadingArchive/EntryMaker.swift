@@ -44,7 +44,7 @@ struct EntryMaker {
     private func request() -> HTTPArchive.Request {
         let source = transaction.request
         let headers =
-            head.map { Self.fields($0.dropFirst()) }
+            head.map { [HTTPArchive.Field](lines: $0.dropFirst()) }
             ?? (source.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }
             .map { HTTPArchive.Field(name: $0.key, value: $0.value) }
         var request = HTTPArchive.Request(
@@ -65,13 +65,6 @@ struct EntryMaker {
         return request
     }
 
-    private static func fields(_ lines: some Sequence<String>) -> [HTTPArchive.Field] {
-        lines.filter { !$0.isEmpty }.map { line in
-            let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            return .init(name: String(parts[0]), value: parts.count > 1 ? parts[1].trimmingCharacters(in: .whitespaces) : "")
-        }
-    }
-
     private var version: String {
         switch transaction.networkProtocolName {
         case "h2"?, "h2c"?: "HTTP/2"
@@ -90,7 +83,8 @@ struct EntryMaker {
         let start = (lines.first ?? "").split(separator: " ", maxSplits: 2).map(String.init)
         var response = HTTPArchive.Response(
             status: answer.statusCode, statusText: start.count > 2 ? start[2] : "", httpVersion: start.first ?? version,
-            headers: Self.fields(lines.dropFirst()), content: content(answer.value(forHTTPHeaderField: "Content-Type")))
+            headers: [HTTPArchive.Field](lines: lines.dropFirst()),
+            content: content(answer.value(forHTTPHeaderField: "Content-Type")))
         let (headBytes, bodyBytes) = (
             transaction.countOfResponseHeaderBytesReceived, transaction.countOfResponseBodyBytesReceived
         )

@@ -117,6 +117,13 @@ package enum PrivateFile {
         }
     }
 
+    /// Returns who owns an opened file, and who has permission to access it.
+    package static func facts(of descriptor: Int32) -> (isRegular: Bool, owner: UInt32, permissions: UInt32)? {
+        var facts = stat()
+        guard fstat(descriptor, &facts) == 0 else { return nil }
+        return (facts.st_mode & S_IFMT == S_IFREG, facts.st_uid, facts.st_mode & 0o777)
+    }
+
     private static func fill(_ descriptor: Int32, with data: Data) throws {
         guard descriptor >= 0 else { throw systemError() }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)

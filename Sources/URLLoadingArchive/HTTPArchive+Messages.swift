@@ -214,6 +214,14 @@ extension [HTTPArchive.Field] {
     public func value(of name: String) -> String? {
         first { $0.name.lowercased() == name.lowercased() }?.value
     }
+
+    /// Splits the lines of a head after its first line.
+    package init(lines: some Sequence<String>) {
+        self = lines.filter { !$0.isEmpty }.map { line in
+            let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            return .init(name: String(parts[0]), value: parts.count > 1 ? parts[1].trimmingCharacters(in: .whitespaces) : "")
+        }
+    }
 }
 
 // Other programs omit members, or write numbers as strings. Decoding accepts every value whose meaning is unambiguous.

@@ -16,8 +16,8 @@ enum QueryParts {
         let address = url.prefix { $0 != "#" }
         guard let mark = address.firstIndex(of: "?") else { return [] }
         return address[address.index(after: mark)...].split(separator: "&").map { part in
-            let pieces = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            return HTTPArchive.Field(name: decoded(pieces[0]), value: pieces.count > 1 ? decoded(pieces[1]) : "")
+            let name = part.prefix { $0 != "=" }
+            return HTTPArchive.Field(name: decoded(name), value: decoded(part[name.endIndex...].dropFirst()))
         }
     }
 
