@@ -34,31 +34,28 @@ struct CredentialListCommand: ParsableCommand {
         let user: String
         let persistence: String
 
-        init(_ space: URLProtectionSpace, _ credential: URLCredential) {
-            url = CredentialListCommand.address(space)
-            host = space.host
-            port = space.port
-            isProxy = space.isProxy()
-            method = StoredCredentials.name(ofMethod: space.authenticationMethod)
-            realm = space.realm
-            user = credential.user ?? ""
-            persistence =
-                switch credential.persistence {
-                case .none: "none"
-                case .forSession: "session"
-                case .permanent: "permanent"
-                case .synchronizable: "synchronizable"
-                }
-        }
-
         static var titles: [String] { ["SERVER", "METHOD", "REALM", "KEPT", "USER"] }
 
         var row: [String] { [(isProxy ? "proxy " : "") + url, method, realm ?? "-", persistence, user] }
     }
 
     func run() throws {
-        let items = CredentialSelection.all().map { Item($0.space, $0.credential) }
+        let items = CredentialSelection.all().map { space, credential in
+            Item(
+                url: Self.address(space), host: space.host, port: space.port, isProxy: space.isProxy(),
+                method: StoredCredentials.name(ofMethod: space.authenticationMethod), realm: space.realm,
+                user: credential.user ?? "", persistence: Self.name(of: credential.persistence))
+        }
         try output.write(items.sorted { $0.row.lexicographicallyPrecedes($1.row) })
+    }
+
+    private static func name(of persistence: URLCredential.Persistence) -> String {
+        switch persistence {
+        case .none: "none"
+        case .forSession: "session"
+        case .permanent: "permanent"
+        case .synchronizable: "synchronizable"
+        }
     }
 
     private static func address(_ space: URLProtectionSpace) -> String {

@@ -9,6 +9,7 @@
 
 import Foundation
 import Synchronization
+import URLLoadingArchive
 
 /// The content of a `.netrc` file: logins by host, in the syntax of ftp(1) and curl.
 struct Netrc: Sendable {
@@ -78,24 +79,9 @@ struct Netrc: Sendable {
                 rest = rest[word.endIndex...]
                 continue
             }
-            rest = rest.dropFirst()
-            guard let word = quoted(&rest) else { return nil }
+            guard let word = rest.takeQuotedWord(escapes: ["n": "\n", "r": "\r", "t": "\t"]) else { return nil }
             words.append(word)
         }
-    }
-
-    /// Returns the word up to the closing quote, with backslash escapes replaced; nil if the closing quote is missing.
-    private static func quoted(_ rest: inout Substring) -> String? {
-        var word = ""
-        while let next = rest.popFirst() {
-            if next == "\"" { return word }
-            guard next == "\\", let escaped = rest.popFirst() else {
-                word.append(next)
-                continue
-            }
-            word.append(["n": "\n", "r": "\r", "t": "\t"][escaped] ?? escaped)
-        }
-        return nil
     }
 
     /// Returns the login for a host; nil if the file contains no login for the host.
@@ -133,18 +119,14 @@ struct Netrc: Sendable {
             throw ToolFailure.system(26, "cannot read \(path)")
         }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        // The name of the opened file. A pipe, such as a shell's `<(…)`, has no name and belongs to the user, so it needs no check.
-        let name = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
-        let isNameless = name.map { name in ["pipe:", "socket:"].contains { name.hasPrefix($0) } } ?? false
-        if let name, name.hasPrefix("/") {
-            guard let facts = try? FileManager.default.attributesOfItem(atPath: name) else {
-                throw ToolFailure(26, "cannot read \(path)")
+        guard let file = PrivateFile.facts(of: descriptor) else { throw ToolFailure(26, "cannot read \(path)") }
+        // A pipe, such as a shell's `<(…)`, belongs to the user, so it needs no check.
+        if file.isRegular {
+            guard file.owner == geteuid() || file.owner == 0 else {
+                throw ToolFailure(26, "\(path) is not used: it belongs to another user")
             }
-            try checkOwnership(facts, path)
-        } else if !isNameless {
-            let type = (try? FileManager.default.attributesOfItem(atPath: path))?[.type] as? FileAttributeType
-            guard let type, type != .typeRegular, type != .typeSymbolicLink else {
-                throw ToolFailure(26, "\(path) is not used: its owner cannot be determined")
+            guard file.permissions & 0o077 == 0 else {
+                throw ToolFailure(26, "\(path) is not used: other users may read or write it; run 'chmod 600 \(path)'")
             }
         }
         // `read(upToCount:)` returns nil at the end of the file, which is not an error.
@@ -158,18 +140,6 @@ struct Netrc: Sendable {
             return netrc
         } catch {
             throw ToolFailure(26, "line \(error.line) of \(path) has an unterminated quote")
-        }
-    }
-
-    /// Refuses a regular file that another user except root owns, or that other users have permission to access.
-    private static func checkOwnership(_ facts: [FileAttributeKey: Any], _ path: String) throws(ToolFailure) {
-        guard facts[.type] as? FileAttributeType == .typeRegular else { return }
-        let owner = (facts[.ownerAccountID] as? NSNumber)?.intValue
-        guard owner == Int(geteuid()) || owner == 0 else {
-            throw ToolFailure(26, "\(path) is not used: it belongs to another user")
-        }
-        guard let permissions = (facts[.posixPermissions] as? NSNumber)?.intValue, permissions & 0o077 == 0 else {
-            throw ToolFailure(26, "\(path) is not used: other users may read or write it; run 'chmod 600 \(path)'")
         }
     }
 

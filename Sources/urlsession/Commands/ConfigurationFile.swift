@@ -77,20 +77,28 @@ enum ConfigurationFile {
                 isCut = !more.isEmpty && more.first != "#"
                 return
             }
-            rest.removeFirst()
-            var text = ""
-            while let next = rest.popFirst() {
-                if next == "\"" {
-                    value = text
-                    return
-                }
-                guard next == "\\", let escaped = rest.popFirst() else {
-                    text.append(next)
-                    continue
-                }
-                text.append(["t": "\t", "n": "\n", "r": "\r", "v": "\u{0B}"][escaped] ?? escaped)
-            }
-            return nil
+            value = rest.takeQuotedWord(escapes: ["t": "\t", "n": "\n", "r": "\r", "v": "\u{0B}"])
+            if value == nil { return nil }
         }
+    }
+}
+
+extension Substring {
+    /// Removes a word in quotes and returns it with its backslash escapes replaced; nil if the closing quote is missing.
+    ///
+    /// - Parameter escapes: The letters after a backslash that stand for another character.
+    /// - Returns: The word without its quotes.
+    mutating func takeQuotedWord(escapes: [Character: Character]) -> String? {
+        removeFirst()
+        var word = ""
+        while let next = popFirst() {
+            if next == "\"" { return word }
+            if next == "\\", let escaped = popFirst() {
+                word.append(escapes[escaped] ?? escaped)
+            } else {
+                word.append(next)
+            }
+        }
+        return nil
     }
 }

@@ -57,28 +57,23 @@ extension GetCommand {
                     keepsExistingFiles: result.keepsFiles && own == nil)
                 written.withLock { $0 = sink }
                 var plan = options.plan(
-                    showsHeaders: result.include || result.head, failsOnHTTPError: result.fail || result.failsWithBody,
+                    showsHeaders: result.include || result.head,
+                    failsOnHTTPError: result.fail || result.failsWithBody || continuation != nil,
+                    showsProgress: !needless.needless.contains(.noProgressMeter) && !address.parallel && file != nil
+                        && file != "-",
                     attempts: attempts)
-                if continuation != nil { plan.failsOnHTTPError = true }
                 plan.keepsErrorBody = result.failsWithBody
                 plan.headSink = heads
                 plan.maximumSize = place.maximumSize?.bytes
-                let isShown =
-                    !options.silent && !needless.needless.contains(.noProgressMeter) && !address.parallel && file != nil
-                    && file != "-"
-                let meter = isShown ? ProgressMeter() : nil
-                if let continuation { meter?.begin(at: continuation.start) }
-                let observer = TransferObserver(
-                    plan: plan, answers: prepared.answers, sink: sink, meter: meter,
-                    bodyStream: { content.stream(rate: options.pace.rate) },
-                    objection: { response in
-                        if let continuation { return continuation.objection(to: response) }
-                        // An unwanted response is not a failure, and the file stays unchanged.
-                        if !isWanted(response, condition) { return ToolFailure(0, nil) }
-                        return name.withLock { takeServerName(of: response, sink, own: &$0) }
-                    }
-                )
-                return (observer, content.task(in: session, with: request))
+                if let continuation { plan.meter?.begin(at: continuation.start) }
+                plan.bodyStream = { content.stream(rate: options.pace.rate) }
+                plan.objection = { response in
+                    if let continuation { return continuation.objection(to: response) }
+                    // An unwanted response is not a failure, and the file stays unchanged.
+                    if !isWanted(response, condition) { return ToolFailure(0, nil) }
+                    return name.withLock { takeServerName(of: response, sink, own: &$0) }
+                }
+                return (TransferObserver(plan, prepared.answers, to: sink), content.task(in: session, with: request))
             } finish: { outcome, path in
                 try place.date(path, by: outcome.response)
                 try tags.save(outcome.response)

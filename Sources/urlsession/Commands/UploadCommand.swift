@@ -70,14 +70,11 @@ struct UploadCommand: AsyncParsableCommand {
         // The server is asked even if a redirect leads to a URL with a stored response.
         if !options.ignoresCache { RequestOptions.askServer(&request) }
         try await options.transfer(prepared, to: result.output) { [request, options] session, attempts in
-            let plan = options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts)
+            var plan = options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts)
             if !source.isStandardInput { plan.recording?.sends(file: file) }
-            let observer = TransferObserver(
-                plan: plan,
-                answers: prepared.answers, sink: BodySink(path: result.output, refusesBinaryOnTerminal: true),
-                meter: options.silent ? nil : ProgressMeter(), bodyStream: { source.stream() }
-            )
-            return (observer, source.task(in: session, with: request))
+            plan.bodyStream = { source.stream() }
+            let sink = BodySink(path: result.output, refusesBinaryOnTerminal: true)
+            return (TransferObserver(plan, prepared.answers, to: sink), source.task(in: session, with: request))
         }
     }
 }

@@ -56,7 +56,7 @@ struct DoctorExamination {
             request, configuration, try command.answers(for: given),
             RedirectRule(schemes: command.connections.schemes, redirectSchemes: command.connections.redirectSchemes))
         let failure =
-            outcome.failure ?? outcome.error.map { ToolFailure($0, answered: outcome.response != nil, received: 0, expected: -1) }
+            outcome.failure ?? outcome.error.map { ToolFailure($0, answered: outcome.response != nil) }
         add(DoctorTrust.step(url, outcome, failure, isChecked: !command.trust.insecure))
         await transportSecurity(url, outcome, configuration)
         add(Self.strictTransportStep(upgrade, outcome))
@@ -190,7 +190,7 @@ struct DoctorExamination {
                 looksUpHere ? "the server's name is looked up on this machine" : "the server's name is looked up by the proxy")
             return Target(host: name, port: first.port ?? 80, isProxy: true)
         } catch {
-            let failure = ToolFailure(error, answered: false, received: 0, expected: -1)
+            let failure = ToolFailure(error)
             proxyFailure = failure
             step.result = .bad
             step.lines = [failure.message ?? ""]

@@ -37,14 +37,13 @@ enum DoctorLoad {
         _ redirects: RedirectRule = RedirectRule()
     ) async -> Outcome {
         let response = Mutex<HTTPURLResponse?>(nil)
-        let observer = TransferObserver(
-            plan: TransferObserver.Plan(redirects: redirects),
-            answers: answers ?? ChallengeAnswers(ChallengeAnswers.Plan(logsIn: false), for: request.url),
-            sink: BodySink(path: nil),
-            objection: { head in
-                response.withLock { $0 = head as? HTTPURLResponse }
-                return ToolFailure(0, nil)
-            })
+        var plan = TransferObserver.Plan(redirects: redirects)
+        plan.objection = { head in
+            response.withLock { $0 = head as? HTTPURLResponse }
+            return ToolFailure(0, nil)
+        }
+        let answers = answers ?? ChallengeAnswers(ChallengeAnswers.Plan(logsIn: false), for: request.url)
+        let observer = TransferObserver(plan, answers)
         let session = URLSession(configuration: configuration, delegate: observer, delegateQueue: nil)
         defer { session.invalidateAndCancel() }
         let state = await observer.load(session.dataTask(with: request))

@@ -80,7 +80,7 @@ struct NetworkCommand: AsyncParsableCommand {
         do {
             return try await session.proxies(for: url).map { $0?.absoluteString ?? "direct" }
         } catch {
-            throw ToolFailure(error, answered: false, received: 0, expected: -1)
+            throw ToolFailure(error)
         }
     }
 

@@ -23,12 +23,9 @@ struct AddressGlob {
 
     static var tooMany: ToolFailure { ToolFailure(2, "the URLs expand to more than \(most)") }
 
-    private enum Piece {
-        case fixed(String)
-        case choice([String])
-    }
-
-    private var pieces: [Piece] = []
+    /// The text before, between and after the globs, and the values of each glob.
+    private var texts: [String] = []
+    private var choices: [[String]] = []
 
     init(_ text: String) throws(ToolFailure) {
         let characters = Array(text)
@@ -48,7 +45,8 @@ struct AddressGlob {
                 }
                 let (values, end) =
                     character == "{" ? try Self.set(characters, index) : try Self.range(characters, index)
-                pieces += [.fixed(fixed), .choice(values)]
+                texts.append(fixed)
+                choices.append(values)
                 fixed = ""
                 index = end + 1
             case "}", "]": throw Self.failure("an unmatched \(character)", index)
@@ -57,7 +55,7 @@ struct AddressGlob {
                 index += 1
             }
         }
-        pieces.append(.fixed(fixed))
+        texts.append(fixed)
     }
 
     /// Returns the index of the closing bracket if the brackets are literal, which means that they are empty or enclose an IPv6
@@ -128,16 +126,11 @@ struct AddressGlob {
 
     /// Returns the URLs; the last glob varies fastest.
     func addresses() throws(ToolFailure) -> [Address] {
-        var addresses = [Address(text: "", parts: [])]
-        for piece in pieces {
-            switch piece {
-            case .fixed(let text):
-                for index in addresses.indices { addresses[index].text += text }
-            case .choice(let values):
-                guard addresses.count * values.count <= Self.most else { throw Self.tooMany }
-                addresses = addresses.flatMap { address in
-                    values.map { Address(text: address.text + $0, parts: address.parts + [$0]) }
-                }
+        var addresses = [Address(text: texts[0], parts: [])]
+        for (values, text) in zip(choices, texts.dropFirst()) {
+            guard addresses.count * values.count <= Self.most else { throw Self.tooMany }
+            addresses = addresses.flatMap { address in
+                values.map { Address(text: address.text + $0 + text, parts: address.parts + [$0]) }
             }
         }
         return addresses

@@ -63,11 +63,11 @@ struct AddressOptions: ParsableArguments {
                 for one in try expanded(address, isPlain: isPlain) {
                     guard orders.count < AddressGlob.most else { throw AddressGlob.tooMany }
                     try check(one.text)
+                    let start = RequestOptions.hasScheme(one.text) ? nil : scheme.map { $0 + "://" }
                     orders.append(
                         LoadOrder(
-                            address: scheme.map { Self.adding($0, to: one.text) } ?? one.text, argument: index,
-                            number: orders.count,
-                            parts: one.parts, upload: file))
+                            address: (start ?? "") + one.text, argument: index, number: orders.count, parts: one.parts,
+                            upload: file))
                 }
             }
         }
@@ -83,12 +83,6 @@ struct AddressOptions: ParsableArguments {
     private func check(_ address: String) throws(ToolFailure) {
         guard refusesUsers, RequestOptions.hidingUser(address) != address else { return }
         throw ToolFailure(67, "a URL contains a user name (--disallow-username-in-url)")
-    }
-
-    private static func adding(_ scheme: String, to address: String) -> String {
-        let hasScheme =
-            RequestOptions.schemeEnd(address) != nil || ["data:", "file:"].contains { address.lowercased().hasPrefix($0) }
-        return hasScheme ? address : "\(scheme)://\(address)"
     }
 
     /// Returns the URLs of a file; empty lines and lines that begin with `#` are ignored.

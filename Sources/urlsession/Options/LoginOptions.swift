@@ -62,12 +62,8 @@ struct LoginOptions: ParsableArguments {
 
     /// The selected authentication methods; nil for any.
     var methods: Set<String>? {
-        let named = [
-            (basic, NSURLAuthenticationMethodHTTPBasic), (digest, NSURLAuthenticationMethodHTTPDigest),
-            (ntlm, NSURLAuthenticationMethodNTLM), (negotiate, NSURLAuthenticationMethodNegotiate),
-        ]
-        let methods = Set(named.filter(\.0).map(\.1))
-        return methods.isEmpty ? nil : methods
+        let named = ["basic": basic, "digest": digest, "ntlm": ntlm, "negotiate": negotiate].filter(\.value)
+        return named.isEmpty ? nil : Set(named.keys.compactMap { StoredCredentials.methods[$0] })
     }
 
     /// Returns the login for a URL's server: from the option, or otherwise from a `.netrc` file or the URL.

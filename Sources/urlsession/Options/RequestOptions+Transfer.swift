@@ -12,25 +12,21 @@ import URLLoading
 
 /// The outcome of the last attempt.
 final class LoadReport {
-    private(set) var outcome: TransferObserver.State?
-    private(set) var file: String?
+    fileprivate var outcome: TransferObserver.State?
+    fileprivate var file: String?
 
-    func note(_ outcome: TransferObserver.State, file: String?) {
-        self.outcome = outcome
-        self.file = file
-    }
+    func note(_ outcome: TransferObserver.State, file: String?) { (self.outcome, self.file) = (outcome, file) }
 }
 
 extension RequestOptions {
     func plan(
-        showsHeaders: Bool = false, failsOnHTTPError: Bool, attempts: RetryOptions.Attempts
+        showsHeaders: Bool = false, failsOnHTTPError: Bool, showsProgress: Bool = true, attempts: RetryOptions.Attempts
     ) -> TransferObserver.Plan {
         TransferObserver.Plan(
             redirects: redirects, showsHeaders: showsHeaders, failsOnHTTPError: failsOnHTTPError, isVerbose: common.verbose,
-            isSilent: common.silent,
-            attempts: attempts, connectTimeout: common.connectTimeout, rate: pace.rate, slowest: pace.slowest,
-            recording: archive.recorder.map(LoadRecording.init)
-        )
+            isSilent: common.silent, attempts: attempts, connectTimeout: common.connectTimeout, rate: pace.rate,
+            slowest: pace.slowest, recording: archive.recorder.map(LoadRecording.init),
+            meter: showsProgress && !common.silent ? ProgressMeter() : nil)
     }
 
     /// Performs a load with the retries of `--retry`, and writes the output of `--write-out`.
@@ -47,7 +43,8 @@ extension RequestOptions {
         _ begin: (URLSession, RetryOptions.Attempts) throws -> (TransferObserver, URLSessionTask),
         finish: (TransferObserver.State, String?) throws -> Void = { _, _ in }
     ) async throws {
-        try await reporting(prepared, number: number) { report in
+        let report = LoadReport()
+        try await reporting(prepared, report, number: number) {
             try await retries.repeating(say: say) { attempts in
                 let (observer, task) = try SharedSessions.current.make(for: prepared) { try begin($0, attempts) }
                 let outcome = await observer.load(task)
@@ -61,12 +58,13 @@ extension RequestOptions {
     }
 
     /// Performs a load, and then writes the output of `--write-out`, whether or not the load succeeded.
-    func reporting(_ prepared: PreparedLoad, number: Int = 0, _ load: (LoadReport) async throws -> Void) async throws {
+    func reporting(
+        _ prepared: PreparedLoad, _ report: LoadReport, number: Int = 0, _ load: () async throws -> Void
+    ) async throws {
         let format = try common.writeOut.map { try WriteOut($0) }
-        let report = LoadReport()
         var failure: ToolFailure?
         do {
-            try await load(report)
+            try await load()
         } catch let error as ToolFailure {
             failure = error
         }

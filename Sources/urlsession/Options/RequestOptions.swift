@@ -128,10 +128,13 @@ struct RequestOptions: ParsableArguments {
         return sign.upperBound
     }
 
+    static func hasScheme(_ text: String) -> Bool {
+        schemeEnd(text) != nil || ["data:", "file:"].contains { text.lowercased().hasPrefix($0) }
+    }
+
     /// Parses a URL; as with curl, an address without a scheme is an http URL.
     static func url(_ text: String) throws -> URL {
-        let hasScheme = schemeEnd(text) != nil || text.lowercased().hasPrefix("data:") || text.lowercased().hasPrefix("file:")
-        guard let url = URL(string: hasScheme ? text : "http://" + text) else {
+        guard let url = URL(string: hasScheme(text) ? text : "http://" + text) else {
             // A text that may contain a password is not shown, because the end of the password is unknown.
             throw ToolFailure(3, text.contains("@") ? "that is not a URL" : "'\(text)' is not a URL")
         }

@@ -29,9 +29,9 @@ enum ByteText {
 
     static func duration(_ seconds: Double) -> String {
         let whole = Int(min(max(seconds, 0), 1e9).rounded())
-        let tail =
-            "\(whole / 60 % 60 < 10 && whole >= 3600 ? "0" : "")\(whole / 60 % 60):\(whole % 60 < 10 ? "0" : "")\(whole % 60)"
-        return whole >= 3600 ? "\(whole / 3600):\(tail)" : tail
+        let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60)
+        return hours > 0
+            ? String(format: "%ld:%02ld:%02ld", hours, minutes, seconds) : String(format: "%ld:%02ld", minutes, seconds)
     }
 
     static func rounded(_ value: Double, digits: Int) -> String {

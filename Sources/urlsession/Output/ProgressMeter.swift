@@ -132,7 +132,8 @@ final class ProgressMeter: Sendable {
     }
 
     private static func line(_ state: State) -> String {
-        "\r\(drawing(state, columns: TerminalWidth.columns))\u{1B}[K"
+        let share = state.total > 0 ? Double(state.done) / Double(state.total) : nil
+        return "\r\(drawing(numbers(state), filled: share, columns: TerminalWidth.columns))\u{1B}[K"
     }
 
     /// Draws the bar in the columns that the numbers leave free.
@@ -153,18 +154,12 @@ final class ProgressMeter: Sendable {
         return ([numbers[0], "[\(bar)]"] + numbers.dropFirst()).joined(separator: "  ")
     }
 
-    private static func drawing(_ state: State, columns: Int) -> String {
-        let share = state.total > 0 ? Double(state.done) / Double(state.total) : nil
-        return drawing(numbers(state), filled: share, columns: columns)
-    }
-
     private static func numbers(_ state: State) -> [String] {
         let rate = state.rate > 0 ? [ByteText.rate(state.rate)] : []
         guard state.total > 0 else { return [ByteText.size(state.done)] + rate }
-        let percent = "\(state.done * 100 / state.total)"
-        let padded = String(repeating: " ", count: max(0, 3 - percent.count)) + percent + " %"
-        let amount = "\(ByteText.size(state.done)) of \(ByteText.size(state.total))"
-        guard !state.isFinished, state.rate > 0 else { return [padded, amount] + rate }
-        return [padded, amount] + rate + [ByteText.duration(Double(state.total - state.done) / state.rate) + " left"]
+        let percent = String(format: "%3lld %%", state.done * 100 / state.total)
+        let left = state.isFinished || state.rate <= 0 ? nil : Double(state.total - state.done) / state.rate
+        return [percent, "\(ByteText.size(state.done)) of \(ByteText.size(state.total))"] + rate
+            + [left.map { ByteText.duration($0) + " left" }].compactMap(\.self)
     }
 }

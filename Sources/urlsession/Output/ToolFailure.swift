@@ -35,7 +35,7 @@ struct ToolFailure: Error {
     /// `received` and `expected` are the received and the total length of the response body (-1 if that is unknown); `answered` is
     /// whether there was a response. These parameters distinguish cases that share a `URLError` code: an empty reply, a partial
     /// body and a broken connection.
-    init(_ error: any Error, answered: Bool, received: Int64, expected: Int64) {
+    init(_ error: any Error, answered: Bool = false, received: Int64 = 0, expected: Int64 = -1) {
         let text = Self.describe(error)
         guard let error = error as? URLError else {
             self.init(56, text)

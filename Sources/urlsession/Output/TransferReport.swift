@@ -9,6 +9,7 @@
 
 import Foundation
 import URLLoading
+import URLLoadingArchive
 
 /// The facts of a finished load.
 struct TransferReport: Sendable {
@@ -24,9 +25,7 @@ struct TransferReport: Sendable {
     /// The last request that was sent.
     private var last: URLSessionTaskTransactionMetrics? { transactions.last { $0.resourceFetchType == .networkLoad } }
 
-    func field(_ name: String) -> String {
-        fields.first { $0.name.lowercased() == name.lowercased() }?.value ?? ""
-    }
+    func field(_ name: String) -> String { fields.value(of: name) ?? "" }
 
     /// Curl's variables that its JSON shows as numbers.
     private var numbers: [String: String] {
@@ -104,7 +103,7 @@ struct TransferReport: Sendable {
             + ",\"curl_version\":\(JSONText.string("urlsession \(URLSession.libraryVersion)"))}"
     }
 
-    private func code(_ code: Int) -> String { String(format: "%03d", code) }
+    private func code(_ code: Int) -> String { String(format: "%03ld", code) }
 
     /// Whether a proxy opened a tunnel in response to CONNECT.
     private var isTunnel: Bool {
@@ -121,12 +120,7 @@ struct TransferReport: Sendable {
 
     // MARK: The head
 
-    private var fields: [(name: String, value: String)] {
-        (response?.headLines ?? []).dropFirst().map { line in
-            let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            return (String(parts[0]), parts.count > 1 ? parts[1].trimmingCharacters(in: .whitespaces) : "")
-        }
-    }
+    private var fields: [HTTPArchive.Field] { .init(lines: (response?.headLines ?? []).dropFirst()) }
 
     /// The HTTP version from the status line, without the text before the slash.
     private var version: String {
@@ -137,10 +131,10 @@ struct TransferReport: Sendable {
     private var headerJSON: String {
         var names: [String] = []
         var values: [String: [String]] = [:]
-        for (name, value) in fields {
-            let name = name.lowercased()
+        for field in fields {
+            let name = field.name.lowercased()
             if values[name] == nil { names.append(name) }
-            values[name, default: []].append(value)
+            values[name, default: []].append(field.value)
         }
         let lines = names.map { "\(JSONText.string($0)):[\((values[$0] ?? []).map(JSONText.string).joined(separator: ","))]" }
         return "{" + lines.joined(separator: ",\n") + "\n}"

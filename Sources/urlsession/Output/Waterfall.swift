@@ -61,25 +61,20 @@ struct Waterfall {
     }
 
     private func summary(_ transaction: URLSessionTaskTransactionMetrics) -> String {
-        var parts = ["\(transaction.request.httpMethod ?? "GET") \(transaction.request.url?.absoluteString ?? "")"]
-        if let response = transaction.response as? HTTPURLResponse {
-            parts.append("\(response.statusCode)")
-        }
-        if let name = transaction.networkProtocolName {
-            parts.append(name)
-        }
-        if let address = transaction.remoteAddress, let port = transaction.remotePort {
-            parts.append(address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)")
-        }
-        if let version = transaction.negotiatedTLSProtocolVersion {
-            parts.append(SecurityText.version(version.rawValue))
-        }
-        switch transaction.resourceFetchType {
-        case .localCache: parts.append("from the cache")
-        case .networkLoad: parts.append(transaction.isReusedConnection ? "reused connection" : "new connection")
-        default: break
-        }
-        return parts.joined(separator: ", ")
+        let port = transaction.remotePort.map { ":\($0)" } ?? ""
+        let way: String? =
+            switch transaction.resourceFetchType {
+            case .localCache: "from the cache"
+            case .networkLoad: transaction.isReusedConnection ? "reused connection" : "new connection"
+            default: nil
+            }
+        let parts: [String?] = [
+            "\(transaction.request.httpMethod ?? "GET") \(transaction.request.url?.absoluteString ?? "")",
+            (transaction.response as? HTTPURLResponse).map { "\($0.statusCode)" }, transaction.networkProtocolName,
+            port.isEmpty ? nil : transaction.remoteAddress.map { ($0.contains(":") ? "[\($0)]" : $0) + port },
+            transaction.negotiatedTLSProtocolVersion.map { SecurityText.version($0.rawValue) }, way,
+        ]
+        return parts.compactMap(\.self).joined(separator: ", ")
     }
 
     private func counts(_ transaction: URLSessionTaskTransactionMetrics) -> String {

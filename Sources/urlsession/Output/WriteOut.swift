@@ -38,14 +38,8 @@ struct WriteOut: Sendable {
         while let next = rest.popFirst() {
             switch next {
             case "\\":
-                switch rest.first {
-                case "n": text += "\n"
-                case "r": text += "\r"
-                case "t": text += "\t"
-                case nil: text += "\\"
-                case let other?: text += "\\" + String(other)
-                }
-                rest = rest.dropFirst()
+                let escaped = rest.popFirst()
+                text += escaped.map { ["n": "\n", "r": "\r", "t": "\t"][$0] ?? "\\\($0)" } ?? "\\"
             case "%":
                 if rest.first == "%" {
                     rest = rest.dropFirst()

@@ -51,20 +51,10 @@ struct StreamCommand: AsyncParsableCommand {
         let session = URLSession(configuration: prepared.configuration, delegate: observer, delegateQueue: nil)
         defer { session.finishTasksAndInvalidate() }
         let task = session.streamTask(withHostName: host, port: port)
-        let interruption = Interruption { task.cancel() }
-        task.resume()
-        var failure: ToolFailure?
-        do {
+        try await observer.run(task, interrupt: { task.cancel() }) {
             try await secure(task)
             try await transfer(task)
-        } catch {
-            task.cancel()
-            failure =
-                error as? ToolFailure ?? ToolFailure(error, answered: task.countOfBytesReceived > 0, received: 0, expected: -1)
         }
-        await observer.end()
-        if interruption.happened { throw ToolFailure(130, nil) }
-        if let failure { throw failure }
     }
 
     private func secure(_ task: URLSessionStreamTask) async throws {
@@ -88,20 +78,17 @@ struct StreamCommand: AsyncParsableCommand {
         }
         defer { sending.cancel() }
         while true {
-            let (data, isAtEnd) = try await read(task, input)
+            let (data, isAtEnd): (Data?, Bool)
+            do {
+                (data, isAtEnd) = try await task.readData(ofMinLength: 1, maxLength: 65_536, timeout: 0)
+            } catch {
+                throw input.failure ?? error
+            }
             if let data { try StandardOutput.write(data, advice: nil) }
             if isAtEnd { break }
         }
         // A server that has closed its side usually does not read any more.
         task.closeWrite()
         if let failure = input.failure { throw failure }
-    }
-
-    private func read(_ task: URLSessionStreamTask, _ input: MessageInput) async throws -> (Data?, Bool) {
-        do {
-            return try await task.readData(ofMinLength: 1, maxLength: 65_536, timeout: 0)
-        } catch {
-            throw input.failure ?? error
-        }
     }
 }

@@ -91,7 +91,7 @@ final class BodySink: Sendable {
         if isBinary {
             throw ToolFailure(23, "the body is binary, and would garble the terminal: \(advice)")
         }
-        let file = try open()
+        let file = try opened()
         do {
             try file.write(contentsOf: data)
         } catch {
@@ -100,10 +100,10 @@ final class BodySink: Sendable {
     }
 
     /// Creates or truncates the file before data arrives.
-    func begin() throws(ToolFailure) { _ = try open() }
+    func begin() throws(ToolFailure) { _ = try opened() }
 
     func close() throws(ToolFailure) {
-        let file = try open()
+        let file = try opened()
         guard path != nil else { return }
         do {
             try file.close()
@@ -118,7 +118,7 @@ final class BodySink: Sendable {
         return failure
     }
 
-    private func open() throws(ToolFailure) -> FileHandle {
+    private func opened() throws(ToolFailure) -> FileHandle {
         try target.withLock { (target: inout Target) throws(ToolFailure) -> FileHandle in
             if let file = target.handle { return file }
             while true {
@@ -128,7 +128,7 @@ final class BodySink: Sendable {
                     offset != nil
                     ? O_WRONLY | O_NOFOLLOW
                     : appends ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | (target.isNew ? O_EXCL | O_NOFOLLOW : O_TRUNC)
-                repeat { descriptor = openFile(path, flags) } while descriptor < 0 && errno == EINTR
+                repeat { descriptor = open(path, flags, 0o666) } while descriptor < 0 && errno == EINTR
                 guard descriptor >= 0 else {
                     // As in curl, at most 100 other names are tried.
                     if let tries = target.tries, errno == EEXIST, tries < 100 {
@@ -151,6 +151,3 @@ final class BodySink: Sendable {
         }
     }
 }
-
-/// Opens a file; not named `open`, because the sink has a method of that name.
-private func openFile(_ path: String, _ flags: Int32) -> Int32 { open(path, flags, 0o666) }

@@ -41,8 +41,12 @@ struct PartialFile {
     /// The value of the Range field.
     var range: String { "bytes=\(size)-" }
 
-    /// Judges the response to a range request.
-    func judge(_ response: HTTPURLResponse, now: Date = Date()) -> Judgement {
+    /// Judges the response to a range request; nil for an error, which says nothing about the file.
+    func judge(_ response: URLResponse, now: Date = Date()) -> Judgement? {
+        guard let response = response as? HTTPURLResponse else {
+            return .refused("the server does not say which part it sends")
+        }
+        guard response.statusCode < 400 || response.statusCode == 416 else { return nil }
         guard response.statusCode == 206 || response.statusCode == 416 else {
             return .refused(
                 300..<400 ~= response.statusCode

@@ -75,7 +75,7 @@ enum ResumePosition: Sendable {
         switch self {
         case .file(let partial):
             switch partial.judge(response) {
-            case .isRemainder: return nil
+            case .isRemainder, nil: return nil
             case .isComplete: return ToolFailure(0, nil)
             case .refused(let reason): return ToolFailure(33, "cannot continue \(partial.path): \(reason)")
             }

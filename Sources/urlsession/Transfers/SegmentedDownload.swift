@@ -37,21 +37,18 @@ final class SegmentedDownload: Sendable {
     private let request: URLRequest
     private let plan: TransferObserver.Plan
     private let path: String
-    private let meter: ProgressMeter?
     private let tasks = Mutex<(all: [URLSessionTask], isOver: Bool)>(([], false))
     private let received = Mutex<Int64>(0)
 
     /// - Parameters:
     ///   - prepared: The load's URL and configuration.
     ///   - request: The request for each part, without the range.
-    ///   - plan: The relevant options.
+    ///   - plan: The relevant options; its meter shows the progress of all parts.
     ///   - path: The temporary file to write, which the caller moves to the destination.
-    ///   - meter: Shows the progress of all parts.
-    init(_ prepared: PreparedLoad, _ request: URLRequest, _ plan: TransferObserver.Plan, to path: String, meter: ProgressMeter?) {
+    init(_ prepared: PreparedLoad, _ request: URLRequest, _ plan: TransferObserver.Plan, to path: String) {
         self.prepared = prepared
         self.plan = plan
         self.path = path
-        self.meter = meter
         var request = request
         request.cachePolicy = .reloadIgnoringLocalCacheData
         self.request = request
@@ -74,11 +71,12 @@ final class SegmentedDownload: Sendable {
     /// - Throws: The errors of `judge`, or an error if the file cannot be written.
     /// - Returns: The result; after a refusal, no part of the file remains.
     func load(_ count: Int, judge: (TransferObserver.State) throws -> Void) async throws -> Ending {
-        let first = await probe()
-        guard case .success(let file) = first else {
-            guard case .failure(let ending) = first else { return .refused("") }
-            if let outcome = ending.outcome { try judge(outcome) }
-            return .refused(ending.reason)
+        let file: File
+        switch await probe() {
+        case .success(let found): file = found
+        case .failure(let refusal):
+            if let outcome = refusal.outcome { try judge(outcome) }
+            return .refused(refusal.reason)
         }
         if let most = plan.maximumSize, file.length > most {
             throw ToolFailure(63, "the body has more than \(most) bytes (--max-filesize)")
@@ -100,7 +98,7 @@ final class SegmentedDownload: Sendable {
                 outcomes.append((part, outcome))
             }
         }
-        meter?.finish()
+        plan.meter?.finish()
         if let change = outcomes.compactMap(\.outcome.failure).first(where: { $0.code == Self.changed }) {
             unlink(path)
             return .refused(change.message ?? "")
@@ -208,26 +206,26 @@ final class SegmentedDownload: Sendable {
         plan.maximumSize = most
         plan.recording = plan.recording?.another()
         plan.slowest = plan.slowest.map { .init(bytes: max(1, $0.bytes / Int64(share)), seconds: $0.seconds) }
+        plan.objection = objection
+        plan.meter = nil
         if let total {
             plan.count = { [self] count in
                 let all = received.withLock { received in
                     received += Int64(count)
                     return received
                 }
-                meter?.update(all, of: total)
+                self.plan.meter?.update(all, of: total)
             }
         }
-        let observer = TransferObserver(plan: plan, answers: prepared.answers, sink: sink, objection: objection)
-        let session = URLSession(configuration: prepared.configuration, delegate: observer, delegateQueue: nil)
-        let task = session.dataTask(with: request)
-        let isOver = tasks.withLock { tasks in
-            tasks.all.append(task)
-            return tasks.isOver
+        return await TransferObserver(plan, prepared.answers, to: sink).load(in: prepared.configuration) { session in
+            let task = session.dataTask(with: request)
+            let isOver = tasks.withLock { tasks in
+                tasks.all.append(task)
+                return tasks.isOver
+            }
+            if isOver { task.cancel() }
+            return task
         }
-        if isOver { task.cancel() }
-        let outcome = await observer.load(task)
-        session.finishTasksAndInvalidate()
-        return outcome
     }
 
     // MARK: The file

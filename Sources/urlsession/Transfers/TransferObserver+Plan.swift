@@ -34,6 +34,16 @@ extension TransferObserver {
         var count: (@Sendable (Int) -> Void)?
         /// Collects the events of the task for an archive.
         var recording: LoadRecording?
+        /// Shows the progress.
+        var meter: ProgressMeter?
+        /// Returns the request body.
+        var bodyStream: (@Sendable () -> InputStream?)?
+        /// Returns why a response's body is not wanted; nil if it is.
+        var objection: (@Sendable (URLResponse) -> ToolFailure?)?
+        /// Called with the data that can resume the download if the tool is killed.
+        var saveResumeData: (@Sendable (Data) -> Void)?
+        /// Moves the downloaded file to its place.
+        var moveDownloadedFile: (@Sendable (URL, URLResponse?) throws -> Void)?
     }
 
     struct State: Sendable {

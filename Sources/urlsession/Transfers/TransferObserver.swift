@@ -16,11 +16,6 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     let plan: Plan
     let answers: ChallengeAnswers
     let sink: BodySink
-    let meter: ProgressMeter?
-    private let moveDownloadedFile: (@Sendable (URL, URLResponse?) throws -> Void)?
-    private let saveResumeData: (@Sendable (Data) -> Void)?
-    private let objection: (@Sendable (URLResponse) -> ToolFailure?)?
-    private let bodyStream: (@Sendable () -> InputStream?)?
     private let pace: RateLimiter?
     private let state = Mutex(State())
 
@@ -28,26 +23,23 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     ///   - plan: The relevant options.
     ///   - answers: The answers to challenges.
     ///   - sink: The destination of a data task's body.
-    ///   - meter: Shows the progress.
-    ///   - bodyStream: Returns the request body.
-    ///   - saveResumeData: Called with the data that can resume the download if the tool is killed.
-    ///   - objection: Returns why a response's body is not wanted; nil if it is.
-    ///   - moveDownloadedFile: Moves the downloaded file to its place.
-    init(
-        plan: Plan, answers: ChallengeAnswers, sink: BodySink, meter: ProgressMeter? = nil,
-        bodyStream: (@Sendable () -> InputStream?)? = nil, saveResumeData: (@Sendable (Data) -> Void)? = nil,
-        objection: (@Sendable (URLResponse) -> ToolFailure?)? = nil,
-        moveDownloadedFile: (@Sendable (URL, URLResponse?) throws -> Void)? = nil
-    ) {
-        self.saveResumeData = saveResumeData
-        self.objection = objection
+    init(_ plan: Plan, _ answers: ChallengeAnswers, to sink: BodySink = BodySink(path: nil)) {
         self.plan = plan
-        pace = plan.rate.map { RateLimiter($0) }
         self.answers = answers
         self.sink = sink
-        self.meter = meter
-        self.moveDownloadedFile = moveDownloadedFile
-        self.bodyStream = bodyStream
+        pace = plan.rate.map { RateLimiter($0) }
+    }
+
+    /// Runs a task in a session of its own to completion.
+    ///
+    /// - Parameters:
+    ///   - configuration: The session's configuration.
+    ///   - makeTask: Creates the task.
+    /// - Returns: The outcome.
+    func load(in configuration: URLSessionConfiguration, _ makeTask: (URLSession) -> URLSessionTask) async -> State {
+        let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
+        defer { session.finishTasksAndInvalidate() }
+        return await load(makeTask(session))
     }
 
     /// Runs the task to completion, and returns its outcome.
@@ -65,7 +57,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             task.resume()
         }
         state.withLock { $0.speedMonitor }?.end()
-        meter?.finish()
+        plan.meter?.finish()
         return state.withLock { $0 }
     }
 
@@ -166,7 +158,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        completionHandler(bodyStream?())
+        completionHandler(plan.bodyStream?())
     }
 
     func urlSession(
@@ -174,7 +166,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         totalBytesExpectedToSend: Int64
     ) {
         state.withLock { $0.speedMonitor }?.note(bytesSent)
-        meter?.update(totalBytesSent, of: totalBytesExpectedToSend)
+        plan.meter?.update(totalBytesSent, of: totalBytesExpectedToSend)
     }
 
     // MARK: Data
@@ -187,7 +179,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             state.response = response
             state.connectTimer?.cancel()
         }
-        let failure = objection?(response) ?? httpFailure(response) ?? excess(response.expectedContentLength)
+        let failure = plan.objection?(response) ?? httpFailure(response) ?? excess(response.expectedContentLength)
         show(response, of: dataTask, isFinal: failure?.retryWait == nil)
         if let failure {
             if plan.keepsErrorBody, failure.code == 22, failure.retryWait == nil {
@@ -212,7 +204,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         } else if isWanted {
             write(data, for: dataTask)
             let (received, expected) = state.withLock { ($0.received, $0.response?.expectedContentLength ?? -1) }
-            meter?.update(received, of: expected)
+            plan.meter?.update(received, of: expected)
         }
     }
 
@@ -240,7 +232,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         state.withLock { $0.received = totalBytesWritten }
         take(Int(clamping: bytesWritten), of: downloadTask)
         if let failure = excess(max(totalBytesWritten, totalBytesExpectedToWrite)) { stop(downloadTask, because: failure) }
-        meter?.update(totalBytesWritten, of: totalBytesExpectedToWrite)
+        plan.meter?.update(totalBytesWritten, of: totalBytesExpectedToWrite)
     }
 
     func urlSession(
@@ -248,13 +240,13 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         expectedTotalBytes: Int64
     ) {
         state.withLock { $0.offset = fileOffset }
-        meter?.begin(at: fileOffset)
+        plan.meter?.begin(at: fileOffset)
     }
 
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didBeginFileWithResumeData resumeData: Data
     ) {
-        saveResumeData?(resumeData)
+        plan.saveResumeData?(resumeData)
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
@@ -264,7 +256,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             return state.withLock { $0.failure = failure }
         }
         do {
-            try moveDownloadedFile?(location, downloadTask.response)
+            try plan.moveDownloadedFile?(location, downloadTask.response)
         } catch {
             let failure = error as? ToolFailure ?? ToolFailure(23, ToolFailure.describe(error))
             state.withLock { $0.failure = failure }

@@ -67,13 +67,7 @@ struct CertificateText: Sendable {
 /// The names of TLS versions and cipher suites, as in OpenSSL and curl.
 enum SecurityText {
     static func version(_ version: UInt16) -> String {
-        switch version {
-        case 0x0301: "TLS 1.0"
-        case 0x0302: "TLS 1.1"
-        case 0x0303: "TLS 1.2"
-        case 0x0304: "TLS 1.3"
-        default: "TLS version \(version)"
-        }
+        [0x0301: "TLS 1.0", 0x0302: "TLS 1.1", 0x0303: "TLS 1.2", 0x0304: "TLS 1.3"][version] ?? "TLS version \(version)"
     }
 
     static func suite(_ suite: tls_ciphersuite_t) -> String { "TLS_\(suite)" }

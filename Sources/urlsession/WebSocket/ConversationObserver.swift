@@ -31,8 +31,30 @@ final class ConversationObserver: NSObject, ChallengeAnswering, URLSessionWebSoc
     /// Waits until the handshake has succeeded, or the task is complete.
     func opening() async { for await _ in openings {} }
 
-    /// Waits until the task is complete.
-    func end() async { for await _ in ends {} }
+    /// Runs a task until it is complete.
+    ///
+    /// - Parameters:
+    ///   - task: The task.
+    ///   - interrupt: Ends the task after Ctrl-C.
+    ///   - exchange: Sends and receives.
+    /// - Throws: The failure of the exchange, or one with the code 130 after Ctrl-C.
+    func run(
+        _ task: URLSessionTask, interrupt: @escaping @Sendable () -> Void, _ exchange: () async throws -> Void
+    ) async throws {
+        let interruption = Interruption(interrupt)
+        task.resume()
+        var failure: ToolFailure?
+        do {
+            try await exchange()
+        } catch {
+            task.cancel()
+            let isAnswered = task.response != nil || task.countOfBytesReceived > 0
+            failure = error as? ToolFailure ?? ToolFailure(error, answered: isAnswered)
+        }
+        for await _ in ends {}
+        if interruption.happened { throw ToolFailure(130, nil) }
+        if let failure { throw failure }
+    }
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,

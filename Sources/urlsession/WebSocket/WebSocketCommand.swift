@@ -65,8 +65,6 @@ struct WebSocketCommand: AsyncParsableCommand {
         task.maximumMessageSize = maxMessage
         task.offersCompression = deflate
         task.pingInterval = ping
-        let interruption = Interruption { task.cancel(with: .normalClosure, reason: nil) }
-        task.resume()
         let (input, isBinary) = (MessageInput(isBinary: binary), binary)
         let sending = Task {
             do {
@@ -74,29 +72,20 @@ struct WebSocketCommand: AsyncParsableCommand {
                 // The handshake must be complete first, because cancelling the task earlier would cancel the handshake.
                 await observer.opening()
                 task.cancel(with: .normalClosure, reason: nil)
-                return nil as ToolFailure?
             } catch {
                 // The receiving side reports a closed connection.
-                guard let failure = error as? ToolFailure else { return nil }
-                task.cancel()
-                return failure
+                if error is ToolFailure { task.cancel() }
             }
         }
-        var failure: ToolFailure?
-        do {
-            for try await message in task.messages { try Self.write(message, isBinary: isBinary) }
-        } catch {
-            failure =
-                error as? ToolFailure
-                ?? ToolFailure(
-                    error, answered: task.response != nil, received: 0, expected: -1)
-            task.cancel()
+        defer { sending.cancel() }
+        try await observer.run(task, interrupt: { task.cancel(with: .normalClosure, reason: nil) }) {
+            do {
+                for try await message in task.messages { try Self.write(message, isBinary: isBinary) }
+            } catch {
+                throw input.failure ?? error
+            }
         }
-        await observer.end()
-        sending.cancel()
-        if interruption.happened { throw ToolFailure(130, nil) }
-        if let ofInput = input.failure { throw ofInput }
-        if let failure { throw failure }
+        if let failure = input.failure { throw failure }
         try conclude(task)
     }
 
