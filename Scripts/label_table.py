@@ -10,14 +10,7 @@ import unicodedata
 RULE, EXCEPTION, WILDCARD, CHILDREN = 1, 2, 4, 8
 
 HEADER = """\
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 """
 
 

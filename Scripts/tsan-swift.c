@@ -1,11 +1,4 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 
 // Tells ThreadSanitizer about synchronization within Swift's libraries, which are not instrumented. `Scripts/sanitize thread` preloads
 // this library into the tests. Without it, the sanitizer reports races for most shared state as soon as two threads contend; with it,

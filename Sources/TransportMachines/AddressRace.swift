@@ -1,11 +1,5 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
+
 /// Decides which of a host's addresses to try, and when (RFC 8305, "Happy Eyeballs").
 ///
 /// Both families are looked up in parallel. IPv6 addresses are tried as soon as they arrive. If IPv4 addresses arrive first, the

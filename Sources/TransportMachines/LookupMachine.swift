@@ -1,11 +1,5 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
+
 /// Schedules the host name lookups of all sessions of the process.
 ///
 /// All callers that want the same name and family share one lookup. A limited number of lookups run at a time, and their answers

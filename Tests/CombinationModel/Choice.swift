@@ -1,11 +1,4 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 
 /// A list of dimensions: a row has one value of each dimension, and the first value of each dimension is the plain one.
 package protocol RowDimension: RawRepresentable<Int>, CaseIterable, Hashable, Sendable where AllCases == [Self] {

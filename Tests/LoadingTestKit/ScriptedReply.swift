@@ -1,11 +1,4 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 
 /// The response of a ``ScriptedServer`` to one request, over every ``ScriptedVersion`` unless it contains bytes of HTTP/1.1.
 package struct ScriptedReply: Sendable, ExpressibleByArrayLiteral {

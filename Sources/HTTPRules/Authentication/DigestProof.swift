@@ -1,11 +1,4 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 
 /// The inputs of a Digest response, which also determine the server's expected proof (RFC 7616, sections 3.4.1 and 3.5).
 package struct DigestProof: Sendable, Hashable {

@@ -1,11 +1,4 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 
 /// The time format of FTP (RFC 3659, section 2.3): "YYYYMMDDhhmmss" in UTC with an optional fraction.
 package enum FTPTime {

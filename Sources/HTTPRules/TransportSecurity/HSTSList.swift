@@ -1,11 +1,4 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 
 /// The hosts that requested to be reached only over TLS, with their policies (RFC 6797, section 8).
 package struct HSTSList: Sendable {

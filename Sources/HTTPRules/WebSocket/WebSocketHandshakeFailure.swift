@@ -1,11 +1,4 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 
 /// Why a server's response does not open a WebSocket connection (RFC 6455, section 4.1; RFC 7692, section 5.1; RFC 8441, section
 /// 5).

@@ -1,11 +1,5 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
+
 package import NIOCore
 
 /// An object that is called repeatedly on its loop, without the cost of a closure per call.

@@ -1,11 +1,5 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
+
 import NIOCore
 
 /// Reads the cipher suite from the server's first message, which is cleartext in every version of TLS (RFC 8446, section 4.1.3),

@@ -1,11 +1,4 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 
 /// The priority of a task as signaled to the server (RFC 9218): the urgency of its response, from 0 to 7.
 package enum HTTP2Priority {

@@ -1,11 +1,5 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
+
 import SwiftASN1
 
 /// The algorithm of a certificate's signature (RFC 5280, section 4.1.1.2), even if such signatures cannot be verified.

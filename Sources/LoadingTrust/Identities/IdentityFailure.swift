@@ -1,11 +1,5 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
+
 /// Why a certificate and its key could not be read.
 package enum IdentityFailure: Error, Sendable, Hashable {
     /// The data is not in the expected format, such as PEM or PKCS #12.

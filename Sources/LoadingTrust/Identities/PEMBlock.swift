@@ -1,11 +1,5 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
+
 import FoundationEssentials
 
 /// A block of PEM text (RFC 7468), with the headers of OpenSSL's old encrypted keys (RFC 1421).

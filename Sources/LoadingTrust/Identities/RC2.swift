@@ -1,11 +1,5 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
+
 /// The cipher of RFC 2268; only for decrypting PKCS #12 files.
 struct RC2 {
     private let key: [UInt16]

@@ -1,11 +1,5 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
+
 /// Limits the total number of key derivation rounds for a file, because the file's author chooses the numbers.
 struct RoundBudget {
     /// The number of rounds left.

@@ -1,11 +1,4 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 
 /// A TLS version, with Apple's name and its number on the wire (RFC 8446, appendix B.3.1).
 public enum tls_protocol_version_t: UInt16, Sendable {

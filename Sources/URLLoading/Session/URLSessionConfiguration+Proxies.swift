@@ -1,11 +1,4 @@
-//===----------------------------------------------------------------------===//
-//
-// This source file is part of the URLLoading project: URL loading for Swift on Linux.
-//
-// Licensed under Apache License v2.0
 // SPDX-License-Identifier: Apache-2.0
-//
-//===----------------------------------------------------------------------===//
 
 extension URLSessionConfiguration {
     /// Proxies, each with the hosts that it serves, used instead of ``connectionProxyDictionary`` and the system's settings;
