@@ -78,12 +78,6 @@ int clib_secret_store(
     const struct clib_secret *secret, const char *schema, const struct clib_secret_attribute *attributes, int count,
     const char *label, const char *value, struct clib_secret_failure *failure
 );
-// value: NULL if there is no such item; otherwise the caller frees it with clib_secret_forget.
-int clib_secret_look_up(
-    const struct clib_secret *secret, const char *schema, const struct clib_secret_attribute *attributes, int count,
-    char **value, struct clib_secret_failure *failure
-);
-void clib_secret_forget(const struct clib_secret *secret, char *value);
 int clib_secret_remove(
     const struct clib_secret *secret, const char *schema, const struct clib_secret_attribute *attributes, int count,
     int *removed, struct clib_secret_failure *failure
