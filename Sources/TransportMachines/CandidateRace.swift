@@ -3,7 +3,7 @@
 /// Decides which of a dial's candidates to start, and when: the ways to one connection, for example QUIC beside TCP.
 ///
 /// The candidates start in order. The next one starts 250 ms after the previous one (the delay of RFC 8305, section 5, between
-/// addresses), or at once when that one fails. The first that is connected wins, and the others are dropped, whether they have
+/// addresses), or at once when one fails. The first that is connected wins, and the others are dropped, whether they have
 /// started or not. ``PoolMachine`` sees one dial, whose capacity is that of the winner.
 ///
 /// The race ends with `win` or `lose`, or silently after `cancelled`. After the end, every candidate has failed or is dropped, no

@@ -7,12 +7,12 @@ import Testing
 
 private let schema = "org.urlloading.Test"
 
-/// The Secret Service of GNOME Keyring on a separate session bus, and its absence.
 /// The secret of any item that has at least these attributes.
 private func secret(of attributes: [String: String], _ schema: String) throws(SecretService.Failure) -> String? {
     try SecretService.list(attributes, schema: schema).first?.secret
 }
 
+/// The Secret Service of GNOME Keyring on a separate session bus, and its absence.
 @Suite(.timeLimit(.minutes(1))) struct SecretServiceTests {
     @Test func `a keyring keeps secrets`() async throws {
         try await KeyringSession.run("UnlockedKeyringTests")

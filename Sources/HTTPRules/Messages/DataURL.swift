@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import FoundationEssentials
 import HTTPWire
 
 /// Parses a `data:` URL (RFC 2397) like browsers (WHATWG Fetch, section 6): lenient about the type, strict about base64.
@@ -76,8 +75,31 @@ package struct DataURL: Hashable, Sendable {
         if digits.count % 4 == 0 {
             for _ in 0..<2 where digits.last == UInt8(ascii: "=") { digits.removeLast() }
         }
-        guard !digits.contains(UInt8(ascii: "=")) else { return nil }
-        digits += [UInt8](repeating: UInt8(ascii: "="), count: (4 - digits.count % 4) % 4)
-        return Data(base64Encoded: Data(digits)).map { Array($0) }
+        guard digits.count % 4 != 1 else { return nil }
+        var result: [UInt8] = []
+        result.reserveCapacity(digits.count * 3 / 4)
+        var bits: UInt32 = 0
+        var count = 0
+        for digit in digits {
+            guard let value = value(digit) else { return nil }
+            bits = bits << 6 | value
+            count += 6
+            if count >= 8 {
+                count -= 8
+                result.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+            }
+        }
+        return result
+    }
+
+    private static func value(_ digit: UInt8) -> UInt32? {
+        switch digit {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - UInt8(ascii: "A"))
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - UInt8(ascii: "a")) + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit - UInt8(ascii: "0")) + 52
+        case UInt8(ascii: "+"): 62
+        case UInt8(ascii: "/"): 63
+        default: nil
+        }
     }
 }

@@ -52,7 +52,7 @@ protocol DialCandidate: AnyObject {
 /// The last candidate is a channel, whatever other ways there are: its error says best why the server cannot be reached.
 final class ConnectionDial {
     private var candidates: [any DialCandidate] = []
-    /// The candidate over a channel, while the dial is running.
+    /// The candidate over a channel.
     private(set) var channel: Dialer.Dial?
     private let loop: any EventLoop
     private var race = CandidateRace(count: 0)
@@ -69,10 +69,11 @@ final class ConnectionDial {
         self.completion = completion
         if !route.carriesByteStream {
             for carrier in dialer.carriers where versions.contains(carrier.version) {
+                guard let make = carrier.candidate else { continue }
                 let order = CandidateOrder(
                     route: route, dialer: dialer, room: room, advice: HandshakeAdvice(adviser),
                     completion: { [self, number = candidates.count] in ended(number, $0) })
-                if let candidate = carrier.candidate(order) { candidates.append(candidate) }
+                if let candidate = make(order) { candidates.append(candidate) }
             }
         }
         let dial = Dialer.Dial(
@@ -107,6 +108,8 @@ final class ConnectionDial {
     }
 
     private func perform(_ event: CandidateRace.Event) {
+        // A dropped candidate may tell the pool that it waits no more; the pool may then cancel the whole dial.
+        let candidates = candidates
         for action in race.handle(event) {
             switch action {
             case .start(let number): candidates[number].start()
@@ -119,7 +122,7 @@ final class ConnectionDial {
             case .stopTimer: timer.take()?.cancel()
             case .win, .lose:
                 if let completion = completion.take(), let outcome { completion(outcome) }
-                candidates = []
+                self.candidates = []
             }
         }
     }
@@ -133,10 +136,10 @@ final class ConnectionDial {
 
     func hasAsked(_ adviser: any HandshakeAdviser) -> Bool { candidates.contains { $0.advice.hasAsked(adviser) } }
 
-    /// The adviser that gave the last answer.
+    /// The adviser that gave the last answer to the first candidate that was answered.
     var lastAnswering: (any HandshakeAdviser)? { candidates.lazy.compactMap(\.advice.lastAnswering).first }
 
-    var maySwitchLoads: Bool { candidates.allSatisfy(\.maySwitchLoads) }
+    var maySwitchLoads: Bool { !candidates.isEmpty && candidates.allSatisfy(\.maySwitchLoads) }
 }
 
 extension Dialer.Dial: DialCandidate {

@@ -14,8 +14,9 @@ package struct VersionCarrier {
     let permits: (ConnectionFacts) -> Bool
     /// Makes the connection on a channel that has agreed on the version; nil for a version that uses no such channels.
     let begin: ((DialledChannel, ConnectionSeed) throws -> any HTTPConnection)?
-    /// Returns a candidate that reaches the server in a way of its own; nil if the version has none, or not for this dial.
-    let candidate: (CandidateOrder) -> (any DialCandidate)?
+    /// Returns a candidate that reaches the server in a way of its own, or nil if there is none for this dial; nil if the version
+    /// has no way of its own.
+    let candidate: ((CandidateOrder) -> (any DialCandidate)?)?
 
     /// Describes a version that is spoken on channels over TCP or a Unix socket, as negotiated by TLS, or known in advance.
     init(
@@ -25,7 +26,7 @@ package struct VersionCarrier {
         self.version = version
         self.permits = permits
         self.begin = begin
-        candidate = { _ in nil }
+        candidate = nil
     }
 
     /// Describes a version whose connections are made in a way of their own, which races with the channels.

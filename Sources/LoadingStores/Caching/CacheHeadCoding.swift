@@ -32,7 +32,8 @@ enum CacheHeadCoding {
 
     static func decoded(_ bytes: UnsafeRawBufferPointer, bodyLength: Int64) -> CacheEntryFile.Head? {
         var reader = RecordReader(bytes, from: 0)
-        guard let key = reader.text(), let url = reader.text(), let method = reader.text(), let reason = reader.text(),
+        guard let key = reader.validText(), let url = reader.validText(), let method = reader.validText(),
+            let reason = reader.validText(),
             let status = reader.number(Int64.self).flatMap({ Int(exactly: $0) }),
             let headers = reader.block(), let varyFields = reader.block(),
             let requestTime = reader.double(), requestTime.isFinite, let responseTime = reader.double(), responseTime.isFinite,

@@ -30,6 +30,9 @@ struct RecordReader {
 
     mutating func text() -> String? { part().map { String(decoding: $0, as: UTF8.self) } }
 
+    /// Returns nil for invalid UTF-8, too.
+    mutating func validText() -> String? { part().flatMap { String(validating: $0, as: UTF8.self) } }
+
     mutating func part() -> UnsafeRawBufferPointer? { number(UInt32.self).flatMap { take(Int($0)) } }
 
     private mutating func take(_ length: Int) -> UnsafeRawBufferPointer? {

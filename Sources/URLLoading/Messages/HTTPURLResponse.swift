@@ -60,9 +60,9 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     /// Decodes an archived response.
     public required init?(coder: NSCoder) {
-        let names = coder.decodeStrings(forKey: "fieldNames") ?? []
-        let values = coder.decodeStrings(forKey: "fieldValues") ?? []
-        guard names.count == values.count else { return nil }
+        guard let names = coder.decodeStrings(forKey: "fieldNames"), let values = coder.decodeStrings(forKey: "fieldValues"),
+            names.count == values.count
+        else { return nil }
         headers = HeaderBlock(zip(names, values).map { (name: $0, value: $1) })
         status = coder.decodeInteger(forKey: "statusCode")
         majorVersion = 1
