@@ -76,6 +76,7 @@ package final class ScriptedServer: Sendable {
         reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply
     ) async throws -> ScriptedServer {
         let run = ScriptedRun.current
+        if run?.version == version { run?.countServer() }
         let script = ServerScript(greeting: greeting, early: early, reply: reply, run: run?.version == version ? run : nil)
         let identity = version?.isSecure == true ? try identity ?? TestCertificates.shared.get().valid : identity
         let journal = Watched(ServerJournal())

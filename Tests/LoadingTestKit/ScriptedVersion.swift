@@ -32,12 +32,18 @@ package final class ScriptedRun: Sendable {
     @TaskLocal package static var current: ScriptedRun?
 
     package let version: ScriptedVersion
+    private let servers = Watched(0)
     private let requests = Watched(0)
 
     package init(over version: ScriptedVersion) { self.version = version }
 
+    /// The number of servers of the version that were started in this run.
+    package var serverCount: Int { servers.read { $0 } }
+
     /// The number of requests that servers of the version received in this run.
     package var requestCount: Int { requests.read { $0 } }
+
+    func countServer() { servers.change { $0 += 1 } }
 
     func countRequest() { requests.change { $0 += 1 } }
 }

@@ -37,7 +37,10 @@ extension BlockCipher {
         switch name {
         case Name.tripleDES: self = .tripleDES(key: key(.encryption, 24), start: key(.initialization, 8))
         case Name.rc2of40: self = .rc2(key: key(.encryption, 5), start: key(.initialization, 8))
-        default: throw .outdatedCipher("\(name)")
+        default:
+            // Those of RFC 7292, appendix C.
+            let isOutdated = "\(name)".hasPrefix("1.2.840.113549.1.12.1.")
+            throw isOutdated ? .outdatedCipher("\(name)") : .unsupported("its cipher (\(name))")
         }
     }
 

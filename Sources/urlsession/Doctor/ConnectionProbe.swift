@@ -36,10 +36,20 @@ struct ConnectionProbe: Sendable {
         let microseconds = Int(min(max(limit, 1e-6), 1e6) * 1e6)
         var time = timeval(tv_sec: microseconds / 1_000_000, tv_usec: microseconds % 1_000_000)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
-        guard address.connect(descriptor) == 0 else {
+        var code = address.connect(descriptor) == 0 ? 0 : errno
+        // The call ends when the process is stopped and continued (signal(7)), but the connection is still being made.
+        if code == EINTR {
+            var event = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            var count: Int32
+            repeat { count = poll(&event, 1, Int32(microseconds / 1_000)) } while count < 0 && errno == EINTR
+            code = EINPROGRESS
+            var size = socklen_t(MemoryLayout<Int32>.size)
+            if count > 0 { getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) }
+        }
+        guard code == 0 else {
             return failed(
-                errno == EINPROGRESS
-                    ? "no answer within \(ByteText.rounded(limit, digits: 1)) s" : String(cString: strerror(errno)).lowercased())
+                code == EINPROGRESS
+                    ? "no answer within \(ByteText.rounded(limit, digits: 1)) s" : String(cString: strerror(code)).lowercased())
         }
         return ConnectionProbe(address: text, seconds: begin.duration(to: .now) / .seconds(1))
     }

@@ -100,7 +100,7 @@ struct AuthenticatedOrderTests {
         }
     }
 
-    @Test func `a cancelled challenge is followed by metrics and completion only`() async throws {
+    @Test(.over(.http1)) func `a cancelled challenge is followed by metrics and completion only`() async throws {
         let recorder = RecordingDelegate(nil)
         try await withScenario(
             delegate: TaskCanceller(recorder), reply: BasicScript()()

@@ -48,7 +48,10 @@ struct BackPressureTests {
 
     @Test func `suspensions are counted`() async throws {
         let recorder = EventRecorder()
-        try await withScenario(delegate: recorder, reply: { _ in .ok("done") }) { (server, session) async throws in
+        try await withScenario(
+            delegate: recorder,
+            reply: { $0.path == "/other" ? .ok() : ScriptedReply([.gate("done")] + ScriptedReply.ok("done").effects) }
+        ) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
             #expect(task.state == .suspended)
             task.suspend()
@@ -59,6 +62,7 @@ struct BackPressureTests {
             #expect(server.requests.map(\.path) == ["/other"])
             task.resume()
             #expect(task.state == .running)
+            server.open("done")
             #expect(try await recorder.completion(of: task).body == Data("done".utf8))
             #expect(task.state == .completed)
         }

@@ -37,7 +37,7 @@ struct URLBytesTests {
         #expect(lines == ["a", "b"])
     }
 
-    @Test func `a failed load throws once, and then ends the sequence`() async throws {
+    @Test(.over(.http1)) func `a failed load throws once, and then ends the sequence`() async throws {
         try await withScriptedServer(reply: { _ in [.nonsense, .close] }) { (server) async throws in
             var iterator = server.url().resourceBytes.makeAsyncIterator()
             await #expect(throws: URLError.self) { try await iterator.next() }

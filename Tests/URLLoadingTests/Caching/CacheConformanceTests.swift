@@ -160,6 +160,19 @@ struct CacheConformanceTests {
         }
     }
 
+    @Test(.over(.http1, .http1OverTLS), arguments: [true, false])
+    func `a broken head fails the load if no stale response may be served`(mustRevalidate: Bool) async throws {
+        let control = "max-age=60" + (mustRevalidate ? ", stale-if-error=600, must-revalidate" : "")
+        try await withCachedScenario(
+            reply: {
+                $0.order == 0 ? .ok("old", [("Cache-Control", control), ("Age", "100")]) : [.write("HTTP/1.1 200 O"), .close]
+            }
+        ) { (server, session, _) async throws in
+            _ = try await session.text(server.url())
+            await #expect(throws: URLError.self) { try await session.data(from: server.url()) }
+        }
+    }
+
     @Test func `a load that requires validation receives the error of the server`() async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? .ok("old", Self.staleIfError + [("ETag", "\"v\"")]) : .status(503, body: "error") }

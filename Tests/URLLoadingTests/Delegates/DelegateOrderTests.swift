@@ -222,7 +222,8 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `a task completes exactly once when cancelled, suspended and invalidated in any order`() async throws {
+    @Test(.over(.http1))
+    func `a task completes exactly once when cancelled, suspended and invalidated in any order`() async throws {
         try await withScriptedServer(reply: { _ in .chunked(["a", "b", "c"]) }) { (server) async throws in
             for seed in 0..<60 {
                 var numbers = SeededNumbers(seed: UInt64(seed))

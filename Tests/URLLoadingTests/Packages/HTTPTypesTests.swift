@@ -11,7 +11,7 @@ import URLLoading
 @Suite(.timeLimit(.minutes(1)), .everyVersion)
 struct HTTPTypesTests {
     private static func request(_ method: HTTPRequest.Method, _ server: ScriptedServer, _ path: String) -> HTTPRequest {
-        HTTPRequest(method: method, scheme: "http", authority: "127.0.0.1:\(server.port)", path: path)
+        HTTPRequest(method: method, scheme: server.isSecure ? "https" : "http", authority: "127.0.0.1:\(server.port)", path: path)
     }
 
     @Test func `each kind of load accepts an HTTPRequest and returns an HTTPResponse`() async throws {

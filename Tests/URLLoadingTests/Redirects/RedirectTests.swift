@@ -217,6 +217,16 @@ struct RedirectTests {
         }
     }
 
+    @Test(.over(.http1, .http1OverTLS)) func `a redirect is followed even if its chunked body stalls`() async throws {
+        let stalls: ScriptedReply = [
+            .write("HTTP/1.1 302 Found\r\nLocation: /end\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbe"), .stall,
+        ]
+        try await withScenario(reply: { $0.order == 0 ? stalls : .ok("end") }) { (server, session) async throws in
+            #expect(try await session.text(URLRequest(server.url())).text == "end")
+            try await server.waitForAbandoning(0)
+        }
+    }
+
     @Test func `fields of the first request are kept within an origin`() async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .redirect(302, to: "/b") : .ok() }

@@ -32,7 +32,8 @@ struct EarlyResponseTests {
             server.open("read")
             let (data, response) = try await answer
             #expect((response as? HTTPURLResponse)?.statusCode == 200 && data == Data("early".utf8))
-            #expect(try await server.request(0).bodyLength == Self.content.count)
+            let request = try await server.request(0)
+            #expect(request.bodyLength == Self.content.count && Self.content.starts(with: request.body))
             #expect(try await session.text(server.url()) == "next")
             #expect(server.connectionCount == 1)
         }
