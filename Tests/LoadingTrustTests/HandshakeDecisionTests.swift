@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import HTTPRules
 import LoadingModel
 import LoadingTrust
 import Testing
+
+@testable import HTTPRules
 
 /// What a handshake decides, event by event, without a TLS library.
 @Suite struct HandshakeDecisionTests {
