@@ -193,7 +193,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `many loads from a failing host share a limit of retries`() async throws {
+    @Test(.over(.http1)) func `many loads from a failing host share a limit of retries`() async throws {
         try await withScriptedServer(reply: { _ in .status(503) }) { (server) async throws in
             try await withRetries {
                 $0.maximumRetryCount = 100
