@@ -12,7 +12,7 @@ import TransportMachines
         arguments: [
             ("the only candidate wins", 1, [.started, .connected(0)], [[.start(0)], [.win(0)]]),
             ("the only candidate fails", 1, [.started, .failed(0)], [[.start(0)], [.lose]]),
-            ("nobody takes part", 0, [.started], [[.lose]]),
+            ("a dial without candidates", 0, [.started], [[.lose]]),
             (
                 "the first is quick enough: the second never starts", 2, [.started, .connected(0), .timer],
                 [[.start(0), .startTimer], [.drop(1), .stopTimer, .win(0)], []]

@@ -69,7 +69,7 @@ struct CertificateFields {
     /// The key; nil if it is malformed or of a kind that is not supported.
     var key: Certificate.PublicKey? { try? Certificate.PublicKey(derEncoded: Array(subjectPublicKeyInfo)) }
 
-    /// The subject alternative names; empty if there are none, or they are malformed.
+    /// The subject alternative names; empty if the certificate has no such names, or if they are malformed.
     var alternativeNames: [GeneralName] {
         let items = extensions?.children()?.lazy.compactMap { try? Certificate.Extension(derEncoded: $0) }
         let names = items?.first { $0.oid == .X509ExtensionID.subjectAlternativeName }.flatMap {

@@ -49,7 +49,7 @@ enum RequestArchive {
 }
 
 extension NSCoder {
-    /// Decodes an array of strings; nil if there is none.
+    /// Decodes an array of strings; nil if the archive has no such array.
     func decodeStrings(forKey key: String) -> [String]? {
         guard containsValue(forKey: key) else { return nil }
         return (decodeObject(of: [NSArray.self, NSString.self], forKey: key) as? NSArray)?.compactMap { $0 as? String }
