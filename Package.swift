@@ -89,6 +89,8 @@ var targets: [Target] = [
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     module("LibC"),
     .target(name: "CLoadingSystem"),
+    // QUIC and HTTP/3, by libraries that are loaded at run time.
+    .target(name: "CQUIC"),
     module("SystemThreads", ["CLoadingSystem", "LibC"]),
     // Certificates, keys and identities as values; the evaluation of server trust.
     module("LoadingTrust", ["HTTPRules", "LoadingModel", "LibC", x509, asn1, crypto, cryptoExtras]),
@@ -96,13 +98,13 @@ var targets: [Target] = [
         "HTTPTransport",
         [
             "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingTrust", "SystemThreads", "CZlib",
-            "CLoadingSystem", "LibC",
+            "CLoadingSystem", "CQUIC", "LibC",
             nioCore, nioPosix, nioSSL, nioTLS, x509, asn1, crypto,
         ]
     ),
     // C libraries that are loaded at run time if the system has them.
     .target(name: "CSystemLibraries"),
-    module("SystemLibraries", ["CSystemLibraries", "LibC"]),
+    module("SystemLibraries", ["CSystemLibraries", "CQUIC", "LibC"]),
     // Cookies, cache, credentials and HSTS hosts: shared, durable, thread-safe.
     module(
         "LoadingStores",
@@ -175,8 +177,8 @@ var targets: [Target] = [
     tests(
         "HTTPTransportTests",
         [
-            "HTTPTransport", "LoadingEngine", "LoadingTestKit", "SeededNumbers", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib",
-            nioCore, nioPosix, nioSSL, x509, crypto, nioEmbedded,
+            "HTTPTransport", "LoadingEngine", "LoadingTestKit", "SeededNumbers", "LoadingModel", "HTTPWire", "HTTPRules", "CQUIC",
+            "CZlib", nioCore, nioPosix, nioSSL, x509, crypto, nioEmbedded,
         ]
     ),
     tests("BackgroundProtocolTests", ["BackgroundProtocol", "LoadingModel", "HTTPRules", "HTTPWire", "SeededNumbers"]),
@@ -317,6 +319,15 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzArchive", ["URLLoadingArchive"]),
         fuzzer("FuzzCacheEntry", ["LoadingStores", "HTTPRules", "HTTPWire"]),
         fuzzer("FuzzHTTP2Frames", ["HTTPWire"]),
+        fuzzer("FuzzServiceBindings", ["HTTPWire"]),
+        // The folder contains links to what the tests use, too.
+        fuzzer(
+            "FuzzHTTP3Events",
+            [
+                "HTTPTransport", "TransportMachines", "HTTPRules", "HTTPWire", "LoadingModel", "CQUIC", nioCore, nioPosix,
+                nioEmbedded,
+            ]
+        ),
         fuzzer("FuzzHPACK", ["HTTPWire", nioCore, .product(name: "NIOHPACK", package: "swift-nio-http2")]),
     ]
     // Only for comparison: programs that use the library do not fetch it.
