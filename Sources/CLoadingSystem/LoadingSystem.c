@@ -10,8 +10,11 @@
 #include <linux/keyctl.h>
 #include <linux/magic.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
@@ -217,6 +220,32 @@ int64_t cls_unacknowledged(int socket_fd) {
 
 int64_t cls_send(int socket_fd, const void *bytes, size_t count) {
     return RETRIED(send(socket_fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+int64_t cls_send_datagrams(int socket_fd, const void *bytes, size_t count, int segment, int is_v6, int traffic_class) {
+    struct iovec piece = {(void *)bytes, count};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint16_t))];
+        struct cmsghdr alignment;
+    } control = {{0}};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *item = CMSG_FIRSTHDR(&message);
+    item->cmsg_level = is_v6 ? IPPROTO_IPV6 : IPPROTO_IP;
+    item->cmsg_type = is_v6 ? IPV6_TCLASS : IP_TOS;
+    item->cmsg_len = CMSG_LEN(sizeof traffic_class);
+    memcpy(CMSG_DATA(item), &traffic_class, sizeof traffic_class);
+    size_t length = CMSG_SPACE(sizeof traffic_class);
+    if (segment > 0) {
+        uint16_t size = (uint16_t)segment;
+        item = CMSG_NXTHDR(&message, item);
+        item->cmsg_level = SOL_UDP;
+        item->cmsg_type = UDP_SEGMENT;
+        item->cmsg_len = CMSG_LEN(sizeof size);
+        memcpy(CMSG_DATA(item), &size, sizeof size);
+        length += CMSG_SPACE(sizeof size);
+    }
+    message.msg_controllen = length;
+    return RETRIED(sendmsg(socket_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 int64_t cls_copy(int from_fd, int to_fd, int64_t count) {

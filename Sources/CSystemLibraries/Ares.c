@@ -61,7 +61,10 @@ struct search {
     const struct clib_ares *ares;
     int type;
     int is_over;
+    // What was found, and, if that is a message, the space for it.
     struct clib_ares_answer *answer;
+    uint8_t *message;
+    int capacity;
 };
 
 static void note(struct clib_ares_answer *answer, const uint8_t *address, int length, int ttl) {
@@ -87,6 +90,23 @@ static void found(void *context, int status, int timeouts, unsigned char *reply,
     answer->is_known = status == SUCCESS || status == NO_DATA || status == NOT_FOUND;
     const char *reason = status == TIMED_OUT ? nobody : search->ares->ares_strerror(status);
     if (!answer->is_known) snprintf(answer->text, sizeof answer->text, "%s", reason);
+}
+
+// Keeps the whole reply; a reply may also say that there is nothing to find.
+static void replied(void *context, int status, int timeouts, unsigned char *reply, int length) {
+    (void)timeouts;
+    struct search *search = context;
+    struct clib_ares_answer *answer = search->answer;
+    search->is_over = 1;
+    int is_reply = status == SUCCESS || status == NO_DATA || status == NOT_FOUND;
+    answer->is_known = is_reply && reply && length > 0 && length <= search->capacity;
+    if (answer->is_known) {
+        memcpy(search->message, reply, length);
+        answer->count = length;
+    } else {
+        const char *reason = is_reply ? "the answer is incomplete" : status == TIMED_OUT ? nobody : search->ares->ares_strerror(status);
+        snprintf(answer->text, sizeof answer->text, "%s", reason);
+    }
 }
 
 static long long milliseconds(void) {
@@ -118,9 +138,7 @@ static void wait(const struct clib_ares *ares, void *channel, int limit) {
     }
 }
 
-void clib_ares_look_up(
-    const struct clib_ares *ares, const char *servers, const char *name, int type, int limit, struct clib_ares_answer *answer
-) {
+static void *channel_to(const struct clib_ares *ares, const char *servers, struct clib_ares_answer *answer) {
     memset(answer, 0, sizeof *answer);
     void *channel = NULL;
     int status = ares->ares_init(&channel);
@@ -128,23 +146,46 @@ void clib_ares_look_up(
         status = ares->ares_set_servers_ports_csv(channel, servers);
         if (status != SUCCESS) ares->ares_destroy(channel);
     }
-    if (status != SUCCESS) {
-        snprintf(answer->text, sizeof answer->text, "%s", ares->ares_strerror(status));
-        return;
-    }
-    struct search search = {ares, type, 0, answer};
+    if (status == SUCCESS) return channel;
+    snprintf(answer->text, sizeof answer->text, "%s", ares->ares_strerror(status));
+    return NULL;
+}
+
+// Waits for the end of the search, for at most `limit` milliseconds, and frees the channel.
+static void finish(struct search *search, void *channel, int limit) {
+    // A single clock reading decides both whether to wait and for how long. With two readings, a thread that is preempted between
+    // them could wait forever.
+    long long now = milliseconds();
+    for (long long end = now + limit; !search->is_over && now < end; now = milliseconds()) wait(search->ares, channel, (int)(end - now));
+    int was_late = !search->is_over;
+    // This calls the callback if no answer has arrived yet.
+    search->ares->ares_destroy(channel);
+    // In that case, the callback has only reported that the channel was destroyed.
+    if (was_late) snprintf(search->answer->text, sizeof search->answer->text, "%s", nobody);
+}
+
+void clib_ares_look_up(
+    const struct clib_ares *ares, const char *servers, const char *name, int type, int limit, struct clib_ares_answer *answer
+) {
+    void *channel = channel_to(ares, servers, answer);
+    if (!channel) return;
+    struct search search = {.ares = ares, .type = type, .answer = answer};
     // A name with a dot is queried as it is: with a search domain, c-ares could resolve another name if this name merely has no
     // addresses of the family.
     const char *dot = strchr(name, '.');
     if (dot && dot[1]) ares->ares_query(channel, name, 1, type, found, &search);
     else ares->ares_search(channel, name, 1, type, found, &search);
-    // A single clock reading decides both whether to wait and for how long. With two readings, a thread that is preempted between
-    // them could wait forever.
-    long long now = milliseconds();
-    for (long long end = now + limit; !search.is_over && now < end; now = milliseconds()) wait(ares, channel, (int)(end - now));
-    int was_late = !search.is_over;
-    // This calls `found` if no answer has arrived yet.
-    ares->ares_destroy(channel);
-    // In that case, `found` has only reported that the channel was destroyed.
-    if (was_late) snprintf(answer->text, sizeof answer->text, "%s", nobody);
+    finish(&search, channel, limit);
+}
+
+int clib_ares_ask(
+    const struct clib_ares *ares, const char *servers, const char *name, int type, int limit, uint8_t *message, int capacity,
+    struct clib_ares_answer *answer
+) {
+    void *channel = channel_to(ares, servers, answer);
+    if (!channel) return 0;
+    struct search search = {.ares = ares, .type = type, .answer = answer, .message = message, .capacity = capacity};
+    ares->ares_query(channel, name, 1, type, replied, &search);
+    finish(&search, channel, limit);
+    return answer->is_known ? answer->count : 0;
 }

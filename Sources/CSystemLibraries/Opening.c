@@ -24,6 +24,8 @@ int clib_open(const char *name, struct clib_opening *opening) {
     return 1;
 }
 
+int clib_can_open(void) { return dlopen(NULL, RTLD_LAZY) != NULL; }
+
 void *clib_load(void *handle, size_t size, const struct clib_function *functions, size_t count, const char **missing) {
     char *table = calloc(1, size);
     *missing = "memory";

@@ -71,15 +71,15 @@ void *clib_unbound_create(const struct clib_unbound *unbound, const char *key_fi
 
 void clib_unbound_free(const struct clib_unbound *unbound, void *context) { unbound->ub_ctx_delete(context); }
 
-int clib_unbound_look_up(
-    const struct clib_unbound *unbound, void *context, const char *name, int is_v6, struct clib_unbound_answer *answer
-) {
+// Returns NULL if the question cannot be asked.
+static struct result *
+resolve(const struct clib_unbound *unbound, void *context, const char *name, int type, struct clib_unbound_answer *answer) {
     memset(answer, 0, sizeof *answer);
     struct result *result = NULL;
-    int error = unbound->ub_resolve(context, name, is_v6 ? 28 : 1, 1, &result);
+    int error = unbound->ub_resolve(context, name, type, 1, &result);
     if (error || !result) {
         snprintf(answer->text, sizeof answer->text, "%s", unbound->ub_strerror(error));
-        return 0;
+        return NULL;
     }
     answer->is_secure = result->is_secure;
     answer->is_bogus = result->is_bogus;
@@ -87,6 +87,14 @@ int clib_unbound_look_up(
     answer->code = result->code;
     answer->ttl = result->ttl;
     if (result->why_bogus) snprintf(answer->text, sizeof answer->text, "%s", result->why_bogus);
+    return result;
+}
+
+int clib_unbound_look_up(
+    const struct clib_unbound *unbound, void *context, const char *name, int is_v6, struct clib_unbound_answer *answer
+) {
+    struct result *result = resolve(unbound, context, name, is_v6 ? 28 : 1, answer);
+    if (!result) return 0;
     int length = is_v6 ? 16 : 4;
     for (int index = 0; result->data && result->data[index]; index++) {
         if (result->lengths[index] != length || answer->count == CLIB_UNBOUND_MAXIMUM_ADDRESSES) continue;
@@ -94,4 +102,16 @@ int clib_unbound_look_up(
     }
     unbound->ub_resolve_free(result);
     return 1;
+}
+
+int clib_unbound_ask(
+    const struct clib_unbound *unbound, void *context, const char *name, int type, uint8_t *message, int capacity,
+    struct clib_unbound_answer *answer
+) {
+    struct result *result = resolve(unbound, context, name, type, answer);
+    if (!result) return -1;
+    int length = result->packet && result->packet_length <= capacity ? result->packet_length : 0;
+    if (length > 0) memcpy(message, result->packet, length);
+    unbound->ub_resolve_free(result);
+    return length;
 }

@@ -16,6 +16,7 @@ package struct HTTPVersions: OptionSet, Hashable, Sendable {
 
     @inlinable package static var http1: HTTPVersions { HTTPVersions(rawValue: 1) }
     @inlinable package static var http2: HTTPVersions { HTTPVersions(rawValue: 2) }
+    @inlinable package static var http3: HTTPVersions { HTTPVersions(rawValue: 4) }
     /// Every version, also those that this build does not speak.
     @inlinable package static var all: HTTPVersions { HTTPVersions(rawValue: .max) }
 

@@ -12,7 +12,7 @@ import TransportMachines
 /// are cached for the TTL that the servers specify.
 enum NameServerLookups {
     static func resolver(_ servers: [String]) -> SystemResolver {
-        let list = servers.allSatisfy(isServer) ? servers.joined(separator: ",") : nil
+        let list = list(servers)
         let addresses = NameLookups(threads: "url-dns") { host, family in
             guard let list else {
                 return failure(host, "one of the name servers \(servers) is not an IP address", .cannotConnectToHost)
@@ -23,6 +23,11 @@ enum NameServerLookups {
             }
         }
         return SystemResolver(addresses)
+    }
+
+    /// Returns the servers as c-ares expects them; nil if one of them is not an IP address.
+    static func list(_ servers: [String]) -> String? {
+        servers.allSatisfy(isServer) ? servers.joined(separator: ",") : nil
     }
 
     /// Whether the text is the address of a server: `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`.

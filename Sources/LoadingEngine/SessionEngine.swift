@@ -99,7 +99,7 @@ package actor SessionEngine {
         let nameServers = policy.connections?.nameServers ?? []
         resolver = nameServers.isEmpty ? SystemResolver() : NameServerLookups.resolver(nameServers)
         let view = network.map { NetworkView($0, on: executor.loop) }
-        view?.addressesChanged = { [session] in session.alternatives.networkChanged() }
+        view?.addressesChanged = { [session] in session.http3.directory.networkChanged() }
         let dialer = Dialer(
             loop: executor.loop, tls: tls, resolver: resolver,
             validatingResolver: SystemResolver(ValidatedNames.lookups), options: policy.connections,
@@ -107,6 +107,7 @@ package actor SessionEngine {
             network: view,
             demands: { if case .allowed(let demands) = security.verdict(isSecure: true, host: $0) { demands } else { .strict } }
         )
+        session.http3.opened = { dialer.quic = $0 }
         pool = ConnectionPool(
             loop: executor.loop, dialer: dialer, maximumConnectionsPerHost: policy.maximumConnectionsPerHost
         )
@@ -158,13 +159,14 @@ package actor SessionEngine {
         pool.closeIdle()
         resolver.forget()
         ValidatedNames.forget()
+        session.http3.directory.forgetRecords()
         session.proxies?.failed = FailedProxies()
         session.proxies?.scripts.forget()
         session.issuers?.forget()
         switch renewal {
         case .reset:
             session.credentials.removeAll()
-            session.alternatives.removeAll()
+            session.http3.directory.removeAll()
             session.removeSessionOnlyState()
             // A store may have to read its file.
             DiskQueue.shared.run(on: .values) { [stores] in
@@ -179,8 +181,11 @@ package actor SessionEngine {
 
     /// Returns the alternative services of an origin, for clients of other protocols.
     package func alternatives(of origin: Origin) -> [AlternativeService] {
-        session.alternatives.services(of: origin, now: session.seconds(.now()))
+        session.http3.directory.alternatives.services(of: origin, now: session.seconds(.now()))
     }
+
+    /// Returns what the session knows about HTTP/3 for an origin.
+    package func http3(of origin: Origin) -> HTTP3Standing { session.http3.standing(of: origin) }
 
     // MARK: One load
 

@@ -49,8 +49,8 @@ final class SessionFacts {
     let proxies: SessionProxies?
     /// Fetches certificates that servers do not send; nil if the session does not.
     let issuers: (any IssuerFetching)?
-    /// The alternative services that servers have announced; kept in memory only, and not yet used for new connections.
-    var alternatives = AlternativeServices()
+    /// The way to HTTP/3, and where origins may be reached over it.
+    let http3: HTTP3Access
 
     init(
         policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity, proxies: ProxyRules?,
@@ -65,6 +65,7 @@ final class SessionFacts {
         self.executor = executor
         mayReachOtherServers = policy.mayReachOtherServers
         loop = executor.loop
+        http3 = HTTP3Access(policy, loop: executor.loop) { [clock = stores.clock] in clock?.seconds ?? WallClock.seconds(.now()) }
         turns = executor.turns
         headers = OutgoingHeaders(
             additional: policy.additionalHeaders, codings: SystemCodings.acceptEncoding, omitting: policy.omittedHeaders)

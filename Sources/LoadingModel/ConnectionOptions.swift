@@ -35,11 +35,16 @@ package struct ConnectionOptions: Sendable, Hashable {
 
     /// The HTTP versions that a session uses.
     package enum HTTPVersions: String, Sendable, Hashable {
-        /// HTTP/2 if ALPN selects it in the TLS handshake, otherwise HTTP/1.1.
+        /// HTTP/3 if the server is known to speak it and can be reached; HTTP/2 if ALPN selects it in the TLS handshake; otherwise
+        /// HTTP/1.1.
         case negotiated
         case http1Only
         /// HTTP/2 with prior knowledge on cleartext connections (RFC 9113, section 3.3).
         case http2PriorKnowledge
+        /// HTTP/3, whether the server announces it or not; all other requests fail.
+        case http3Only
+        /// HTTP/2 or HTTP/1.1, as ``negotiated``.
+        case withoutHTTP3
     }
 
     package var httpVersions = HTTPVersions.negotiated

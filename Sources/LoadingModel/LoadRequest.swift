@@ -26,6 +26,7 @@ package struct LoadRequest: Sendable {
         var timeout: Double?
         var cachePolicy = CachePolicy.useProtocolCachePolicy
         var handlesCookies = true
+        var assumesHTTP3 = false
         var cookiePartition: String?
         var needs = ConnectionNeeds.none
         var sentFields: HeaderBlock?
@@ -104,6 +105,12 @@ package struct LoadRequest: Sendable {
     package var handlesCookies: Bool {
         _read { yield box.facts.handlesCookies }
         set { facts.handlesCookies = newValue }
+    }
+
+    /// Whether the server is assumed to speak HTTP/3 although it has not announced that.
+    package var assumesHTTP3: Bool {
+        _read { yield box.facts.assumesHTTP3 }
+        set { facts.assumesHTTP3 = newValue }
     }
 
     /// The partition of the top-level site (`Partitioned` cookies).

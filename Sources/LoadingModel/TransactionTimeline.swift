@@ -113,4 +113,16 @@ package final class ConnectionFacts: Sendable {
         self.secureConnectionEnd = secureConnectionEnd
         self.connectEnd = connectEnd
     }
+
+    /// Returns the facts of the same connection after it has moved to another address of this machine.
+    package func moved(to address: String?, _ port: Int?, by interface: NetworkPath.Interface?) -> ConnectionFacts {
+        ConnectionFacts(
+            localAddress: address, localPort: port, remoteAddress: remoteAddress, remotePort: remotePort, tlsVersion: tlsVersion,
+            tlsCipherSuite: tlsCipherSuite, domainLookupStart: domainLookupStart, domainLookupEnd: domainLookupEnd,
+            connectStart: connectStart, secureConnectionStart: secureConnectionStart, secureConnectionEnd: secureConnectionEnd,
+            connectEnd: connectEnd, wasAskedForCertificate: wasAskedForCertificate, sentClientCertificate: sentClientCertificate,
+            isVerified: isVerified, serverCertificate: serverCertificate, isToProxy: isToProxy, isMultipath: isMultipath,
+            isForwarded: isForwarded, interface: interface, usedNameServers: usedNameServers, isInTLS: isInTLS,
+            applicationProtocol: applicationProtocol, trust: trust)
+    }
 }

@@ -29,6 +29,9 @@ enum RequestLabels {
     /// Methods are case-sensitive.
     static func method(_ method: String) -> String { knownMethods.contains(method) ? method : other }
 
+    /// Returns the transport of a response if it is not that of most others, TCP.
+    static func transport(_ response: ObservedResponse) -> String? { response.version == "3" ? "quic" : nil }
+
     /// Returns the status code if it is 400 or higher, otherwise the name of the failure's `URLError.Code`; nil if the request
     /// succeeded.
     static func errorType(_ end: ObservedEnd) -> String? {

@@ -60,6 +60,7 @@ struct RequestLog {
         var metadata: Logger.Metadata = [:]
         if let status = response.status { metadata["http.response.status_code"] = "\(status)" }
         if let version = response.version { metadata["network.protocol.version"] = "\(version)" }
+        if let transport = RequestLabels.transport(response) { metadata["network.transport"] = "\(transport)" }
         if let connection = response.connection { metadata.note(connection) }
         return metadata
     }

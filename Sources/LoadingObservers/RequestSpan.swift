@@ -69,6 +69,7 @@ struct RequestSpan {
                 let response = end.response
                 if let status = response.status { attributes["http.response.status_code"] = status }
                 if let version = response.version { attributes["network.protocol.version"] = version }
+                if let transport = RequestLabels.transport(response) { attributes["network.transport"] = transport }
                 if let address = response.connection?.remoteAddress { attributes["network.peer.address"] = address }
                 if let port = response.connection?.remotePort { attributes["network.peer.port"] = port }
                 if let errorType { attributes["error.type"] = errorType }

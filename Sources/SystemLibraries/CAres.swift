@@ -18,6 +18,9 @@ package enum CAres {
 
     static let library = SystemLibrary.functions(of: ["libcares.so.2"], clib_ares_load)
 
+    /// Whether c-ares is installed; opens it on first use.
+    package static var isAvailable: Bool { library != nil }
+
     /// - Parameters:
     ///   - host: A host name.
     ///   - isV6: Whether to look up IPv6 addresses instead of IPv4 addresses.
@@ -34,5 +37,22 @@ package enum CAres {
             return .failed(SystemLibrary.text(answer.text))
         }
         return .addresses(SystemLibrary.addresses(answer.addresses, answer.count, isV6: isV6), seconds: Int(answer.ttl))
+    }
+
+    /// Asks for the records of a type.
+    ///
+    /// - Parameters:
+    ///   - name: A complete name, to which no search domain is added.
+    ///   - type: The number of the type.
+    ///   - servers: As for ``lookUp(_:isV6:servers:milliseconds:)``.
+    ///   - milliseconds: The timeout.
+    /// - Returns: The reply, which may say that there are none, or the reason why there is no reply.
+    package static func ask(_ name: String, type: Int, servers: String, milliseconds: CInt) -> NameServerReply {
+        guard let library else { return .failed("c-ares is not installed") }
+        var answer = clib_ares_answer()
+        let message = NameServerReply.buffer {
+            clib_ares_ask(library.table, servers, name, CInt(type), milliseconds, $0, $1, &answer)
+        }
+        return message.isEmpty ? .failed(SystemLibrary.text(answer.text)) : .message(message)
     }
 }

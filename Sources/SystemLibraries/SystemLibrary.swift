@@ -13,6 +13,8 @@ package struct SystemLibrary: Sendable {
         package var path: String?
         /// Why the library cannot be used.
         package var failure: String?
+        /// What to install, if that is known.
+        package var advice: String?
     }
 
     private static let findings = Mutex<[Finding]>([])
@@ -29,6 +31,7 @@ package struct SystemLibrary: Sendable {
         _ = DesktopSettings.library
         _ = Codec.brotli
         _ = Codec.zstandard
+        _ = QUIC.library
         return findings.withLock { $0 }
     }
 
@@ -44,17 +47,30 @@ package struct SystemLibrary: Sendable {
     package static func open(_ names: [String]) -> SystemLibrary? {
         var reasons: [String] = []
         for name in names {
-            var opening = clib_opening()
-            let isOpen = clib_open(name, &opening) != 0
-            let text = text(opening.text)
-            if isOpen, let handle = opening.handle {
-                note(Finding(name: name, path: text, failure: nil))
-                return SystemLibrary(path: text, name: name, address: UInt(bitPattern: handle))
+            switch handle(name) {
+            case .opened(let handle, let path):
+                note(Finding(name: name, path: path, failure: nil))
+                return SystemLibrary(path: path, name: name, address: UInt(bitPattern: handle))
+            case .failed(let reason): reasons.append(reason)
             }
-            reasons.append(text)
         }
         note(Finding(name: names.first ?? "", path: nil, failure: reasons.joined(separator: "; ")))
         return nil
+    }
+
+    enum Opening {
+        case opened(UnsafeMutableRawPointer, path: String)
+        /// The dynamic linker's error message.
+        case failed(String)
+    }
+
+    /// Opens a library by one name.
+    static func handle(_ name: String) -> Opening {
+        var opening = clib_opening()
+        let isOpen = clib_open(name, &opening) != 0
+        let text = text(opening.text)
+        if isOpen, let handle = opening.handle { return .opened(handle, path: text) }
+        return .failed(text)
     }
 
     /// The functions of a library.
@@ -86,7 +102,7 @@ package struct SystemLibrary: Sendable {
         withUnsafeBytes(of: bytes) { bytes in (0..<Int(count)).map { Array(bytes[$0 * 16..<$0 * 16 + (isV6 ? 16 : 4)]) } }
     }
 
-    private static func note(_ finding: Finding) {
+    static func note(_ finding: Finding) {
         findings.withLock { findings in
             findings.removeAll { $0.name == finding.name }
             findings.append(finding)

@@ -66,6 +66,35 @@ package enum Unbound {
         return .addresses(SystemLibrary.addresses(answer.addresses, answer.count, isV6: isV6), seconds: Int(answer.ttl))
     }
 
+    /// Whether libunbound is installed; opens it on first use.
+    package static var isAvailable: Bool { library != nil }
+
+    /// Asks for the records of a type.
+    ///
+    /// - Returns: The reply, which may say that there are none; the reason why there is no reply; or nil if the name's zone is not
+    ///   signed.
+    package static func ask(_ name: String, type: Int) -> NameServerReply? {
+        guard let library else { return .failed("libunbound is not installed") }
+        let context: Context
+        switch self.context(of: library) {
+        case .success(let made): context = made
+        case .failure(let error): return .failed(error.text)
+        }
+        var answer = clib_unbound_answer()
+        let message = NameServerReply.buffer {
+            clib_unbound_ask(library.table, context.pointer, name, CInt(type), $0, $1, &answer)
+        }
+        guard answer.is_bogus == 0 else { return .failed(SystemLibrary.text(answer.text)) }
+        guard !message.isEmpty else {
+            let text = SystemLibrary.text(answer.text)
+            return .failed(text.isEmpty ? "the name server responded with the code \(answer.code)" : text)
+        }
+        guard answer.code == 0 || answer.is_name_unknown != 0 else {
+            return .failed("the name server responded with the code \(answer.code)")
+        }
+        return answer.is_secure != 0 ? .message(message) : nil
+    }
+
     /// Discards the cached answers.
     ///
     /// Never blocks: if another thread holds the lock, that thread is already creating a new context.

@@ -9,7 +9,7 @@ import LibC
 /// monitors. Of the rest, a quarter is left to the app. Three eighths, but at most 4,096 descriptors, are for files that stay
 /// open (``FileBudget``). The remainder is for connections (`ConnectionBudget`). Descriptors that are needed only occasionally
 /// are taken from the app's quarter: those for connections of libunbound, Kerberos and proxy scripts, for host name lookups that
-/// take longer than a second, and for one connection to the daemon per background session.
+/// take longer than a second, for lookups of HTTPS records, and for one connection to the daemon per background session.
 package enum DescriptorLimit {
     /// The maximum number of files that are opened, read or written at a time.
     package static let threadsForFiles = 16

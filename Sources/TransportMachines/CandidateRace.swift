@@ -2,8 +2,9 @@
 
 /// Decides which of a dial's candidates to start, and when: the ways to one connection, for example QUIC beside TCP.
 ///
-/// The candidates start in order. The next one starts 250 ms after the previous one (the delay of RFC 8305, section 5, between
-/// addresses), or at once when one fails. The first that is connected wins, and the others are dropped, whether they have
+/// The candidates start in order. The next one starts 200 ms after the previous one, counted from when that knew where to connect to,
+/// or at once when one fails. After a candidate has reached the server, no other starts unless it fails: it decides whether to trust
+/// the server, for which the app may take its time. The first that is connected wins, and the others are dropped, whether they have
 /// started or not. ``PoolMachine`` sees one dial, whose capacity is that of the winner.
 ///
 /// The race ends with `win` or `lose`, or silently after `cancelled`. After the end, every candidate has failed or is dropped, no
@@ -11,6 +12,10 @@
 package struct CandidateRace: Sendable {
     package enum Event: Hashable, Sendable {
         case started
+        /// A candidate knows where to connect to.
+        case began(Int)
+        /// A candidate has reached the server, and is not connected yet.
+        case reached(Int)
         case connected(Int)
         case failed(Int)
         case timer
@@ -30,28 +35,41 @@ package struct CandidateRace: Sendable {
     }
 
     /// The time after which the next candidate starts, in nanoseconds.
-    package static let headStart: Int64 = 250_000_000
+    package static let headStart: Int64 = 200_000_000
 
     private let count: Int
     /// The number of candidates that have started.
     private var startedCount = 0
     private var running: [Int] = []
+    /// The candidates that have reached the server.
+    private var reached: Set<Int> = []
     private var isDelaying = false
     private var isOver = false
 
     package init(count: Int) { self.count = count }
 
+    /// Whether a candidate was started, however it ended.
+    package func hasStarted(_ candidate: Int) -> Bool { candidate < startedCount }
+
     package mutating func handle(_ event: Event) -> [Action] {
         guard !isOver else { return [] }
         switch event {
         case .started: return startedCount == 0 ? advance() : []
+        case .began(let candidate):
+            return isDelaying && running.last == candidate ? [.startTimer] : []
+        case .reached(let candidate):
+            guard running.contains(candidate) else { return [] }
+            reached.insert(candidate)
+            defer { isDelaying = false }
+            return isDelaying ? [.stopTimer] : []
         case .connected(let candidate):
             guard running.contains(candidate) else { return [] }
             return finish(keeping: candidate) + [.win(candidate)]
         case .failed(let candidate):
             guard let place = running.firstIndex(of: candidate) else { return [] }
             running.remove(at: place)
-            return advance()
+            reached.remove(candidate)
+            return reached.isEmpty ? advance() : []
         case .timer:
             guard isDelaying else { return [] }
             isDelaying = false

@@ -15,7 +15,8 @@ package struct FrameFlood: Sendable, Hashable {
     /// The maximum number of replies that may be queued for a server that does not read.
     package static let maximumUnreadReplies = 10_000
 
-    private var tokens = Self.limit
+    private let limit: Int
+    private var tokens: Int
     /// When the bucket was last refilled, in nanoseconds.
     private var filled: Int64
     /// The number of sent content bytes that no WINDOW_UPDATE has covered yet, counted twice: for the stream and for the
@@ -24,10 +25,14 @@ package struct FrameFlood: Sendable, Hashable {
     /// The number of replies to PING and SETTINGS that were written while the server read nothing.
     private var unreadReplies = 0
 
-    package init(now: Int64) { filled = now }
+    package init(now: Int64, limit: Int = Self.limit) {
+        self.limit = limit
+        tokens = limit
+        filled = now
+    }
 
     /// Counts a received frame that carries something.
-    package mutating func earn() { tokens = min(Self.limit, tokens + 1) }
+    package mutating func earn(_ count: Int = 1) { tokens = min(limit, tokens + count) }
 
     /// Counts a received frame that carries nothing.
     package mutating func spend(now: Int64) throws(HTTP2Failure) {
@@ -36,9 +41,9 @@ package struct FrameFlood: Sendable, Hashable {
             guard earned > 0 else {
                 throw HTTP2Failure(code: .enhanceYourCalm, message: "too many frames that carry nothing")
             }
-            tokens = Int(min(Int64(Self.limit), earned))
+            tokens = Int(min(Int64(limit), earned))
             filled = now
-        } else if tokens == Self.limit {
+        } else if tokens == limit {
             filled = now
         }
         tokens -= 1

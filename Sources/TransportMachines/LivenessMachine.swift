@@ -9,6 +9,10 @@ package struct LivenessMachine: Sendable {
         case requestBegan
         /// A request that began at this instant timed out.
         case requestTimedOut(began: Int64)
+        /// What was sent is not acknowledged; the server may be gone.
+        case isUnanswered
+        /// A message, which anybody could have sent, says that the server receives nothing.
+        case wasRefused
         /// The timer of a PING fired.
         case timerFired(UInt64)
         case ended
@@ -26,12 +30,25 @@ package struct LivenessMachine: Sendable {
         case giveUp
     }
 
-    /// If the server has been silent for longer than this, a new request is accompanied by a PING.
-    private static let silence: Int64 = 10_000_000_000
-    /// If the PING is unanswered for longer than this, new requests use another connection.
-    private static let doubtTimeout: Int64 = 1_000_000_000
-    /// The time within which the server must answer the PING.
-    private static let replyTimeout: Int64 = 5_000_000_000
+    /// How long silence is borne, in nanoseconds.
+    package struct Patience: Hashable, Sendable {
+        /// If the server has been silent for longer than this, a new request is accompanied by a PING.
+        var silence: Int64
+        /// If the server has been silent for longer than this although it should have acknowledged something, it is sent a PING.
+        var unanswered: Int64 = 250_000_000
+        /// If the PING is unanswered for longer than this, new requests use another connection.
+        var doubt: Int64 = 1_000_000_000
+        /// The time within which the server must answer the PING.
+        var reply: Int64
+
+        /// For a connection over TCP, whose end the kernel reports if the server was restarted.
+        package static let stream = Patience(silence: 10_000_000_000, reply: 5_000_000_000)
+        /// For a connection over UDP, of whose end nothing is heard; datagrams that get lost are sent several times within the time.
+        package static let datagrams = Patience(
+            silence: 1_000_000_000, doubt: 750_000_000, reply: 2_500_000_000)
+    }
+
+    private let patience: Patience
 
     private struct PendingPing {
         var asked: Int64
@@ -50,7 +67,8 @@ package struct LivenessMachine: Sendable {
     /// How long the server took to acknowledge SETTINGS.
     private var measuredRoundTrip: Int64?
 
-    package init(now: Int64) {
+    package init(now: Int64, patience: Patience = .stream) {
+        self.patience = patience
         began = now
         lastRead = now
     }
@@ -72,18 +90,20 @@ package struct LivenessMachine: Sendable {
 
     package mutating func handle(_ event: Event, now: Int64) -> [Action] {
         switch event {
-        case .requestBegan: return now - lastRead > Self.silence ? ask(now) : []
+        case .requestBegan: return now - lastRead > patience.silence ? ask(now) : []
         case .requestTimedOut(let began):
             // If nothing has arrived since the request began, the connection may be dead.
             guard lastRead <= began else { return [] }
             return bar(true) + ask(now)
+        case .isUnanswered: return now - lastRead > patience.unanswered ? ask(now) : []
+        case .wasRefused: return bar(true) + ask(now)
         case .timerFired(let number):
             // A timer that was already due when it was stopped still fires.
             guard number == pingCount, let pendingPing else { return [] }
             let isAnswerable = lastSent > pendingPing.asked
             guard pendingPing.isDoubtful else {
                 self.pendingPing?.isDoubtful = true
-                let timer = Action.startTimer(number, after: Self.replyTimeout - Self.doubtTimeout)
+                let timer = Action.startTimer(number, after: patience.reply - patience.doubt)
                 return isAnswerable ? [timer] : bar(true) + [.doubt, timer]
             }
             self.pendingPing = nil
@@ -103,6 +123,6 @@ package struct LivenessMachine: Sendable {
         guard pendingPing == nil else { return [] }
         pendingPing = PendingPing(asked: now)
         pingCount += 1
-        return [.ask(pingCount), .startTimer(pingCount, after: Self.doubtTimeout)]
+        return [.ask(pingCount), .startTimer(pingCount, after: patience.doubt)]
     }
 }

@@ -2,7 +2,7 @@
 
 /// Schedules the host name lookups of all sessions of the process.
 ///
-/// All callers that want the same name and family share one lookup. A limited number of lookups run at a time, and their answers
+/// All callers that want the same of a name share one lookup. A limited number of lookups run at a time, and their answers
 /// are cached for a short time.
 ///
 /// A lookup occupies a thread until the name servers answer, and cannot be cancelled. ``ThreadShares`` therefore divides the
@@ -12,21 +12,24 @@
 ///
 /// The machine has no final state. Each caller gets an answer or a refusal exactly once, or leaves.
 package struct LookupMachine<Answer: Sendable>: Sendable {
-    package enum Family: Hashable, Sendable {
+    /// What is looked up.
+    package enum Subject: Hashable, Sendable {
         case v4
         case v6
-        /// Both families in one lookup.
+        /// The addresses of both families in one lookup.
         case both
+        /// The places where a server at a port can be reached.
+        case services(port: Int)
     }
 
     package struct Question: Hashable, Sendable {
         /// The host name in lower case.
         package var host: String
-        package var family: Family
+        package var subject: Subject
 
-        package init(_ host: String, _ family: Family) {
+        package init(_ host: String, _ subject: Subject) {
             self.host = host
-            self.family = family
+            self.subject = subject
         }
     }
 
@@ -119,6 +122,11 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
             case .timer: takeTurns(now: now)
             }
         return actions + watch(now: now)
+    }
+
+    /// Returns a cached answer.
+    package func knownAnswer(to question: Question, now: Int64) -> Answer? {
+        known[question].flatMap { $0.until > now ? $0.answer : nil }
     }
 
     private mutating func want(_ question: Question, _ caller: Caller, _ owner: Owner, now: Int64) -> [Action] {

@@ -91,6 +91,7 @@ extension LoadRequest: CodedFields {
         try coder.defaulted(8, "handlesCookies", true, &handlesCookies)
         try coder.optional(9, "partition", &cookiePartition, .text("a cookie partition"))
         try coder.defaulted(10, "needs", .none, &needs)
+        try coder.defaulted(11, "assumesHTTP3", false, &assumesHTTP3)
     }
 }
 

@@ -85,6 +85,9 @@ int cls_look(int socket_fd);
 int64_t cls_unacknowledged(int socket_fd);
 // Sends without blocking and without SIGPIPE. Returns the number of bytes.
 int64_t cls_send(int socket_fd, const void *bytes, size_t count);
+// Sends datagrams of `segment` bytes each on a connected UDP socket, of which the last may be shorter, or one datagram if segment is
+// 0; with an octet of traffic class (RFC 2474, RFC 3168). Does not block. Returns the number of bytes.
+int64_t cls_send_datagrams(int socket_fd, const void *bytes, size_t count, int segment, int is_v6, int traffic_class);
 // Sets SO_RCVLOWAT: poll() reports the socket as readable only if at least count bytes are available, or the stream has ended.
 int cls_set_low_water(int socket_fd, int count);
 

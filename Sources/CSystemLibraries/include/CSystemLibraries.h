@@ -19,6 +19,8 @@ struct clib_opening {
 };
 // Opens a library by name ("libfoo.so.2"), with the search rules of the dynamic linker. Returns 0 on failure.
 int clib_open(const char *name, struct clib_opening *opening);
+// Whether libraries can be opened at all; not by a program that is linked statically.
+int clib_can_open(void);
 
 // MARK: GSSAPI (RFC 2743, RFC 2744)
 
@@ -122,6 +124,11 @@ struct clib_unbound_answer {
 int clib_unbound_look_up(
     const struct clib_unbound *unbound, void *context, const char *name, int is_v6, struct clib_unbound_answer *answer
 );
+// Asks for the records of a type. Returns the length of the whole reply, 0 if there is none, and -1 if the question cannot be asked.
+int clib_unbound_ask(
+    const struct clib_unbound *unbound, void *context, const char *name, int type, uint8_t *message, int capacity,
+    struct clib_unbound_answer *answer
+);
 
 // MARK: NetworkManager, by sd-bus
 
@@ -171,6 +178,21 @@ enum { CLIB_ARES_V4 = 1, CLIB_ARES_V6 = 28 };
 void clib_ares_look_up(
     const struct clib_ares *ares, const char *servers, const char *name, int type, int limit, struct clib_ares_answer *answer
 );
+// Asks for the records of a type. Returns the length of the whole reply, which may say that there are none, or 0: `answer` then says
+// why there is no reply.
+int clib_ares_ask(
+    const struct clib_ares *ares, const char *servers, const char *name, int type, int limit, uint8_t *message, int capacity,
+    struct clib_ares_answer *answer
+);
+
+// MARK: The stub resolver of glibc (resolver(3))
+
+struct clib_resolver;
+// Returns NULL if the C library has no such functions.
+const struct clib_resolver *clib_resolver_load(void);
+// Asks the system's name servers for the records of a type, for about ten seconds at most. Returns the length of the whole reply, which
+// may say that there are none, or 0.
+int clib_resolver_ask(const struct clib_resolver *resolver, const char *name, int type, uint8_t *message, int capacity);
 
 // MARK: JavaScript, by JavaScriptCore
 

@@ -31,7 +31,6 @@ extension Dialer {
         let resolver: any Resolver
         private let preparation: SocketPreparation?
         let network: NetworkView?
-        private let source: String?
         let now: () -> Double
         private let room: ConnectionBudget.Share?
         /// Whether the dial has a reservation that no attempt uses.
@@ -51,11 +50,7 @@ extension Dialer {
         /// The channel that won the race, while it opens a tunnel or performs the TLS handshake.
         private(set) var winner: (any Channel)?
         var tunnel: TunnelAttempt?
-        /// Called with the addresses found, because an existing connection may lead to one of them.
-        ///
-        /// Returns whether the dial must wait for the call of `decide`, whose argument tells whether the dial is over.
-        var found: ((_ addresses: [SocketAddress], _ decide: @escaping (Bool) -> Void) -> Bool)?
-        /// Called with true when the dial starts waiting for other host name lookups, and with false when it stops waiting.
+        var found: DialFound?
         var holdChanged: ((Bool) -> Void)?
         /// Called each time the proxy was silent for too long; loads may have joined the queue since the last time.
         var proxyIsSilent: ((_ isConnected: Bool) -> Void)?
@@ -85,9 +80,7 @@ extension Dialer {
             self.completion = completion
             loop = dialer.loop
             resolver = dialer.resolver(for: route)
-            // A Unix socket does not use the network.
-            network = dialer.options?.unixSocketPath == nil ? dialer.network : nil
-            source = dialer.options?.interfaceName ?? dialer.options?.localAddress
+            network = dialer.usedNetwork
             now = dialer.now
             advice.unanswered = { [weak self] in self?.giveUp() }
         }
@@ -235,12 +228,11 @@ extension Dialer.Dial {
     }
 
     private func connect(_ attempt: Int, to address: SocketAddress) {
-        if route.proxy == nil, let objection = route.objection(to: address) { return refuse(attempt, objection) }
-        let way = address.zonedAddress.flatMap { network?.way(to: $0, from: source, dialer.prohibited(on: route)) }
-        if case .refused(let objection)? = way { return refuse(attempt, objection) }
+        let (objection, interface) = dialer.way(to: address, on: route)
+        if let objection { return refuse(attempt, objection) }
         if connectStart == nil { connectStart = now() }
         if route.proxy != nil { patience.begin() }
-        attempts[attempt] = (address, nil, way?.interface)
+        attempts[attempt] = (address, nil, interface)
         open(attempt, to: address)
     }
 

@@ -37,9 +37,11 @@ package final class Dialer {
     /// Notified of connections that carry HTTP.
     package var observer: (any ConnectionObserver)?
     #endif
+    /// Nil if servers cannot be reached over QUIC, or as long as its libraries are not open.
+    package var quic: QUICAccess? { didSet { addHTTP3() } }
     /// The versions that this dialer can use.
-    let carriers: [VersionCarrier]
-    private let spoken: HTTPVersions
+    private(set) var carriers: [VersionCarrier]
+    private var spoken: HTTPVersions
     /// The versions among which a TLS handshake may choose.
     let negotiated: HTTPVersions
 
@@ -55,15 +57,18 @@ package final class Dialer {
     ///   - usesMultipath: Whether connections use multipath TCP if the kernel supports it.
     ///   - now: Returns the time in seconds since the reference date of `Date`, for the connections' facts.
     ///   - network: The session's view of the machine's networks.
+    ///   - quic: The way to servers over QUIC; nil if there is none.
     ///   - carriers: The versions of HTTP that connections may have.
     ///   - demands: Returns the requirements, beyond the TLS session's policy, for connections to a host.
     package init(
         loop: any EventLoop, tls: TLSSession, resolver: any Resolver, validatingResolver: (any Resolver)? = nil,
         options: ConnectionOptions? = nil, needs: ConnectionNeeds = .none, usesMultipath: Bool = false,
-        now: @escaping () -> Double, network: NetworkView? = nil, carriers: [VersionCarrier] = VersionCarrier.standard,
+        now: @escaping () -> Double, network: NetworkView? = nil, quic: QUICAccess? = nil,
+        carriers: [VersionCarrier] = VersionCarrier.standard,
         demands: @escaping (String) -> TLSDemands = { _ in .none }
     ) {
         self.network = network
+        self.quic = quic
         self.carriers = carriers
         spoken = HTTPVersions(carriers.map(\.version))
         negotiated = HTTPVersions(carriers.filter { $0.begin != nil }.map(\.version))
@@ -78,6 +83,13 @@ package final class Dialer {
         preparation = SocketPreparation(options, needs)
         self.now = now
         self.demands = demands
+        addHTTP3()
+    }
+
+    private func addHTTP3() {
+        guard let quic, !spoken.contains(.http3) else { return }
+        carriers.insert(.http3(quic), at: 0)
+        spoken.insert(.http3)
     }
 
     /// Returns the resolver for the host to connect to; a route's known addresses are the server's, not the proxy's.
@@ -101,9 +113,26 @@ package final class Dialer {
     /// Returns the versions that a connection of a route may turn out to have; without TLS, which negotiates it, only one.
     func versions(of route: Route) -> HTTPVersions {
         let setting = options?.httpVersions ?? .negotiated
-        if route.isSecure { return setting == .http1Only ? .http1 : route.versions.intersection(spoken) }
+        if route.isSecure {
+            guard setting != .http1Only else { return .http1 }
+            let mayUseQUIC = quic != nil && setting != .withoutHTTP3 && route.obstacleToHTTP3 == nil
+            if setting == .http3Only, mayUseQUIC { return .http3 }
+            return route.versions.intersection(mayUseQUIC ? spoken : spoken.subtracting(.http3))
+        }
         guard setting == .http2PriorKnowledge, route.details?.isForwarded != true else { return .http1 }
         return route.versions.contains(.http2) ? .http2 : .http1
+    }
+
+    /// The networks; nil if they are not observed, or not used: a Unix socket uses none.
+    var usedNetwork: NetworkView? { options?.unixSocketPath == nil ? network : nil }
+
+    /// Returns why a connection must not lead to an address, or through which interface it must lead.
+    func way(to address: SocketAddress, on route: Route) -> (objection: LoadError?, interface: String?) {
+        if route.proxy == nil, let objection = route.objection(to: address) { return (objection, nil) }
+        let source = options?.interfaceName ?? options?.localAddress
+        let way = address.zonedAddress.flatMap { usedNetwork?.way(to: $0, from: source, prohibited(on: route)) }
+        if case .refused(let objection)? = way { return (objection, nil) }
+        return (nil, way?.interface)
     }
 
     func preparation(for route: Route) -> SocketPreparation? {

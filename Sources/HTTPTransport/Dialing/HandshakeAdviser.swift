@@ -94,6 +94,8 @@ final class HandshakeAdvice {
     /// Whether the proxy has authenticated the tunnel's connection (NTLM, Negotiate).
     private(set) var isTunnelAuthenticated = false
     private let find: () -> (any HandshakeAdviser)?
+    /// Shared by the candidates of a dial.
+    private let floor: HandshakeFloor?
     private var standing: Standing
     private var asked: (any HandshakeAdviser)?
     /// The adviser of the last question that could not be answered at once.
@@ -101,8 +103,9 @@ final class HandshakeAdvice {
     private var repeatQuestion: (() -> Void)?
     private var round = 0
 
-    init(_ find: @escaping () -> (any HandshakeAdviser)?) {
+    init(_ find: @escaping () -> (any HandshakeAdviser)?, floor: HandshakeFloor? = nil) {
         self.find = find
+        self.floor = floor
         standing = Self.standing(of: find())
     }
 
@@ -124,6 +127,13 @@ final class HandshakeAdvice {
     ) {
         round += 1
         let mine = round
+        if let floor, !floor.take(self) {
+            // Another candidate asks; its answer may make this question needless.
+            return floor.wait { [weak self] in
+                guard let self, round == mine else { return }
+                ask(question, isForDelegate: isForDelegate, otherwise: otherwise, reply: reply)
+            }
+        }
         guard let adviser = find() else {
             (asked, repeatQuestion) = (nil, nil)
             if let answer = otherwise(standing) { reply(answer) } else { unanswered?() }
@@ -173,5 +183,29 @@ final class HandshakeAdvice {
     func end() {
         round += 1
         (asked, repeatQuestion) = (nil, nil)
+    }
+}
+
+/// Lets one candidate of a dial ask the app at a time.
+///
+/// Confined to the dialer's loop.
+final class HandshakeFloor {
+    private weak var holder: HandshakeAdvice?
+    private var waiting: [() -> Void] = []
+
+    /// Returns whether the advice may ask; it keeps the floor until its candidate has failed.
+    func take(_ advice: HandshakeAdvice) -> Bool {
+        if holder == nil { holder = advice }
+        return holder === advice
+    }
+
+    func wait(_ turn: @escaping () -> Void) { waiting.append(turn) }
+
+    func leave(_ advice: HandshakeAdvice) {
+        guard holder === advice else { return }
+        holder = nil
+        let turns = waiting
+        waiting = []
+        for turn in turns { turn() }
     }
 }

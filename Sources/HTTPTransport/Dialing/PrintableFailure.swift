@@ -12,7 +12,13 @@ enum PrintableFailure {
 
     static func text(_ error: any Error) -> String? {
         if let error = error as? IOError { return text(error.errnoCode) }
+        if let failure = error as? QUICFailure { return failure.reason }
         return reason(inBoringSSL: "\(error)")
+    }
+
+    /// Returns what a peer sent, without what a terminal would interpret.
+    static func printable(_ text: String) -> String {
+        String(text.unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : Character($0) })
     }
 
     /// Returns the name of BoringSSL's first error, such as "wrong version number", without the source location.

@@ -33,6 +33,12 @@ struct SocketPreparation {
         return bootstrap.channelOption(bindAddressNoPort, value: 1).bind(to: localAddress)
     }
 
+    /// The differentiated services code point of the session's service.
+    var codePoint: CInt? { TrafficMarks(service)?.codePoint }
+
+    /// The local address that the session demands, with a port that the kernel chooses.
+    var localSource: SocketAddress? { localAddress }
+
     /// Prepares a socket: applies `preparation`, and binds the socket to the interface that it names, or else to the interface
     /// `detour`.
     static func prepare(

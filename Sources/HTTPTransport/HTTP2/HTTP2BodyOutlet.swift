@@ -8,7 +8,7 @@ import NIOCore
 /// A body over an HTTP/2 stream, sent in DATA frames within the windows of the stream and the connection (RFC 9113, section 6.1).
 ///
 /// The outlet holds at most one piece, so that a stream with an exhausted window occupies little memory.
-final class HTTP2BodyOutlet: BodyOutlet {
+final class HTTP2BodyOutlet: StreamOutlet {
     let pieceSize = 65_536
     /// Content must be framed, so the kernel cannot send it from a file.
     let takesRegions = false
@@ -46,7 +46,6 @@ final class HTTP2BodyOutlet: BodyOutlet {
 
     func end(promise: EventLoopPromise<Void>) { write(ByteBuffer(), isLast: true, promise: promise) }
 
-    /// Sends as much of the piece as is allowed now.
     func sendMore() {
         guard var piece else { return }
         connection.writeContent(&piece, isLast: isLast, of: stream)
@@ -64,7 +63,6 @@ final class HTTP2BodyOutlet: BodyOutlet {
 
     func failed(_ error: LoadError, _ exchange: Exchange) { connection.requestFailed(error, stream) }
 
-    /// Drops the unsent piece.
     func discard() {
         piece = nil
         promise.take()?.fail(ChannelError.ioOnClosedChannel)

@@ -19,12 +19,7 @@ struct HTTP2ConnectionStatus {
     private var transportError: (any Error)?
     /// The protocol violation that ended the connection.
     private var violation: HTTP2Failure?
-    /// Whether the server has answered a request.
-    private(set) var hasAnswered = false
-    /// Whether the connection stopped taking requests before its server had answered one; `isLastFruitless` tells whether it was
-    /// the last of too many such connections in a row.
-    private var isFruitless = false
-    private var isLastFruitless = false
+    var answers = ServerAnswers()
 
     init(_ facts: ConnectionFacts) { self.facts = facts }
 
@@ -45,21 +40,6 @@ struct HTTP2ConnectionStatus {
 
     mutating func take(_ failure: HTTP2Failure) { violation = failure }
 
-    mutating func serverAnswered() { hasAnswered = true }
-
-    /// Records that the connection takes no more requests, or has ended.
-    ///
-    /// Returns whether the connection was fruitless: the server refuses all requests and has answered none of them. Returns nil if
-    /// that was already recorded, or if a connection that was not fruitless ends without a request for calm.
-    mutating func count(isRefusingAll: Bool, asksForCalm: Bool) -> Bool? {
-        let isFruitless = isRefusingAll && !hasAnswered
-        guard !self.isFruitless, isFruitless || asksForCalm else { return nil }
-        self.isFruitless = isFruitless
-        return isFruitless
-    }
-
-    mutating func wasLastFruitless(_ isLast: Bool) { isLastFruitless = isLast }
-
     // MARK: Consequences
 
     /// Whether the channel ended without an announcement from either side.
@@ -67,7 +47,8 @@ struct HTTP2ConnectionStatus {
 
     /// The evidence for requests that the server has not processed and will not process.
     var evidence: RetryEvidence {
-        goAway?.code == .http11Required ? .requires(.http1) : .notProcessed(.init(endsConnection: true, isLast: isLastFruitless))
+        goAway?.code == .http11Required
+            ? .requires(.http1) : .notProcessed(.init(endsConnection: true, isLast: answers.isLastFruitless))
     }
 
     /// The reason why nothing can be sent.

@@ -12,7 +12,7 @@ extension HTTP2Connection {
         var offset = 0
         let failure = buffer.withUnsafeReadableBytes { bytes -> HTTP2Failure? in
             do throws(HTTP2Failure) {
-                while isOpen, let event = try reader.next(bytes, &offset) { try handle(event, of: buffer, now: now) }
+                while isOpen, let event = try reader.next(bytes, &offset) { try handle(event, of: bytes, now: now) }
                 return nil
             } catch {
                 return error
@@ -21,10 +21,13 @@ extension HTTP2Connection {
         if let failure, isOpen { fail(failure) }
     }
 
-    private func handle(_ event: HTTP2FrameReader.Event, of buffer: ByteBuffer, now: NIODeadline) throws(HTTP2Failure) {
+    private func handle(_ event: HTTP2FrameReader.Event, of bytes: UnsafeRawBufferPointer, now: NIODeadline) throws(HTTP2Failure)
+    {
         switch event {
         case .data(let id, let range, let flowControlled, let endsStream):
-            try receiveData(id, range, of: buffer, flowControlled: flowControlled, endsStream: endsStream, now: now)
+            try receiveData(
+                id, UnsafeRawBufferPointer(rebasing: bytes[range]), flowControlled: flowControlled, endsStream: endsStream,
+                now: now)
         case .headers(let id, let section, let endsStream):
             try receiveHeaders(id, section, endsStream: endsStream, now: now)
         case .reset(let id, let code):
@@ -55,7 +58,7 @@ extension HTTP2Connection {
         case .malformed(let failure):
             try spend(now)
             guard let id = failure.stream, let stream = streams[id] else { return }
-            object(to: stream, StreamViolation(failure.code, failure.message))
+            object(to: stream, violation(failure), failure.code)
         }
     }
 
@@ -77,33 +80,30 @@ extension HTTP2Connection {
     // MARK: Messages
 
     private func receiveHeaders(
-        _ id: UInt32, _ section: HTTP2FieldSection, endsStream: Bool, now: NIODeadline
+        _ id: UInt32, _ section: FieldSection, endsStream: Bool, now: NIODeadline
     ) throws(HTTP2Failure) {
         guard let stream = try stream(id, mayBeOver: false) else { return try spend(now) }
         flood.earn()
         touch(stream, now: now)
         if let violation = stream.receive(section, endsStream: endsStream, now: now) { return object(to: stream, violation) }
-        if !status.hasAnswered, stream.exchange?.hasHead == true {
-            status.serverAnswered()
+        if !status.answers.hasAnswered, stream.exchange?.hasHead == true {
+            status.answers.serverAnswered()
             pool?.serverAnswered(self)
         }
         if endsStream { finish(stream, now: now) }
     }
 
     private func receiveData(
-        _ id: UInt32, _ range: Range<Int>, of buffer: ByteBuffer, flowControlled: Int, endsStream: Bool, now: NIODeadline
+        _ id: UInt32, _ piece: UnsafeRawBufferPointer, flowControlled: Int, endsStream: Bool, now: NIODeadline
     ) throws(HTTP2Failure) {
         guard receiveWindow.receive(flowControlled) else {
             throw HTTP2Failure(code: .flowControlError, message: "the server sent more than the connection's window allows")
         }
         if let change = receiveWindow.update(waiting: 0) { sendWindowUpdate(change, stream: 0) }
-        let isEmpty = range.isEmpty && !endsStream
+        let isEmpty = piece.isEmpty && !endsStream
         if isEmpty { try spend(now) }
         guard let stream = try stream(id, mayBeOver: false) else { return }
         if !isEmpty { flood.earn() }
-        guard
-            let piece = buffer.getSlice(at: buffer.readerIndex + range.lowerBound, length: range.count)
-        else { return }
         touch(stream, now: now)
         if let violation = stream.receive(piece, flowControlled: flowControlled) { return object(to: stream, violation) }
         if endsStream { finish(stream, now: now) }
@@ -120,10 +120,14 @@ extension HTTP2Connection {
     }
 
     /// Resets a stream on which the server violated the protocol, and fails its load.
-    private func object(to stream: HTTP2Stream, _ violation: StreamViolation) {
-        reset(stream, violation.code)
+    private func object(to stream: HTTP2Stream, _ violation: StreamViolation, _ code: HTTP2ErrorCode? = nil) {
+        reset(stream, code ?? HTTP2ErrorCode(violation.fault))
         let message = "receiving the response from \(facts.peer): \(violation.message)"
         end(stream, LoadError(violation.kind, message), evidence: .streamFailed)
+    }
+
+    private func violation(_ failure: HTTP2Failure) -> StreamViolation {
+        StreamViolation(failure.code == .protocolError ? .malformed : .flowControl, failure.message)
     }
 
     private func wasReset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
@@ -162,9 +166,9 @@ extension HTTP2Connection {
     /// Counts a connection whose server refuses all requests before it has answered one, because the next connection may be no
     /// better.
     func countIfFruitless(_ isRefusingAll: Bool, asksForCalm: Bool) {
-        guard let isFruitless = status.count(isRefusingAll: isRefusingAll, asksForCalm: asksForCalm) else { return }
+        guard let isFruitless = status.answers.count(isRefusingAll: isRefusingAll, asksForCalm: asksForCalm) else { return }
         let isLast = pool?.stopsTakingRequests(self, isFruitless: isFruitless, asksForCalm: asksForCalm) ?? false
-        status.wasLastFruitless(isLast)
+        status.answers.wasLastFruitless(isLast)
         if isLast { pool?.giveUp(self) }
     }
 
@@ -178,7 +182,7 @@ extension HTTP2Connection {
         }
         guard let stream = try stream(id, mayBeOver: true) else { return try spend(now) }
         guard stream.widen(by: increment) else {
-            return object(to: stream, StreamViolation(.flowControlError, "a WINDOW_UPDATE makes the stream's window too large"))
+            return object(to: stream, StreamViolation(.flowControl, "a WINDOW_UPDATE makes the stream's window too large"))
         }
         if stream.outlet == nil { try flood.spend(onUpdate: increment, now: now.nanoseconds) }
         stream.sendMore()
@@ -192,5 +196,16 @@ extension HTTP2Connection {
         failAll(LoadError(.badServerResponse, message, cause: failure), evidence: .streamFailed)
         writeGoAway(failure.code, failure.message)
         shut()
+    }
+}
+
+extension HTTP2ErrorCode {
+    fileprivate init(_ fault: StreamViolation.Fault) {
+        self =
+            switch fault {
+            case .malformed: .protocolError
+            case .excessive: .enhanceYourCalm
+            case .flowControl: .flowControlError
+            }
     }
 }

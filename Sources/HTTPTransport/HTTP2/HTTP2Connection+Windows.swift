@@ -5,8 +5,6 @@ import NIOCore
 import TransportMachines
 
 extension HTTP2Connection {
-    static let largestStreamWindow = 33_554_432
-
     /// An upper bound on the round-trip time in nanoseconds.
     ///
     /// Initially only the duration of the handshake is known; a handshake takes at least one round trip.
@@ -17,13 +15,8 @@ extension HTTP2Connection {
         return liveness.roundTrip(handshake: Int64(max(0, min(end - start, 1)) * 1e9))
     }
 
-    /// The receive window of a stream with bulk data.
-    var windowOfBulk: Int { FlowControl.window(roundTrip: roundTrip, within: Self.streamWindow...Self.largestStreamWindow) }
-
     // MARK: Reading
 
-    /// Notes a large read of a stream's content; returns whether the next read will be large, too.
-    ///
     /// Only a connection with a single stream waits until many bytes have arrived.
     func noteLargeRead(received: Int64, missing: Int64, now: NIODeadline) -> Bool {
         guard let context, streams.count == 1 else { return false }

@@ -19,7 +19,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package typealias OutboundOut = ByteBuffer
 
     /// The initial receive window of a stream, in bytes; the window grows if the load reads fast enough.
-    package static let streamWindow = 1_048_576
+    static let streamWindow = 1_048_576
     /// The connection's receive window, large enough for every stream's initial window, so that only the streams' own windows limit
     /// the server.
     private static let connectionWindow = PeerSettings.largestCapacity * streamWindow
@@ -52,26 +52,11 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     var questionTimer: Scheduled<Void>?
     @exclusivity(unchecked) var outgoing = OutgoingFrames()
     /// Streams that are queued for their turn to send.
-    @exclusivity(unchecked) var sendQueue = StreamQueue()
+    @exclusivity(unchecked) var sendQueue = StreamQueue<HTTP2Connection>()
     /// Streams that received something in this read.
     @exclusivity(unchecked) var touched: [HTTP2Stream] = []
     @exclusivity(unchecked) var buffers = RecycledBuffers(size: 131_072, limit: 24)
     var bulk: BulkReading?
-
-    /// A violation on a stream: the error code for the server, and the message for the load.
-    struct StreamViolation {
-        var code: HTTP2ErrorCode
-        var message: String
-        var kind: LoadError.Kind
-
-        /// Creates a violation; a malformed message (RFC 9113, section 8.1.1) counts as a response that cannot be parsed, as in
-        /// HTTP/1.1.
-        init(_ code: HTTP2ErrorCode, _ message: String, kind: LoadError.Kind? = nil) {
-            self.code = code
-            self.message = message
-            self.kind = kind ?? (code == .protocolError ? .cannotParseResponse : .badServerResponse)
-        }
-    }
 
     package init(
         id: Int, facts: ConnectionFacts, keptChain: KeptChain? = nil, loop: any EventLoop, initialCapacity: Int = 1
@@ -94,7 +79,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package var isIdle: Bool { streams.isEmpty }
     var isOpen: Bool { !status.isClosing && context != nil }
     package var servesOtherHosts: Bool { isOpen && facts.isVerified && !facts.sentClientCertificate }
-    package var hasAnswered: Bool { status.hasAnswered }
+    package var hasAnswered: Bool { status.answers.hasAnswered }
     // This reads only the stored number, because reading all of `numbers` would copy its tables.
     private var takesRequests: Bool { channelIsActive && status.goAway == nil && numbers.next <= StreamNumbers.last }
 
@@ -121,7 +106,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         let now = loop.now
         guard takesRequests else { throw status.closedBefore }
         let stream = HTTP2Stream(
-            numbers.next, of: self, isHead: message.head.method == "HEAD", sendWindow: peer.window, now: now)
+            numbers.next, of: self, isHead: message.head.method == "HEAD", sending: SendWindow(peer.window), now: now)
         let exchange = Exchange(
             control: control, carrier: stream, facts: facts, version: .http2, isReused: stream.id > 1, now: now)
         exchange.asksToSwitch = message.asksToSwitch

@@ -65,14 +65,16 @@ package struct SystemResolver: Resolver {
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         holdChanged: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void {
-        let call = NameLookups.Call(host, port: port, family: family, loop: loop, holdChanged: holdChanged, reply: reply)
+        let call = NameLookups.Call(on: loop, holdChanged: holdChanged) { answer in
+            reply(answer.flatMap { Self.chosen($0, of: host, port: port, family: family) })
+        }
         if let known = Self.known(host, port: port, family: family) {
             call.answer(known)
             return { call.cancel() }
         }
-        let question: LookupMachine<NameLookups.Answer>.Family =
+        let subject: LookupMachine<NameLookups.Answer>.Subject =
             !lookups.asksNameServers ? .both : family == .inet6 ? .v6 : .v4
-        let caller = lookups.want(.init(host.lowercased(), question), call, owner)
+        let caller = lookups.want(.init(host.lowercased(), subject), call, owner)
         return {
             call.cancel()
             lookups.leave(caller)
@@ -80,6 +82,15 @@ package struct SystemResolver: Resolver {
     }
 
     package func forget() { lookups.forget() }
+
+    /// Returns the addresses of the requested family, with the port.
+    private static func chosen(
+        _ addresses: [SocketAddress], of host: String, port: Int, family: NIOBSDSocket.ProtocolFamily
+    ) -> Result<[SocketAddress], LoadError> {
+        var chosen = addresses.filter { $0.protocol == family }
+        for index in chosen.indices { chosen[index].port = port }
+        return chosen.isEmpty ? .failure(LoadError(.cannotFindHost, "looking up \(host): it has no address")) : .success(chosen)
+    }
 
     /// Created only once, because every connection to a literal address needs this error.
     private static let otherFamily = LoadError(.cannotFindHost, "looking up an address: it belongs to the other family")

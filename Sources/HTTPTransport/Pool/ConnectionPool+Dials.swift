@@ -55,8 +55,11 @@ extension ConnectionPool {
             route, versions(origin, route), by: dialer, room: room,
             adviser: { [unowned self] in adviser(for: entries[id]?.origin ?? origin) }
         ) { [self] in dialled(id, $0) }
-        // The request timeout does not run while the dial waits for other lookups.
-        dial.channel?.holdChanged = { [unowned self] in perform(machine.handle(.appIsAsked(entries[id]?.origin ?? origin, $0))) }
+        dial.forEachCandidate {
+            // The request timeout does not run while the dial waits for other lookups.
+            $0.holdChanged = { [unowned self] in perform(machine.handle(.appIsAsked(entries[id]?.origin ?? origin, $0))) }
+            $0.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
+        }
         dial.channel?.proxyIsSilent = { [unowned self] isConnected in
             guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
             if !isConnected || !hasOpenConnection(origin) { abandonProxy(proxy, origin) }
@@ -65,7 +68,6 @@ extension ConnectionPool {
             $0.checksRootsFirst = { [unowned self] in checksRootsFirst(id) }
             $0.willAsk = { [unowned self] in willAsk($0, about: id) }
         }
-        dial.channel?.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
         entries[id]?.dial = dial
         dial.start()
     }

@@ -6,10 +6,7 @@
 /// malformed or too large is not a connection error: its remaining fields are decoded but not kept, so the table stays
 /// synchronized.
 struct HPACKDecoder: Sendable {
-    struct Limits: Sendable {
-        var listBytes: Int
-        var lines: Int
-    }
+    typealias Limits = FieldSectionCollector.Limits
 
     /// Why a block could not be decoded; always a COMPRESSION_ERROR.
     private enum Malformed: Error {
@@ -36,29 +33,21 @@ struct HPACKDecoder: Sendable {
 
     /// The size of the table before any SETTINGS frame (RFC 9113, section 6.5.2).
     static let initialTableSize = 4_096
-    /// The maximum size of the text buffer that is reused for the next block.
-    private static let maximumReusedText = 16_384
     /// The maximum number of table size updates at the beginning of a block (RFC 7541, section 4.2).
     private static let maximumTableSizeUpdates = 2
 
-    private let limits: Limits
     private var table: HPACKDecodingTable
     /// The maximum size that the peer may set for the table.
     private var tableLimit: Int
-    /// The names and values of the current section, followed by the field being read.
-    private var text: [UInt8] = []
-    private var textEnd = 0
-    private var lines: [HeaderBlock.Line] = []
-    private var section = HTTP2FieldSection(headers: HeaderBlock())
+    private var collector: FieldSectionCollector
 
     /// Creates a decoder with the protocol's initial table size.
     ///
     /// The peer may already use the announced size, because the size applies as soon as the peer receives it.
     init(limits: Limits, announcedTableSize: Int) {
-        self.limits = limits
+        collector = FieldSectionCollector(limits: limits)
         table = HPACKDecodingTable(maximumSize: Self.initialTableSize)
         tableLimit = max(announcedTableSize, Self.initialTableSize)
-        lines.reserveCapacity(16)
     }
 
     /// Applies the announced table size after the peer has acknowledged it.
@@ -68,9 +57,8 @@ struct HPACKDecoder: Sendable {
     mutating func limitTable(to size: Int) { tableLimit = size }
 
     /// Decodes a complete block.
-    mutating func decode(_ block: UnsafeRawBufferPointer) throws(HTTP2Failure) -> HTTP2FieldSection {
-        section = HTTP2FieldSection(headers: HeaderBlock())
-        textEnd = 0
+    mutating func decode(_ block: UnsafeRawBufferPointer) throws(HTTP2Failure) -> FieldSection {
+        collector.begin()
         do throws(Malformed) {
             var position = 0
             try readTableSizes(block, &position)
@@ -78,18 +66,7 @@ struct HPACKDecoder: Sendable {
         } catch {
             throw HTTP2Failure(code: .compressionError, message: error.message)
         }
-        section.headers = makeBlock()
-        return section
-    }
-
-    private mutating func makeBlock() -> HeaderBlock {
-        defer { if text.count > Self.maximumReusedText { text = [] } }
-        guard !lines.isEmpty else { return HeaderBlock() }
-        let end = textEnd
-        let bytes = text.withUnsafeBytes { [UInt8](UnsafeRawBufferPointer(rebasing: $0[..<end])) }
-        let block = HeaderBlock(bytes: bytes, lines: Array(lines[...]))
-        lines.removeAll(keepingCapacity: lines.count <= 64)
-        return block
+        return collector.end()
     }
 
     // MARK: Table sizes
@@ -123,19 +100,17 @@ struct HPACKDecoder: Sendable {
 
     @inline(__always)
     private mutating func takeIndexed(_ entry: HPACKDecodingTable.Entry) {
-        section.listBytes &+= entry.size
-        guard mayKeep(entry.verdict) else { return }
+        collector.count(entry.count)
+        guard collector.mayKeep(entry.verdict) else { return }
         if entry.verdict.name == .status {
-            return table.text.withUnsafeBytes { takeStatus($0, entry.value) }
+            return collector.takeStatus(table.text.withUnsafeBytes { HPACKFieldVerdict.status($0, entry.value) })
         }
-        reserveText(entry.count)
+        collector.reserveText(entry.count)
         table.text.withUnsafeBytes { source in
-            text.withUnsafeMutableBytes { text in
-                UnsafeMutableRawBufferPointer(rebasing: text[textEnd..<textEnd &+ entry.count])
-                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: source[entry.start..<entry.start &+ entry.count]))
-            }
+            let field = UnsafeRawBufferPointer(rebasing: source[entry.start..<entry.start &+ entry.count])
+            collector.copy(field, to: collector.textEnd)
         }
-        keep(nameLength: Int(entry.nameLength), valueLength: Int(entry.valueLength))
+        collector.keep(nameLength: Int(entry.nameLength), valueLength: Int(entry.valueLength))
     }
 
     private mutating func readLiteral(
@@ -145,7 +120,7 @@ struct HPACKDecoder: Sendable {
         isAdded: Bool
     ) throws(Malformed) {
         let index = try Self.integer(block, &position, prefix: prefix)
-        let start = textEnd
+        let start = collector.textEnd
         var verdict = HPACKFieldVerdict()
         var end = start
         if index != 0 {
@@ -155,95 +130,34 @@ struct HPACKDecoder: Sendable {
             end += Int(entry.nameLength)
         } else {
             try readString(block, &position, &end)
-            text.withUnsafeBytes { verdict.validateName($0, start..<end) }
+            collector.text.withUnsafeBytes { verdict.validateName($0, start..<end) }
         }
         let nameEnd = end
         try readString(block, &position, &end)
-        text.withUnsafeBytes { text in
+        collector.text.withUnsafeBytes { text in
             verdict.validateValue(text, nameEnd..<end)
             if isAdded {
                 let field = UnsafeRawBufferPointer(rebasing: text[start..<end])
                 table.add(field, nameLength: nameEnd - start, verdict)
             }
         }
-        section.listBytes &+= end - start + 32
-        guard mayKeep(verdict) else { return }
+        collector.count(end - start)
+        guard collector.mayKeep(verdict) else { return }
         if verdict.name == .status {
-            return text.withUnsafeBytes { takeStatus($0, nameEnd..<end) }
+            let value = collector.text.withUnsafeBytes { HPACKFieldVerdict.status($0, nameEnd..<end) }
+            return collector.takeStatus(value)
         }
-        keep(nameLength: nameEnd - start, valueLength: end - nameEnd)
+        collector.keep(nameLength: nameEnd - start, valueLength: end - nameEnd)
     }
 
     private mutating func copyName(_ entry: HPACKDecodingTable.Entry) {
-        let count = Int(entry.nameLength)
-        reserveText(count)
+        collector.reserveText(Int(entry.nameLength))
         table.text.withUnsafeBytes { source in
-            text.withUnsafeMutableBytes { text in
-                UnsafeMutableRawBufferPointer(rebasing: text[textEnd..<textEnd &+ count])
-                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: source[entry.name]))
-            }
+            collector.copy(UnsafeRawBufferPointer(rebasing: source[entry.name]), to: collector.textEnd)
         }
-    }
-
-    // MARK: Keeping
-
-    /// Whether to keep a field: neither the field nor the section before it has a fault.
-    @inline(__always)
-    private mutating func mayKeep(_ verdict: HPACKFieldVerdict) -> Bool {
-        guard section.fault == nil else { return false }
-        guard section.listBytes <= limits.listBytes else { return refuse(.tooLarge) }
-        if let fault = verdict.nameFault { return refuse(fault) }
-        if let fault = verdict.valueFault { return refuse(fault) }
-        return true
-    }
-
-    @inline(__always)
-    private mutating func keep(nameLength: Int, valueLength: Int) {
-        guard lines.count < limits.lines else {
-            refuse(.tooLarge)
-            return
-        }
-        lines.append(
-            HeaderBlock.Line(
-                nameStart: textEnd, nameLength: nameLength, valueStart: textEnd &+ nameLength, valueLength: valueLength))
-        textEnd &+= nameLength &+ valueLength
-    }
-
-    private mutating func takeStatus(_ bytes: UnsafeRawBufferPointer, _ value: Range<Int>) {
-        if section.status != nil {
-            _ = refuse(.repeatedStatus)
-            return
-        }
-        if !lines.isEmpty {
-            _ = refuse(.pseudoFieldAfterFields)
-            return
-        }
-        guard let status = HPACKFieldVerdict.status(bytes, value) else {
-            _ = refuse(.malformedStatus)
-            return
-        }
-        section.status = status
-        if status == 101 { refuse(.switchingProtocols) }
-    }
-
-    @discardableResult
-    private mutating func refuse(_ fault: HTTP2FieldSection.Fault) -> Bool {
-        section.fault = fault
-        return false
     }
 
     // MARK: Primitives
-
-    @inline(__always)
-    private mutating func reserveText(_ count: Int, from start: Int? = nil) {
-        let wanted = (start ?? textEnd) &+ count
-        if wanted > text.count { growText(to: wanted) }
-    }
-
-    @inline(never)
-    private mutating func growText(to wanted: Int) {
-        text.append(contentsOf: repeatElement(0, count: max(wanted, 2 * text.count, 1_024) - text.count))
-    }
 
     /// Reads a string (section 5.2) into the buffer after the part of the field that has already been read, and advances `end`.
     @inline(__always)
@@ -259,9 +173,9 @@ struct HPACKDecoder: Sendable {
         let source = UnsafeRawBufferPointer(rebasing: block[position..<position &+ count])
         position &+= count
         let room = isHuffman ? HPACKHuffman.maximumDecodedLength(count) : count
-        reserveText(room, from: end)
+        collector.reserveText(room, from: end)
         let start = end
-        let written = text.withUnsafeMutableBytes { text in
+        let written = collector.text.withUnsafeMutableBytes { text in
             let target = UnsafeMutableRawBufferPointer(rebasing: text[start..<start &+ room])
             guard !isHuffman else { return HPACKHuffman.code.decode(source, into: target) }
             target.copyMemory(from: source)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The validation result of a field's name and value, independent of the field's position in its section (RFC 9113, sections 8.2
-/// and 8.3).
+/// and 8.3; RFC 9114, sections 4.2 and 4.3).
 ///
-/// The table stores the result with each entry, so that an indexed field is not validated again.
+/// HPACK's table stores the result with each entry, so that an indexed field is not validated again.
 struct HPACKFieldVerdict: Sendable {
-    typealias Fault = HTTP2FieldSection.Fault
+    typealias Fault = FieldSection.Fault
 
     enum Name: UInt8, Sendable {
         case field

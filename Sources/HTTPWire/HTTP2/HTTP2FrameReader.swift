@@ -37,7 +37,7 @@ package struct HTTP2FrameReader: Sendable {
         /// length (section 6.1). `endsStream` is only set for the last part of a frame.
         case data(stream: UInt32, Range<Int>, flowControlled: Int, endsStream: Bool)
         /// A HEADERS frame together with its CONTINUATION frames.
-        case headers(stream: UInt32, HTTP2FieldSection, endsStream: Bool)
+        case headers(stream: UInt32, FieldSection, endsStream: Bool)
         case reset(stream: UInt32, HTTP2ErrorCode)
         case settings(HTTP2Settings)
         case settingsAcknowledged

@@ -4,16 +4,7 @@
 ///
 /// Every block must reach the peer, in the order of encoding: each block may have changed the table.
 package struct HTTP2RequestEncoder: Sendable {
-    /// Cookies shorter than this many bytes are never indexed: an attacker who can cause requests with such a cookie could guess
-    /// its value (RFC 7541, section 7.1.3).
-    ///
-    /// nghttp2 and Firefox use the same threshold.
-    private static let minimumIndexedCookieLength = 20
     private static let names = HPACKRequestNames.shared
-    private static let authority: StaticString = ":authority"
-    private static let method: StaticString = ":method"
-    private static let priority: StaticString = "priority"
-    private static let protocolName: StaticString = ":protocol"
 
     /// The maximum number of bytes for a field besides its name and value: its pattern, its index, and the lengths of its name and
     /// value.
@@ -61,35 +52,9 @@ package struct HTTP2RequestEncoder: Sendable {
     package static func listSize(
         of head: borrowing RequestHead, scheme: StaticString, priority: StaticString?, protocolName: StaticString? = nil
     ) -> Int {
-        let headers = head.headers
-        var size = listOverhead + method.utf8CodeUnitCount + head.method.utf8.count
-        func add(_ name: Int, _ value: Int) { size += listOverhead + name + value }
-        if let protocolName { add(Self.protocolName.utf8CodeUnitCount, protocolName.utf8CodeUnitCount) }
-        let isConnect = head.method == "CONNECT" && protocolName == nil
-        if isConnect {
-            add(authority.utf8CodeUnitCount, head.target.utf8.count)
-        } else {
-            add(7, scheme.utf8CodeUnitCount)
-            add(5, head.target.utf8.count)
-        }
-        if let priority, !headers.contains(.priority) { add(Self.priority.utf8CodeUnitCount, priority.utf8CodeUnitCount) }
-        let host = isConnect ? nil : headers.index(of: .host)
-        let hasConnection = headers.contains(.connection)
-        headers.bytes.withUnsafeBytes { bytes in
-            for (index, line) in headers.lines.enumerated() {
-                let name = UnsafeRawBufferPointer(rebasing: bytes[line.name])
-                let value = HPACKOutput.trimmed(bytes, line.value)
-                if index == host { add(authority.utf8CodeUnitCount, value.count) }
-                let treatment = names.find(name, hash: HPACKHash.name(name))?.treatment ?? .indexed
-                guard isSent(name, value, treatment), !hasConnection || !isConnectionSpecific(name, treatment, headers) else {
-                    continue
-                }
-                if treatment == .cookie {
-                    forEachCrumb(value) { add(name.count, $0.count) }
-                } else {
-                    add(name.count, value.count)
-                }
-            }
+        var size = 0
+        RequestFields.forEach(of: head, scheme: scheme, priority: priority, protocolName: protocolName) { name, value, _ in
+            size += listOverhead + name.count + value.count
         }
         return size
     }
@@ -108,19 +73,21 @@ package struct HTTP2RequestEncoder: Sendable {
         protocolName: StaticString? = nil,
         into buffer: UnsafeMutableRawBufferPointer
     ) throws(InvalidRequest) -> Int {
-        try RequestSerializer.validate(head)
-        let isConnect = head.method == "CONNECT" && protocolName == nil
-        guard isConnect || Self.isPath(head.target, method: head.method) else { throw .target }
+        try RequestFields.validate(head, protocolName: protocolName)
         let constants =
             scheme.utf8CodeUnitCount + (priority?.utf8CodeUnitCount ?? 0) + (protocolName?.utf8CodeUnitCount ?? 0)
         guard buffer.count >= Self.maximumLength(of: head), constants <= Self.longestConstants else { throw .bufferTooSmall }
         var output = HPACKOutput(buffer: buffer)
         writeTableSizes(&output)
         writeMethod(head.method, &output)
-        if let protocolName { writeIndexed(Self.bytes(Self.protocolName), Self.bytes(protocolName), index: 0, &output) }
-        if isConnect {
+        if let protocolName {
+            writeIndexed(RequestFields.bytes(RequestFields.protocolName), RequestFields.bytes(protocolName), index: 0, &output)
+        }
+        if RequestFields.isTunnel(head, protocolName) {
             var target = head.target
-            target.withUTF8 { writeIndexed(Self.bytes(Self.authority), UnsafeRawBufferPointer($0), index: 1, &output) }
+            target.withUTF8 {
+                writeIndexed(RequestFields.bytes(RequestFields.authority), UnsafeRawBufferPointer($0), index: 1, &output)
+            }
         } else {
             // The order is the same as in RFC 7541's examples and in Safari.
             writeScheme(scheme, &output)
@@ -128,19 +95,10 @@ package struct HTTP2RequestEncoder: Sendable {
             writeAuthority(head.headers, &output)
         }
         let hasPriority = writeFields(head.headers, &output)
-        if let priority, !hasPriority { writeIndexed(Self.bytes(Self.priority), Self.bytes(priority), index: 0, &output) }
+        if let priority, !hasPriority {
+            writeIndexed(RequestFields.bytes(RequestFields.priority), RequestFields.bytes(priority), index: 0, &output)
+        }
         return output.position
-    }
-
-    /// Whether a target is valid for `:path`, which "MUST NOT be empty".
-    ///
-    /// A valid target begins with a slash, or is the asterisk of OPTIONS.
-    private static func isPath(_ target: String, method: String) -> Bool {
-        target.utf8.first == UInt8(ascii: "/") || (target == "*" && method == "OPTIONS")
-    }
-
-    private static func bytes(_ text: StaticString) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
 
     private mutating func writeTableSizes(_ output: inout HPACKOutput) {
@@ -158,12 +116,14 @@ package struct HTTP2RequestEncoder: Sendable {
         case "POST": output.put(0x83)
         default:
             var method = method
-            method.withUTF8 { writeIndexed(Self.bytes(Self.method), UnsafeRawBufferPointer($0), index: 2, &output) }
+            method.withUTF8 {
+                writeIndexed(RequestFields.bytes(RequestFields.method), UnsafeRawBufferPointer($0), index: 2, &output)
+            }
         }
     }
 
     private func writeScheme(_ scheme: StaticString, _ output: inout HPACKOutput) {
-        let scheme = Self.bytes(scheme)
+        let scheme = RequestFields.bytes(scheme)
         switch scheme.count {
         case 5 where ASCII.matches(scheme, 0, "https"): output.put(0x87)
         case 4 where ASCII.matches(scheme, 0, "http"): output.put(0x86)
@@ -177,7 +137,7 @@ package struct HTTP2RequestEncoder: Sendable {
         guard let index = headers.index(of: .host) else { return }
         let line = headers.lines[index]
         headers.bytes.withUnsafeBytes { bytes in
-            writeIndexed(Self.bytes(Self.authority), HPACKOutput.trimmed(bytes, line.value), index: 1, &output)
+            writeIndexed(RequestFields.bytes(RequestFields.authority), HPACKOutput.trimmed(bytes, line.value), index: 1, &output)
         }
     }
 
@@ -204,7 +164,8 @@ package struct HTTP2RequestEncoder: Sendable {
                 let known = Self.names.find(name, hash: hash)
                 let treatment = known?.treatment ?? .indexed
                 let value = HPACKOutput.trimmed(bytes, line.value)
-                guard Self.isSent(name, value, treatment), !hasConnection || !Self.isConnectionSpecific(name, treatment, headers)
+                guard RequestFields.isSent(name, value, treatment),
+                    !hasConnection || !RequestFields.isConnectionSpecific(name, treatment, headers)
                 else {
                     continue
                 }
@@ -214,53 +175,12 @@ package struct HTTP2RequestEncoder: Sendable {
                     writeIndexed(HPACKEncodingTable.Field(name: name, value: value, nameHash: hash), index, &output)
                 case .notIndexed: writeUnindexed(name, value, index, pattern: 0, &output)
                 case .neverIndexed: writeUnindexed(name, value, index, pattern: 0x10, &output)
-                case .cookie: Self.forEachCrumb(value) { writeCrumb(name, $0, hash, &output) }
+                case .cookie: RequestFields.forEachCrumb(value) { writeCrumb(name, $0, hash, &output) }
                 case .omitted: continue
                 }
             }
         }
         return headers.contains(.priority)
-    }
-
-    /// Whether a field is sent: the only value allowed for `TE` is `trailers` (RFC 9113, section 8.2.2).
-    @inline(__always)
-    private static func isSent(
-        _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ treatment: HPACKRequestNames.Treatment
-    ) -> Bool {
-        switch treatment {
-        case .indexed, .notIndexed, .neverIndexed, .cookie: true
-        case .te: value.count == 8 && ASCII.matches(value, 0, "trailers")
-        case .omitted: false
-        }
-    }
-
-    /// Whether `Connection` names the field; if so, the field is not sent.
-    private static func isConnectionSpecific(
-        _ name: UnsafeRawBufferPointer, _ treatment: HPACKRequestNames.Treatment, _ headers: borrowing HeaderBlock
-    ) -> Bool {
-        treatment != .te && headers.hasToken(String(decoding: name, as: UTF8.self), in: .connection)
-    }
-
-    /// Passes each crumb of a cookie to `body`: "The Cookie header field MAY be split into separate header fields, each with one or
-    /// more cookie-pairs" (RFC 9113, section 8.2.3).
-    ///
-    /// Crumbs are joined with a semicolon and one space. A value is not split at a semicolon followed by more whitespace, because
-    /// joining the crumbs would change the value.
-    private static func forEachCrumb(_ value: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) {
-        var start = 0
-        var position = 0
-        while position < value.count {
-            guard value[position] == UInt8(ascii: ";"), position + 2 < value.count, value[position + 1] == UInt8(ascii: " "),
-                !ASCII.isWhitespace(value[position + 2]), position > start, !ASCII.isWhitespace(value[position - 1])
-            else {
-                position += 1
-                continue
-            }
-            body(UnsafeRawBufferPointer(rebasing: value[start..<position]))
-            position += 2
-            start = position
-        }
-        body(UnsafeRawBufferPointer(rebasing: value[start...]))
     }
 
     private mutating func writeCrumb(
@@ -269,7 +189,7 @@ package struct HTTP2RequestEncoder: Sendable {
         _ hash: UInt32,
         _ output: inout HPACKOutput
     ) {
-        guard crumb.count >= Self.minimumIndexedCookieLength else {
+        guard crumb.count >= RequestFields.minimumIndexedCookieLength else {
             return writeUnindexed(name, crumb, 32, pattern: 0x10, &output)
         }
         writeIndexed(HPACKEncodingTable.Field(name: name, value: crumb, nameHash: hash), 32, &output)
@@ -294,7 +214,7 @@ package struct HTTP2RequestEncoder: Sendable {
         }
         if let index = table.index(of: field) { return output.put(index, prefix: 7, pattern: 0x80) }
         // Apart from pseudo-header fields, `accept-encoding: gzip, deflate` (index 16) is the only static entry that has a value.
-        if staticIndex == 16, field.value.count == 13, field.value.elementsEqual(Self.bytes("gzip, deflate")) {
+        if staticIndex == 16, field.value.count == 13, field.value.elementsEqual(RequestFields.bytes("gzip, deflate")) {
             return output.put(0x90)
         }
         let index = staticIndex != 0 ? staticIndex : table.index(ofNameOf: field) ?? 0

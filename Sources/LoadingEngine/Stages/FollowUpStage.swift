@@ -185,7 +185,7 @@ final class FollowUpStage {
         case 417 where hop.network.askedToContinue && hop.request.body.isReplayable:
             hop.followUp.withoutExpectation = true
             following = hop
-        case 421 where wasMisdirected(hop):
+        case 421 where wasMisdirected(answer, hop, in: load):
             following = hop
         default:
             following = nil
@@ -194,10 +194,19 @@ final class FollowUpStage {
         return following
     }
 
-    /// Whether the request used a connection that was made for another host, and the next attempt will use a separate connection.
-    private func wasMisdirected(_ hop: Hop) -> Bool {
+    /// Whether the request used a connection that was made for another host, or one over HTTP/3, which an alternative service may
+    /// have; the next attempt will use another connection.
+    private func wasMisdirected(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
         guard let origin = hop.request.url.flatMap({ Origin($0) }), origin.isSecure else { return false }
-        return pool.separate(Route(isSecure: true, host: origin.host, port: origin.port))
+        if pool.separate(Route(isSecure: true, host: origin.host, port: origin.port)) { return true }
+        let access = load.session.http3
+        guard let exchange = answer.transaction.exchange, exchange.version == .http3, !access.isDemanded,
+            !hop.followUp.leftAlternative
+        else { return false }
+        hop.followUp.leftAlternative = true
+        access.directory.misdirected(origin)
+        pool.retire(exchange.facts)
+        return true
     }
 
     @inline(never)

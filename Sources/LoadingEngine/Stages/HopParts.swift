@@ -22,6 +22,8 @@ struct FollowUpState {
     private(set) var firstFailure: (any Error)?
     /// Whether the server refused `Expect: 100-continue`.
     var withoutExpectation = false
+    /// Whether the request was repeated because a server that was reached over HTTP/3 is not configured for the origin.
+    var leftAlternative = false
 
     init(leftOrigin: Bool = false) { self.leftOrigin = leftOrigin }
 

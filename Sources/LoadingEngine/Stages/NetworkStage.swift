@@ -70,7 +70,9 @@ final class NetworkStage: LoadStage {
             hop.network.hasBegun = false
             if let exchange = transaction.exchange {
                 load.lastAttempt = AttemptTraffic(
-                    connectionWasReused: exchange.isReused, receivedAnyBytes: exchange.record.hasReceivedBytes,
+                    // A network that carries the handshake may lose the larger datagrams that follow.
+                    connectionWasReused: exchange.isReused || exchange.version == .http3,
+                    receivedAnyBytes: exchange.record.hasReceivedBytes,
                     evidence: exchange.evidence)
                 exchange.cancel()
             }
@@ -120,6 +122,7 @@ final class NetworkStage: LoadStage {
         load.tunnels.forget()
         guard !load.control.isSuspended else { return nil }
         let route = try route(of: hop)
+        guard try load.session.http3.admits(route, hop, in: load) else { return nil }
         if !hop.network.needsNewConnection, let idle = pool.takeIdle(route) { return idle }
         let lease = pool.acquire(
             route, priority: load.connectionPriority, control: load.control, adviser: route.mayAskAdviser ? load : nil,
@@ -164,7 +167,7 @@ final class NetworkStage: LoadStage {
             pool.giveBack(connection)
             load.kind?.extendedConnectFailed()
             load.lastAttempt.evidence = .notProcessed(RetryEvidence.Refusal(endsConnection: false))
-            throw LoadError(.connectionLost, "the HTTP/2 connection for the WebSocket was closed")
+            throw LoadError(.connectionLost, "the shared connection for the WebSocket was closed")
         }
         do {
             let exchange = try connection.begin(message.outgoing, control: load.control)

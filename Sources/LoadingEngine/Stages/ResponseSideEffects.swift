@@ -80,7 +80,7 @@ enum ResponseSideEffects {
         _ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts
     ) {
         guard exchange.head?.status != 421, let origin = hop.request.url.flatMap(Origin.init) else { return }
-        session.alternatives.note(
+        session.http3.directory.alternatives.note(
             headers, origin: origin, isVerified: exchange.facts.isVerified, now: session.seconds(exchange.control.lastProgress)
         )
     }

@@ -12,7 +12,6 @@ struct RequestStorage: Sendable {
     struct Options: OptionSet {
         let rawValue: UInt16
         static let usesPipelining = Options(rawValue: 1 << 0)
-        static let assumesHTTP3 = Options(rawValue: 1 << 5)
         static let attributedToUser = Options(rawValue: 1 << 6)
         static let requiresDNSSEC = Options(rawValue: 1 << 7)
         static let allowsPersistentDNS = Options(rawValue: 1 << 8)
@@ -79,14 +78,19 @@ struct RequestStorage: Sendable {
         }
     }
 
-    /// The options, with the prohibited networks in bits 1 to 4.
+    /// The options, with the prohibited networks in bits 1 to 4, and the assumption of HTTP/3 in bit 5.
     var archivedOptions: UInt16 {
-        get { options.rawValue | UInt16(load.needs.prohibited.rawValue & 0x0F) << 1 }
+        get {
+            options.rawValue | UInt16(load.needs.prohibited.rawValue & 0x0F) << 1 | (load.assumesHTTP3 ? Self.assumptionBit : 0)
+        }
         set {
-            options = Options(rawValue: newValue & ~0x1E)
+            options = Options(rawValue: newValue & ~0x3E)
+            load.assumesHTTP3 = newValue & Self.assumptionBit != 0
             load.needs.prohibited = ProhibitedNetworks(rawValue: UInt8(truncatingIfNeeded: newValue >> 1) & 0x0F)
         }
     }
+
+    private static let assumptionBit: UInt16 = 1 << 5
 
     mutating func prohibit(_ network: ProhibitedNetworks, _ isProhibited: Bool) {
         if isProhibited { load.needs.prohibited.insert(network) } else { load.needs.prohibited.remove(network) }
@@ -158,6 +162,7 @@ struct RequestStorage: Sendable {
             && timeout == other.timeout && load.cachePolicy == other.load.cachePolicy
             && load.handlesCookies == other.load.handlesCookies && body == other.body && stream === other.stream
             && load.needs.prohibited == other.load.needs.prohibited && options == other.options
+            && load.assumesHTTP3 == other.load.assumesHTTP3
             && serviceType == other.serviceType && cookiePartition == other.cookiePartition
             && (load.headers == other.load.headers || headerFields == other.headerFields)
     }

@@ -207,10 +207,17 @@ public struct URLRequest: Sendable {
 
     /// Whether to assume that the server supports HTTP/3.
     ///
-    /// Default false. No effect, because this library does not support HTTP/3.
+    /// Default false: HTTP/3 is tried if the server announces it, by an `Alt-Svc` field of an earlier response (RFC 7838) or by an
+    /// HTTPS record in the DNS (RFC 9460). If true, it is tried at once, for the URL's host and port. It is not the only way: if a
+    /// connection over QUIC is not established within 200 ms, one over TCP is made beside it, and the first to be ready is used. A
+    /// server that cannot be reached over QUIC is not tried again for a while.
+    ///
+    /// No effect where HTTP/3 cannot be used: if ngtcp2 and nghttp3 are not installed, for `http` URLs, through proxies, and with
+    /// settings of the session that exclude it, such as a maximum TLS version below 1.3. To demand HTTP/3, use
+    /// ``URLSessionConfiguration/ConnectionOptions/HTTPVersions-swift.enum/http3Only``.
     public var assumesHTTP3Capable: Bool {
-        get { storage.options.contains(.assumesHTTP3) }
-        set { storage.options.set(.assumesHTTP3, newValue) }
+        get { storage.load.assumesHTTP3 }
+        set { storage.load.assumesHTTP3 = newValue }
     }
 
     /// Whether the app's developer or its user caused the load, for Apple's privacy report.

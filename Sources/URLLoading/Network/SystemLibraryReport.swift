@@ -12,6 +12,8 @@ public struct SystemLibraryReport: Sendable, Hashable {
     public let path: String?
     /// The reason why the library cannot be used.
     public let failure: String?
+    /// What to do about it, if that is known.
+    package let advice: String?
 
     /// Looks for all optional libraries.
     ///
@@ -19,6 +21,8 @@ public struct SystemLibraryReport: Sendable, Hashable {
     ///
     /// - Returns: One report per library.
     public static func all() -> [SystemLibraryReport] {
-        SystemLibrary.report.map { SystemLibraryReport(name: $0.name, path: $0.path, failure: $0.failure) }
+        SystemLibrary.report.map {
+            SystemLibraryReport(name: $0.name, path: $0.path, failure: $0.failure, advice: $0.advice)
+        }
     }
 }

@@ -67,7 +67,11 @@ extension URLSessionConfiguration {
 
         /// The versions of HTTP that a session uses.
         public enum HTTPVersions: String, Sendable, Hashable {
-            /// HTTP/2 if the server selects it in the TLS handshake (ALPN), otherwise HTTP/1.1.
+            /// HTTP/3 if the server announces it and can be reached over QUIC; else HTTP/2 if the server selects it in the TLS
+            /// handshake (ALPN), otherwise HTTP/1.1.
+            ///
+            /// HTTP/3 needs ngtcp2 and nghttp3, which are opened at run time if they are installed; ``SystemLibraryReport`` says
+            /// whether they are. See also ``URLRequest/assumesHTTP3Capable``.
             case negotiated
             /// HTTP/1.1 only.
             case http1Only
@@ -76,6 +80,14 @@ extension URLSessionConfiguration {
             /// Use it only with servers that are known to support HTTP/2. If a server does not support HTTP/2, each load fails with
             /// `URLError.badServerResponse`.
             case http2PriorKnowledge
+            /// HTTP/3 only, whether the server announces it or not.
+            ///
+            /// Requests that cannot use HTTP/3 fail with `URLError.cannotConnectToHost`, whose description says why: for example
+            /// because the libraries are not installed, because the URL's scheme is `http`, or because the request goes through a
+            /// proxy. FTP and stream tasks are not concerned.
+            case http3Only
+            /// HTTP/2 if the server selects it in the TLS handshake, otherwise HTTP/1.1; never HTTP/3.
+            case withoutHTTP3
         }
 
         /// The versions of HTTP to use.
@@ -136,6 +148,8 @@ extension URLSessionConfiguration {
                 case .negotiated: .negotiated
                 case .http1Only: .http1Only
                 case .http2PriorKnowledge: .http2PriorKnowledge
+                case .http3Only: .http3Only
+                case .withoutHTTP3: .withoutHTTP3
                 }
             options.substitutions = substitutions.map {
                 .init(endpoint: $0.endpoint.loadEndpoint, replacement: $0.replacement.loadEndpoint)

@@ -44,6 +44,7 @@ struct DoctorExamination {
 
         var request = URLRequest(url: url.withoutUserInfo)
         request.cachePolicy = .reloadIgnoringLocalCacheData
+        request.assumesHTTP3Capable = command.connections.http3
         if let token = command.login.bearerToken { request.setValue("Bearer " + token, forHTTPHeaderField: "Authorization") }
         let outcome = await DoctorLoad.run(
             request, configuration, try command.answers(for: given),
@@ -55,7 +56,7 @@ struct DoctorExamination {
         add(Self.strictTransportStep(upgrade, outcome))
         add(DoctorStores.cache(url, outcome.response, isRequested: command.stores))
         add(DoctorStores.cookies(url, isRequested: command.stores))
-        add(Self.protocolStep(outcome))
+        add(DoctorProtocol.step(outcome))
         conclude(url, failure: failure, outcome)
     }
 
@@ -277,18 +278,6 @@ struct DoctorExamination {
     }
 
     // MARK: The response
-
-    private static func protocolStep(_ outcome: DoctorLoad.Outcome) -> DoctorReport.Step {
-        guard let name = outcome.metrics?.transactionMetrics.last(where: { $0.networkProtocolName != nil })?.networkProtocolName
-        else {
-            return .init(.httpVersion, .none, ["none was used"])
-        }
-        let words = ["http/1.1": "HTTP/1.1", "http/1.0": "HTTP/1.0", "h2": "HTTP/2"][name] ?? name
-        let offer = outcome.response?.value(forHTTPHeaderField: "Alt-Svc")
-        return .init(
-            .httpVersion, .good, [words] + (offer.map { ["the server is also reachable by \($0) (Alt-Svc)"] } ?? []),
-            ["protocol": [name], "alternatives": [offer].compactMap { $0 }])
-    }
 
     private static func answerStep(_ url: URL, _ failure: ToolFailure?, _ outcome: DoctorLoad.Outcome) -> DoctorReport.Step {
         var lines: [String] = []

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HTTPRules
 import Synchronization
 import URLLoading
 
@@ -17,6 +18,8 @@ enum DoctorLoad {
         var host = ""
         /// The reason why the tool itself stopped the load.
         var failure: ToolFailure?
+        /// What the load's session knows about HTTP/3 for the origin of the last request.
+        var http3: HTTP3Standing?
     }
 
     /// - Parameters:
@@ -46,6 +49,7 @@ enum DoctorLoad {
         // The doctor itself cancels the rest of the response, which is not a failure.
         if outcome.response != nil, (outcome.error as? URLError)?.code == .cancelled { outcome.error = nil }
         outcome.failure = state.failure?.code == 0 ? nil : state.failure
+        if let url = outcome.response?.url ?? request.url { outcome.http3 = await session.http3(for: url) }
         return outcome
     }
 }

@@ -35,6 +35,7 @@ struct NetworkCommand: AsyncParsableCommand {
             let name: String
             let path: String?
             let failure: String?
+            let advice: String?
         }
 
         let isSatisfied: Bool
@@ -56,7 +57,9 @@ struct NetworkCommand: AsyncParsableCommand {
                     addresses: $0.addresses
                 )
             },
-            libraries: SystemLibraryReport.all().map { Picture.Library(name: $0.name, path: $0.path, failure: $0.failure) }
+            libraries: SystemLibraryReport.all().map {
+                Picture.Library(name: $0.name, path: $0.path, failure: $0.failure, advice: $0.advice)
+            }
         )
         try StandardOutput.write(json ? JSONText.of(picture) : Self.text(picture))
     }
@@ -92,7 +95,7 @@ struct NetworkCommand: AsyncParsableCommand {
             let costs = [interface.isExpensive ? "metered" : nil, interface.isConstrained ? "constrained" : nil].compactMap { $0 }
             return [interface.name, interface.kind, costs.joined(separator: " "), interface.addresses.joined(separator: " ")]
         }
-        let libraries = picture.libraries.map { [$0.name, $0.path ?? "not found"] }
+        let libraries = picture.libraries.map { [$0.name, $0.path ?? "not found" + ($0.advice.map { "; \($0)" } ?? "")] }
         let proxies = picture.proxies.map { "Proxies: \($0.joined(separator: ", then "))\n" } ?? ""
         let servers = "Name servers: \(picture.nameServers.isEmpty ? "none" : picture.nameServers.joined(separator: ", "))\n"
         return (picture.isSatisfied ? "Other networks can be reached.\n" : "Other networks cannot be reached.\n")

@@ -47,16 +47,25 @@ struct ConnectionOptions: ParsableArguments {
     @Flag("-N --no-buffer", "Write the body as it arrives: the default.", visibility: .hidden)
     var unbuffered = false
 
-    @Flag("--http2", "Use HTTP/2 if the server supports it: the default.", visibility: .hidden)
+    @Flag("--http2", "Use HTTP/2 if the server supports it, otherwise HTTP/1.1, but not HTTP/3.")
     var http2 = false
 
     @Flag("--http2-prior-knowledge", "Use HTTP/2 without TLS, too.")
     var http2PriorKnowledge = false
 
+    @Flag("--http3", "Try HTTP/3 even if the server has not announced it; what connects first is used.")
+    var http3 = false
+
+    @Flag("--http3-only", "Use only HTTP/3.")
+    var http3Only = false
+
     func validate() throws {
         try refuse(
             if: http1Only && (http2PriorKnowledge || http2),
             "--http1.1 and --http2 or --http2-prior-knowledge are mutually exclusive.")
+        try refuse(
+            if: (http3 || http3Only) && (http1Only || http2 || http2PriorKnowledge),
+            "--http3 and --http3-only cannot be combined with another HTTP version.")
         try refuse(
             if: ipv4 && ipv6 || (ipv4 || ipv6) && interface != nil,
             "--ipv4, --ipv6 and --interface are mutually exclusive.")
@@ -77,7 +86,9 @@ struct ConnectionOptions: ParsableArguments {
         configuration.connectionOptions.unixSocketPath = unixSocket
         configuration.requiresDNSSECValidation = dnssec
         if http1Only { configuration.connectionOptions.httpVersions = .http1Only }
+        if http2 { configuration.connectionOptions.httpVersions = .withoutHTTP3 }
         if http2PriorKnowledge { configuration.connectionOptions.httpVersions = .http2PriorKnowledge }
+        if http3Only { configuration.connectionOptions.httpVersions = .http3Only }
         configuration.connectionOptions.nameServers =
             nameServers?.split(separator: ",", omittingEmptySubsequences: false).map(String.init) ?? []
         // A wildcard local address restricts connections to addresses of its family.

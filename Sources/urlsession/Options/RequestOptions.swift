@@ -51,6 +51,7 @@ struct RequestOptions: ParsableArguments {
 
     func request(for url: URL) -> URLRequest {
         var request = URLRequest(url: url)
+        request.assumesHTTP3Capable = connections.http3
         if let method = common.method {
             request.httpMethod = method
         }

@@ -76,6 +76,7 @@ enum SecurityText {
             text += "* SSL connection using \(Self.version(version.rawValue))"
             text += (transaction.negotiatedTLSCipherSuite.map { " / \(suite($0))" } ?? "") + "\n"
         }
+        if transaction.networkProtocolName == "h3" { text += "* using HTTP/3, over QUIC\n" }
         return text
     }
 }

@@ -5,12 +5,12 @@ import NIOCore
 /// The output of the protocol that a stream was switched to, written piece by piece as the windows allow.
 ///
 /// Confined to the connection's event loop.
-final class SwitchedOutput {
-    private let outlet: HTTP2BodyOutlet
+final class SwitchedOutput<Outlet: StreamOutlet> {
+    private let outlet: Outlet
     private var waiting = CircularBuffer<(bytes: ByteBuffer, isLast: Bool, written: (Bool) -> Void)>()
     private var hasEnded = false
 
-    init(_ outlet: HTTP2BodyOutlet) { self.outlet = outlet }
+    init(_ outlet: Outlet) { self.outlet = outlet }
 
     /// Whether the next write is expected to be sent at once.
     var isReady: Bool { waiting.isEmpty && outlet.isReady }
@@ -23,7 +23,7 @@ final class SwitchedOutput {
         sendMore()
     }
 
-    /// Writes END_STREAM after all output, and calls back when the system has accepted END_STREAM, or the write has failed.
+    /// Writes the end after all output, and calls back when the system has accepted it, or the write has failed.
     func end(_ written: @escaping () -> Void) {
         write(ByteBuffer(), isLast: true) { _ in written() }
     }
@@ -43,6 +43,8 @@ final class SwitchedOutput {
         if isWriting { outlet.flush() }
         return isReady
     }
+
+    func pieceWasSent() { outlet.pieceWasSent() }
 
     func discard() {
         outlet.discard()

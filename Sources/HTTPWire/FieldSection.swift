@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A decoded field section: the header or trailer section of a response (RFC 9113, section 8.1).
-package struct HTTP2FieldSection: Sendable {
-    /// Why a section is malformed (sections 8.2 and 8.3) or too large.
+/// A decoded field section: the header or trailer section of a response (RFC 9113, section 8.1; RFC 9114, section 4.1).
+package struct FieldSection: Sendable {
+    /// Why a section is malformed (RFC 9113, sections 8.2 and 8.3; RFC 9114, sections 4.2 and 4.3) or too large.
     package enum Fault: UInt8, Sendable, Hashable, CaseIterable {
         case emptyName = 1
         case upperCaseName
@@ -13,9 +13,9 @@ package struct HTTP2FieldSection: Sendable {
         /// A pseudo-header field for requests, or an unknown pseudo-header field.
         case unknownPseudoField
         case malformedStatus
-        /// The status 101, which HTTP/2 does not support (section 8.6).
+        /// The status 101, which only HTTP/1.1 supports (RFC 9113, section 8.6; RFC 9114, section 4.5).
         case switchingProtocols
-        /// `Connection` and other connection-specific fields (section 8.2.2).
+        /// `Connection` and other connection-specific fields.
         case connectionField
         /// NUL, CR or LF.
         case invalidValue
@@ -32,7 +32,7 @@ package struct HTTP2FieldSection: Sendable {
             case .repeatedStatus: "the pseudo-header field :status is repeated"
             case .unknownPseudoField: "a pseudo-header field is not allowed in responses"
             case .malformedStatus: "the value of :status is not three digits"
-            case .switchingProtocols: "the status is 101, which HTTP/2 does not support"
+            case .switchingProtocols: "the status is 101, which only HTTP/1.1 supports"
             case .connectionField: "a field is specific to HTTP/1 connections"
             case .invalidValue: "the value of a field contains CR, LF or NUL"
             case .whitespaceAroundValue: "the value of a field begins or ends with whitespace"
@@ -49,7 +49,8 @@ package struct HTTP2FieldSection: Sendable {
     package var status: Int?
     /// The first fault found.
     package var fault: Fault?
-    /// The size as SETTINGS_MAX_HEADER_LIST_SIZE counts it: names, values and 32 bytes for each field (section 6.5.2).
+    /// The size as SETTINGS_MAX_HEADER_LIST_SIZE and SETTINGS_MAX_FIELD_SECTION_SIZE count it: names, values and 32 bytes for each
+    /// field (RFC 9113, section 6.5.2; RFC 9114, section 4.2.2).
     package var listBytes: Int
 
     package init(headers: HeaderBlock, status: Int? = nil, fault: Fault? = nil, listBytes: Int = 0) {
@@ -59,6 +60,6 @@ package struct HTTP2FieldSection: Sendable {
         self.listBytes = listBytes
     }
 
-    /// Whether this can be a trailer section: "trailers MUST NOT include pseudo-header fields" (section 8.1).
+    /// Whether this can be a trailer section: "trailers MUST NOT include pseudo-header fields" (RFC 9113, section 8.1).
     package var mayBeTrailers: Bool { status == nil && fault == nil }
 }
