@@ -47,9 +47,9 @@ private func decode(_ input: ArraySlice<UInt8>) {
     }
 }
 
-private func next(_ frame: [UInt8], _ reader: inout HTTP2FrameReader) -> Result<HTTP2FieldSection?, HTTP2Failure> {
+private func next(_ frame: [UInt8], _ reader: inout HTTP2FrameReader) -> Result<FieldSection?, HTTP2Failure> {
     do throws(HTTP2Failure) {
-        let section = try frame.span.bytes.withUnsafeBytes { bytes throws(HTTP2Failure) -> HTTP2FieldSection? in
+        let section = try frame.span.bytes.withUnsafeBytes { bytes throws(HTTP2Failure) -> FieldSection? in
             var offset = 0
             if case .headers(_, let section, _) = try reader.next(bytes, &offset) { return section }
             return nil
@@ -61,7 +61,7 @@ private func next(_ frame: [UInt8], _ reader: inout HTTP2FrameReader) -> Result<
     }
 }
 
-private func compare(_ section: HTTP2FieldSection?, _ theirs: [(String, String)]) {
+private func compare(_ section: FieldSection?, _ theirs: [(String, String)]) {
     guard let section else { preconditionFailure("no field section") }
     var ours = section.headers.lines.map { line in
         (

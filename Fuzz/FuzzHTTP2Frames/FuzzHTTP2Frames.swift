@@ -109,7 +109,7 @@ private struct Reading: Equatable {
         }
     }
 
-    private func check(_ section: HTTP2FieldSection, _ limits: HTTP2FrameReader.Limits) {
+    private func check(_ section: FieldSection, _ limits: HTTP2FrameReader.Limits) {
         let headers = section.headers
         precondition(headers.bytes.count + 32 * headers.count <= limits.headerListBytes, "more bytes than the limit")
         precondition(headers.count <= limits.headerLines, "more lines than the limit")
@@ -125,7 +125,7 @@ private struct Reading: Equatable {
         precondition(section.status.map { (0...999).contains($0) } ?? true, "invalid status")
     }
 
-    private static func text(_ section: HTTP2FieldSection) -> String {
+    private static func text(_ section: FieldSection) -> String {
         "\(section.status ?? -1) \(section.fault?.message ?? "") \(section.listBytes) \(section.headers)"
     }
 

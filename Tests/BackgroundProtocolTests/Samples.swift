@@ -42,6 +42,7 @@ enum Samples {
         request.handlesCookies = false
         request.cookiePartition = "https://example.org"
         request.needs = needs
+        request.assumesHTTP3 = true
         return request
     }
 

@@ -39,6 +39,11 @@ extension Dimension {
             "the kit's HTTP/2 server reads small bodies of HTTP/1.1 alone",
             [.protocol: ["http1Required"], .message: ["postLarge", "putLarge", "file", "streamAgain"]]),
         .init(
+            "left out: an answer before the body was read, which the end of the connection may overtake",
+            [
+                .protocol: ["http2Clear"], .message: ["streamOnce"], .answer: ["misdirected"], .end: ["closes"], .way: ["upload"],
+            ]),
+        .init(
             "a connection is idle after the last answer alone",
             [
                 .end: ["closedWhileIdle"],

@@ -7,7 +7,7 @@ import Synchronization
 import Glibc
 #endif
 
-/// Sends commands to the program behind an ``HTTP2ScriptedServer``, one per line.
+/// Sends commands to the program behind a server, one per line.
 ///
 /// The program reads commands on a separate thread, so that callers do not block for long.
 final class CommandPipe: Sendable {
@@ -25,7 +25,7 @@ final class CommandPipe: Sendable {
     }
 
     /// Sends a command; does nothing if the program has ended, because the server detects this end by itself.
-    func send(_ order: HTTP2Command) {
+    func send(_ order: some Encodable) {
         guard var line = try? JSONEncoder().encode(order) else { preconditionFailure("an order cannot be encoded as JSON") }
         line.append(0x0A)
         descriptor.withLock { descriptor in

@@ -29,6 +29,24 @@ package struct RecordedRequest: Sendable {
 
     package init() {}
 
+    /// A request as HTTP/1.1 would write it: with `Host`, and one `Cookie` field (RFC 9113, sections 8.3.1 and 8.2.3).
+    init(fields: [(name: String, value: String)], version: String, connection: Int, number: Int) {
+        (self.version, self.connection, self.number) = (version, connection, number)
+        var cookies: [String] = []
+        for (name, value) in fields {
+            switch name {
+            case ":method": method = value
+            case ":path": target = value
+            case ":authority": headers.insert(("Host", value), at: 0)
+            case "cookie": cookies.append(value)
+            default: if !name.hasPrefix(":") { headers.append((name, value)) }
+            }
+        }
+        if !cookies.isEmpty { headers.append(("Cookie", cookies.joined(separator: "; "))) }
+        let lines = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
+        rawHead = Array("\(method) \(target) \(version)\r\n\(lines)\r\n".utf8)
+    }
+
     mutating func takeBody(_ bytes: ArraySlice<UInt8>) {
         bodyLength += bytes.count
         if body.count < Self.maximumBodySize { body.append(contentsOf: bytes) }

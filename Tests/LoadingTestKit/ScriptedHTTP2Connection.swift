@@ -6,12 +6,14 @@ import NIOCore
 ///
 /// It follows RFC 9113 as far as scripts about HTTP need it, and returns flow control credit at once. What a client may send is
 /// checked by ``HTTP2ScriptedServer``.
-final class ScriptedHTTP2Connection: ChannelInboundHandler {
+final class ScriptedHTTP2Connection: ChannelInboundHandler, ScriptedStreamCarrier {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
+    private static let frameSize = 16_384
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
+    let name = "HTTP/2"
     private let script: ServerScript
     private let journal: Watched<ServerJournal>
     private let number: Int
@@ -126,33 +128,13 @@ final class ScriptedHTTP2Connection: ChannelInboundHandler {
         block = nil
         guard let fields = decoder.decode(whole.bytes) else { return fail("received an unreadable field block") }
         if let stream = streams[number] { return stream.takeEnd(trailers: fields) }
-        let stream = ScriptedStream(number, of: self, window: initialWindow, journal: journal)
+        let stream = ScriptedStream(Int(number), of: self, window: initialWindow, journal: journal)
         streams[number] = stream
         stream.begin(
-            Self.request(fields, connection: self.number, number: requestCount),
+            RecordedRequest(fields: fields, version: name, connection: self.number, number: requestCount),
             ScriptRun(script, journal, on: context.eventLoop, by: stream))
         requestCount += 1
         if whole.ends { stream.takeEnd() }
-    }
-
-    /// The request as HTTP/1.1 would write it: with `Host`, and one `Cookie` field (RFC 9113, sections 8.3.1 and 8.2.3).
-    private static func request(_ fields: [(name: String, value: String)], connection: Int, number: Int) -> RecordedRequest {
-        var request = RecordedRequest()
-        (request.version, request.connection, request.number) = ("HTTP/2", connection, number)
-        var cookies: [String] = []
-        for (name, value) in fields {
-            switch name {
-            case ":method": request.method = value
-            case ":path": request.target = value
-            case ":authority": request.headers.insert(("Host", value), at: 0)
-            case "cookie": cookies.append(value)
-            default: if !name.hasPrefix(":") { request.headers.append((name, value)) }
-            }
-        }
-        if !cookies.isEmpty { request.headers.append(("Cookie", cookies.joined(separator: "; "))) }
-        let lines = request.headers.map { "\($0.name): \($0.value)\r\n" }.joined()
-        request.rawHead = Array("\(request.method) \(request.target) HTTP/2\r\n\(lines)\r\n".utf8)
-        return request
     }
 
     private func unpadded(_ flags: HTTP2Frame.Flags, _ payload: [UInt8]) -> ArraySlice<UInt8> {
@@ -164,7 +146,6 @@ final class ScriptedHTTP2Connection: ChannelInboundHandler {
 
     // MARK: Sending
 
-    /// Takes as much of the connection's window as is left, up to `count` bytes.
     func takeWindow(_ count: Int) -> Int {
         let granted = max(0, min(count, window))
         window -= granted
@@ -174,6 +155,34 @@ final class ScriptedHTTP2Connection: ChannelInboundHandler {
     func send(_ bytes: [UInt8], then done: @escaping () -> Void = {}) { context?.write(bytes, of: number, journal, then: done) }
 
     func perform(_ effect: SocketEffect) -> Bool { context?.perform(effect) ?? true }
+
+    func content(_ bytes: [UInt8], of stream: Int, ends: Bool) -> [UInt8] {
+        HTTP2Step.bytes(of: .data, flags: ends ? .endStream : [], stream: stream, bytes)
+    }
+
+    func fields(_ fields: SocketEffect.Fields, of stream: Int, ends: Bool) -> [UInt8] {
+        func string(_ text: String) -> [UInt8] { HPACKBytes.integer(text.utf8.count, prefix: 7, first: 0) + text.utf8 }
+        var block: [UInt8] = []
+        for (name, value) in fields { block += [0] + string(name) + string(value) }
+        var frames: [UInt8] = []
+        for start in stride(from: 0, to: max(block.count, 1), by: Self.frameSize) {
+            let end = min(start + Self.frameSize, block.count)
+            var flags: HTTP2Frame.Flags = end == block.count ? .endHeaders : []
+            if start == 0, ends { flags.insert(.endStream) }
+            frames += HTTP2Step.bytes(
+                of: start == 0 ? .headers : .continuation, flags: flags, stream: stream, Array(block[start..<end]))
+        }
+        return frames
+    }
+
+    func end(of stream: Int) -> [UInt8] { HTTP2Step.bytes(of: .data, flags: .endStream, stream: stream) }
+
+    func failure(of stream: Int) -> [UInt8] {
+        HTTP2Step.bytes(of: .resetStream, stream: stream, HTTP2Step.bytes(of: HTTP2Frame.ErrorCode.internalError.rawValue))
+    }
+
+    /// An indexed field with the index 0 (RFC 7541, section 6.1).
+    func nonsense(of stream: Int) -> [UInt8] { HTTP2Step.bytes(of: .headers, flags: .endHeaders, stream: stream, [0x80]) }
 
     private func resume() {
         for stream in streams.values { stream.resume() }

@@ -15,11 +15,15 @@ package final class ScriptedNameServer: Sendable {
         /// The name in lower case.
         package var name: String
         package var isV6: Bool
+        /// Whether the question is for HTTPS records (RFC 9460), instead of addresses.
+        package var isForServices = false
     }
 
     package struct Reply: Sendable {
         /// The list of addresses in each datagram to send.
         var datagrams: [[String]]
+        /// What answers a question for HTTPS records.
+        var services = Services.records([])
         var seconds: UInt32
         var code: UInt8 = 0
         var gate: String?
@@ -37,7 +41,20 @@ package final class ScriptedNameServer: Sendable {
 
         package static func code(_ code: UInt8) -> Reply { Reply(datagrams: [[]], seconds: 60, code: code) }
 
+        /// Records that are sent whatever the question is, each as its owner, type, class, TTL and data (RFC 1035, section 4.1.3).
+        package static func records(_ records: [[UInt8]]) -> Reply {
+            Reply(datagrams: [[]], services: .records(records), seconds: 0)
+        }
+
+        /// A message without its ID.
+        package static func message(_ bytes: [UInt8]) -> Reply { Reply(datagrams: [[]], services: .message(bytes), seconds: 0) }
+
         package static let nothing = Reply(datagrams: [], seconds: 0)
+    }
+
+    enum Services: Sendable {
+        case records([[UInt8]])
+        case message([UInt8])
     }
 
     private struct Journal: Sendable {
@@ -98,6 +115,9 @@ package final class ScriptedNameServer: Sendable {
     package func count(_ name: String, isV6: Bool = false) -> Int {
         journal.read { $0.questions.filter { $0 == Question(name: name, isV6: isV6) }.count }
     }
+
+    /// The names in the questions for HTTPS records, in order.
+    package var servicesAsked: [String] { journal.read { $0.questions.filter(\.isForServices).map(\.name) } }
 
     /// Waits for a question for a name and family.
     package func waitForQuestion(_ name: String, isV6: Bool = false) async throws {
@@ -192,16 +212,23 @@ package final class ScriptedNameServer: Sendable {
             else { return nil }
             self.id = id
             self.section = section
-            question = Question(name: labels.joined(separator: ".").lowercased(), isV6: type == 28)
+            question = Question(name: labels.joined(separator: ".").lowercased(), isV6: type == 28, isForServices: type == 65)
         }
 
         func message(_ addresses: [String], _ reply: Reply, isCut: Bool = false) -> ByteBuffer {
-            let addresses = addresses.compactMap { Self.bytes(of: $0, isV6: question.isV6) }
-            let records = isCut ? [] : addresses
+            var records = question.isForServices ? [] : addresses.compactMap { Self.bytes(of: $0, isV6: question.isV6) }
             var message = ByteBuffer()
             message.writeInteger(id)
+            var others: [[UInt8]] = []
+            switch reply.services {
+            case .message(let bytes):
+                message.writeBytes(bytes)
+                return message
+            case .records(let found): others = found
+            }
+            if isCut { (records, others) = ([], []) }
             message.writeInteger(0x8180 | UInt16(reply.code) | (isCut ? 0x0200 : 0))
-            for count in [1, records.count, 0, 0] { message.writeInteger(UInt16(count)) }
+            for count in [1, records.count + others.count, 0, 0] { message.writeInteger(UInt16(count)) }
             message.writeImmutableBuffer(section)
             for record in records {
                 message.writeInteger(0xC00C as UInt16)
@@ -211,6 +238,7 @@ package final class ScriptedNameServer: Sendable {
                 message.writeInteger(UInt16(record.count))
                 message.writeBytes(record)
             }
+            for record in others { message.writeBytes(record) }
             return message
         }
 

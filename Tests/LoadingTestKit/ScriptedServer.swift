@@ -20,19 +20,22 @@ package final class ScriptedServer: Sendable {
     package let port: Int
     package let isSecure: Bool
     private let channel: any Channel
+    /// The UDP port, if the server's version is HTTP/3.
+    private let quic: QUICPort?
     private let children: Watched<[ObjectIdentifier: any Channel]>
     private let journal: Watched<ServerJournal>
 
     private init(
-        address: String, isSecure: Bool, channel: any Channel, children: Watched<[ObjectIdentifier: any Channel]>,
-        journal: Watched<ServerJournal>
+        address: String, isSecure: Bool, channel: any Channel, quic: QUICPort?,
+        children: Watched<[ObjectIdentifier: any Channel]>, journal: Watched<ServerJournal>
     ) {
         self.address = address
         self.isSecure = isSecure
         self.channel = channel
+        self.quic = quic
         self.children = children
         self.journal = journal
-        port = channel.localAddress?.port ?? 0
+        port = quic?.number ?? channel.localAddress?.port ?? 0
     }
 
     // MARK: Starting and stopping
@@ -81,7 +84,9 @@ package final class ScriptedServer: Sendable {
         let identity = version?.isSecure == true ? try identity ?? TestCertificates.shared.get().valid : identity
         let journal = Watched(ServerJournal())
         let children = Watched<[ObjectIdentifier: any Channel]>([:])
-        let secure = try ([identity].compactMap { $0 } + laterIdentities).map {
+        let isQUIC = version == .http3
+        let identities = [identity].compactMap { $0 } + laterIdentities
+        let secure = try (isQUIC ? [] : identities).map {
             var configuration = try $0.serverConfiguration(versions: tls)
             if let clientRoot {
                 configuration.certificateVerification = .optionalVerification
@@ -109,22 +114,33 @@ package final class ScriptedServer: Sendable {
                         let context = secure.indices.contains(chosen) ? secure[chosen] : last
                         try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
                     }
-                    let connection = (version ?? .http1).connection(script, journal, number)
+                    let opening = HTTP3Opening {
+                        $0.identity = min(choice(number) ?? number, max(identities.count - 1, 0))
+                        $0.asks = clientRoot != nil
+                    }
+                    let connection = (version ?? .http1).connection(script, journal, number, opening, window: sendBuffer)
                     try channel.pipeline.syncOperations.addHandler(connection)
                 }
             }
-        if let sendBuffer {
+        if let sendBuffer, !isQUIC {
             bootstrap = bootstrap.childChannelOption(.socketOption(.so_sndbuf), value: .init(sendBuffer))
         }
-        let bound = path.map { bootstrap.bind(unixDomainSocketPath: $0) } ?? bootstrap.bind(host: address, port: 0)
+        // The connections of HTTP/3 arrive over a Unix domain socket, from a program that speaks QUIC.
+        let relays = isQUIC ? try ServerDirectory() : nil
+        let bound =
+            (relays.map(QUICPort.socket) ?? path).map { bootstrap.bind(unixDomainSocketPath: $0) }
+            ?? bootstrap.bind(host: address, port: 0)
         let channel = try await bound.get()
+        var quic: QUICPort?
+        if let relays { quic = try await QUICProcess.shared.get().open(relays, address: address, identities: identities) }
         return ScriptedServer(
-            address: address, isSecure: !secure.isEmpty, channel: channel, children: children, journal: journal
+            address: address, isSecure: !identities.isEmpty, channel: channel, quic: quic, children: children, journal: journal
         )
     }
 
     /// Stops the server; throws the errors of its script.
     package func close() async throws {
+        quic?.close()
         try? await channel.close()
         for child in children.read({ Array($0.values) }) { try? await child.close() }
         let errors = journal.read(\.errors)
@@ -132,7 +148,10 @@ package final class ScriptedServer: Sendable {
     }
 
     /// Stops listening; connections stay open.
-    package func stopListening() async { try? await channel.close() }
+    package func stopListening() async {
+        quic?.stopListening()
+        try? await channel.close()
+    }
 
     // MARK: Addresses
 

@@ -2,7 +2,25 @@
 
 import Foundation
 
-/// A request of a ``ScriptedHTTP2Connection``, and the script of its reply.
+/// A connection whose requests are ``ScriptedStream``s.
+protocol ScriptedStreamCarrier: AnyObject {
+    /// The version, for messages.
+    var name: String { get }
+    /// Takes as much of the connection's window as is left, up to `count` bytes.
+    func takeWindow(_ count: Int) -> Int
+    /// Sends bytes that the functions below returned, and calls back when the socket has accepted them.
+    func send(_ bytes: [UInt8], then done: @escaping () -> Void)
+    /// Performs an effect that concerns the connection as such; returns false for any other effect.
+    func perform(_ effect: SocketEffect) -> Bool
+
+    func content(_ bytes: [UInt8], of stream: Int, ends: Bool) -> [UInt8]
+    func fields(_ fields: SocketEffect.Fields, of stream: Int, ends: Bool) -> [UInt8]
+    func end(of stream: Int) -> [UInt8]
+    func failure(of stream: Int) -> [UInt8]
+    func nonsense(of stream: Int) -> [UInt8]
+}
+
+/// A request of a ``ScriptedHTTP2Connection`` or ``ScriptedHTTP3Connection``, and the script of its reply.
 final class ScriptedStream: ScriptCarrier {
     private static let frameSize = 16_384
     private static let connectionFields: Set<String> = [
@@ -11,8 +29,8 @@ final class ScriptedStream: ScriptCarrier {
 
     /// How much content the client accepts on this stream.
     var window: Int
-    private let number: UInt32
-    private weak var connection: ScriptedHTTP2Connection?
+    private let number: Int
+    private weak var connection: (any ScriptedStreamCarrier)?
     private let journal: Watched<ServerJournal>
     private var request = RecordedRequest()
     private var run: ScriptRun?
@@ -23,7 +41,7 @@ final class ScriptedStream: ScriptCarrier {
     private var ends = false
     private var isWriting = false
 
-    init(_ number: UInt32, of connection: ScriptedHTTP2Connection, window: Int, journal: Watched<ServerJournal>) {
+    init(_ number: Int, of connection: any ScriptedStreamCarrier, window: Int, journal: Watched<ServerJournal>) {
         self.number = number
         self.connection = connection
         self.window = window
@@ -67,30 +85,28 @@ final class ScriptedStream: ScriptCarrier {
     // MARK: The response
 
     func perform(_ effect: SocketEffect, of run: ScriptRun) {
+        guard let connection else { return }
         switch effect {
         case .head(let status, let fields, let content, let ends):
             let isOver = ends && content.isEmpty && status >= 200
-            let head = fieldBlock([(":status", "\(status)")] + fields, ends: isOver)
+            let head = connection.fields([(":status", "\(status)")] + Self.written(fields), of: number, ends: isOver)
             send(content, times: content.isEmpty ? 0 : 1, ends: ends, after: head)
         case .content(let bytes, let times):
             guard !bytes.isEmpty else { return }
             send(bytes, times: times, ends: false, after: [])
         case .end(let trailers):
-            let last = HTTP2Step.bytes(of: .data, flags: .endStream, stream: Int(number))
-            send([], times: 0, ends: false, after: trailers.isEmpty ? last : fieldBlock(trailers, ends: true))
+            let fields = Self.written(trailers)
+            let last = fields.isEmpty ? connection.end(of: number) : connection.fields(fields, of: number, ends: true)
+            send([], times: 0, ends: false, after: last)
         case .fail:
             run.stop()
-            connection?.send(
-                HTTP2Step.bytes(
-                    of: .resetStream, stream: Int(number), HTTP2Step.bytes(of: HTTP2Frame.ErrorCode.internalError.rawValue)))
-        case .nonsense:
-            // An indexed field with the index 0 (RFC 7541, section 6.1).
-            send([], times: 0, ends: false, after: HTTP2Step.bytes(of: .headers, flags: .endHeaders, stream: Int(number), [0x80]))
+            connection.send(connection.failure(of: number)) {}
+        case .nonsense: send([], times: 0, ends: false, after: connection.nonsense(of: number))
         case .write, .writeSlowly, .repeat, .readFrames:
-            journal.change { $0.errors.append("HTTP/2 cannot perform \(effect)") }
+            journal.change { $0.errors.append("\(connection.name) cannot perform \(effect)") }
             run.stop()
-            _ = connection?.perform(.close)
-        default: _ = connection?.perform(effect)
+            _ = connection.perform(.close)
+        default: _ = connection.perform(effect)
         }
     }
 
@@ -113,7 +129,7 @@ final class ScriptedStream: ScriptCarrier {
             window -= count
             let part = Array(rest.prefix(count))
             rest = rest.dropFirst(count)
-            bytes += HTTP2Step.bytes(of: .data, flags: ends && !isUnfinished ? .endStream : [], stream: Int(number), part)
+            bytes += connection?.content(part, of: number, ends: ends && !isUnfinished) ?? []
         }
         guard !bytes.isEmpty else { return }
         isWriting = true
@@ -130,21 +146,10 @@ final class ScriptedStream: ScriptCarrier {
         if isUnfinished, !isWriting, run != nil { write() }
     }
 
-    /// The frames of a field section; its names are in lower case, and its values have no white space around them.
-    private func fieldBlock(_ fields: SocketEffect.Fields, ends: Bool) -> [UInt8] {
-        func string(_ text: String) -> [UInt8] { HPACKBytes.integer(text.utf8.count, prefix: 7, first: 0) + text.utf8 }
-        var block: [UInt8] = []
-        for (name, value) in fields where !Self.connectionFields.contains(name.lowercased()) {
-            block += [0] + string(name.lowercased()) + string(value.trimmingCharacters(in: .whitespaces))
+    /// The fields of a message: their names are in lower case, and their values have no white space around them.
+    private static func written(_ fields: SocketEffect.Fields) -> SocketEffect.Fields {
+        fields.compactMap { name, value in
+            connectionFields.contains(name.lowercased()) ? nil : (name.lowercased(), value.trimmingCharacters(in: .whitespaces))
         }
-        var frames: [UInt8] = []
-        for start in stride(from: 0, to: max(block.count, 1), by: Self.frameSize) {
-            let end = min(start + Self.frameSize, block.count)
-            var flags: HTTP2Frame.Flags = end == block.count ? .endHeaders : []
-            if start == 0, ends { flags.insert(.endStream) }
-            frames += HTTP2Step.bytes(
-                of: start == 0 ? .headers : .continuation, flags: flags, stream: Int(number), Array(block[start..<end]))
-        }
-        return frames
     }
 }

@@ -172,6 +172,18 @@ package final class ServerProcess: Sendable {
         throw Failure(description: "the server did not start: \(output.suffix(2000))")
     }
 
+    /// Starts a server program with a free UDP port, and waits until a server of QUIC answers at the port.
+    static func startQUICServer(in log: URL, _ command: (Int) throws -> Command) throws -> (ServerProcess, port: Int) {
+        for _ in 0..<5 {
+            let socket = try socket(kind: SOCK_DGRAM, isListening: false)
+            Glibc.close(socket.descriptor)
+            let process = try start(try command(socket.port))
+            if answersQUIC(at: socket.port, whileRuns: process.process) { return (process, socket.port) }
+        }
+        let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
+        throw Failure(description: "the server did not start: \(text.suffix(2000))")
+    }
+
     /// Sends a signal to the program, if it is running.
     package func signal(_ signal: Int32) {
         code.withLock { if $0 == nil { _ = kill(process, signal) } }
@@ -236,8 +248,10 @@ extension ServerProcess {
         return sockets.map(\.port)
     }
 
-    private static func socket(isListening: Bool) throws -> (descriptor: Int32, port: Int) {
-        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    private static func socket(
+        kind: __socket_type = SOCK_STREAM, isListening: Bool
+    ) throws -> (descriptor: Int32, port: Int) {
+        let descriptor = Glibc.socket(AF_INET, Int32(kind.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw Failure(description: "socket: errno \(errno)") }
         var address = LoopbackAddress()
         let isBound = address.call { pointer, length in
@@ -257,5 +271,26 @@ extension ServerProcess {
         defer { Glibc.close(descriptor) }
         var address = LoopbackAddress(port: port)
         return address.call { pointer, length in connect(descriptor, pointer, length) == 0 } ?? false
+    }
+
+    /// Asks for a version of QUIC that no server knows, until a Version Negotiation packet arrives or the program ends.
+    ///
+    /// A port that is not open refuses the datagram; one that is lost is sent again.
+    private static func answersQUIC(at port: Int, whileRuns process: pid_t) -> Bool {
+        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return false }
+        defer { Glibc.close(descriptor) }
+        var address = LoopbackAddress(port: port)
+        guard address.call({ pointer, length in connect(descriptor, pointer, length) == 0 }) == true else { return false }
+        let head: [UInt8] = [0xC0, 0x0A, 0x0A, 0x0A, 0x0A, 8] + Array(1...8) + [8] + Array(1...8)
+        let question = head + [UInt8](repeating: 0, count: 1_200 - head.count)
+        var answer = [UInt8](repeating: 0, count: 1_500)
+        var end = siginfo_t()
+        while waitid(P_PID, id_t(process), &end, WEXITED | WNOWAIT | WNOHANG) == 0, end.si_signo == 0 {
+            _ = send(descriptor, question, question.count, Int32(MSG_NOSIGNAL))
+            var events = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
+            if poll(&events, 1, 20) > 0, recv(descriptor, &answer, answer.count, Int32(MSG_DONTWAIT)) > 0 { return true }
+        }
+        return false
     }
 }

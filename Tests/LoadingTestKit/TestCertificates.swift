@@ -28,6 +28,16 @@ package struct TestCertificates: Sendable {
             return Data(try bundle.serialize(passphrase: Array(password.utf8)))
         }
 
+        /// The same with further copies of the last certificate.
+        package func lengthened(to count: Int) -> Identity {
+            let copies = max(0, count - chain.count)
+            let last = chain.suffix(1)
+            let block = last.map { PEMDocument(type: "CERTIFICATE", derBytes: $0).pemString + "\n" }.joined()
+            return Identity(
+                chain: chain + [[[UInt8]]](repeating: Array(last), count: copies).flatMap { $0 }, key: key,
+                chainPEM: chainPEM + String(repeating: block, count: copies), keyPEM: keyPEM)
+        }
+
         package func serverConfiguration(versions: ClosedRange<Version>) throws -> TLSConfiguration {
             var configuration = TLSConfiguration.makeServerConfiguration(
                 certificateChain: try chain.map { .certificate(try NIOSSLCertificate(bytes: $0, format: .der)) },

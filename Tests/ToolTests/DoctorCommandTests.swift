@@ -212,6 +212,25 @@ struct DoctorCommandTests {
         #expect(report["TLS"]?.lines.first?.contains("h2") == true)
     }
 
+    @Test func `the reason why HTTP 3 was not used is shown`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
+            let report = try await examine(server.url("/", host: "localhost").absoluteString)
+            #expect(report["protocol"]?.facts["http3"] == ["not HTTP/3: HTTP/3 needs an https URL"])
+            let demanded = try await examine("--http3-only", server.url("/", host: "localhost").absoluteString)
+            #expect(demanded.exitCode == 7 && demanded.verdict.contains("HTTP/3 needs an https URL"), "\(demanded.verdict)")
+        }
+        try await withScriptedServer(identity: try TestCertificates.shared.get().valid, reply: { _ in .ok("body") }) {
+            (server) async throws in
+            let url = server.url("/", host: "localhost").absoluteString
+            let excluded = try await examine("--cacert", "root.pem", "--http2", url)
+            #expect(
+                excluded["protocol"]?.facts["http3"] == ["not HTTP/3: the session's setting of HTTP versions excludes HTTP/3"])
+            let report = try await examine("--cacert", "root.pem", url)
+            let reason = try #require(report["protocol"]?.facts["http3"]?.first)
+            #expect(reason.contains("does not announce HTTP/3") || reason.contains("cannot be used: install"), "\(reason)")
+        }
+    }
+
     @Test func `redirects are shown, and those to another host are marked`() async throws {
         try await withScriptedServer(reply: { _ in .status(404, body: "none") }) { (other) async throws in
             try await withScriptedServer(reply: {

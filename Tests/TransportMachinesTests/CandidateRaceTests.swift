@@ -34,6 +34,26 @@ import TransportMachines
                 [[.start(0), .startTimer], [.start(1), .startTimer], [.start(2), .stopTimer], [.drop(2), .win(1)]]
             ),
             (
+                "the first knows late where to connect to: the head start counts from then", 2,
+                [.started, .began(0), .timer, .began(0), .connected(1)],
+                [[.start(0), .startTimer], [.startTimer], [.start(1)], [], [.drop(0), .win(1)]]
+            ),
+            (
+                "the first reaches the server: the second does not start while the app decides", 2,
+                [.started, .reached(0), .timer, .connected(0)],
+                [[.start(0), .startTimer], [.stopTimer], [], [.drop(1), .win(0)]]
+            ),
+            (
+                "the first reaches the server and refuses it: the second starts", 2,
+                [.started, .reached(0), .failed(0), .connected(1)],
+                [[.start(0), .startTimer], [.stopTimer], [.start(1)], [.win(1)]]
+            ),
+            (
+                "one of two that run refuses the server while the other decides", 3,
+                [.started, .timer, .reached(1), .failed(0), .failed(1), .connected(2)],
+                [[.start(0), .startTimer], [.start(1), .startTimer], [.stopTimer], [], [.start(2)], [.win(2)]]
+            ),
+            (
                 "the dial is cancelled", 2, [.started, .cancelled, .connected(0), .timer],
                 [[.start(0), .startTimer], [.drop(0), .drop(1), .stopTimer], [], []]
             ),
@@ -48,7 +68,7 @@ import TransportMachines
     ) {
         var race = CandidateRace(count: count)
         #expect(events.map { race.handle($0) } == actions, "\(sentence)")
-        #expect(CandidateRace.headStart == 250_000_000)
+        #expect(CandidateRace.headStart == 200_000_000)
     }
 
     @Test(arguments: 0..<200 as Range<UInt64>)

@@ -7,6 +7,30 @@ import TransportMachines
 private let second: Int64 = 1_000_000_000
 
 @Suite struct LivenessMachineTests {
+    @Test func `over datagrams a silent server is noticed within three seconds of a request`() {
+        var liveness = LivenessMachine(now: 0, patience: .datagrams)
+        let start = second + 1
+        #expect(liveness.handle(.requestBegan, now: start) == [.ask(1), .startTimer(1, after: second * 3 / 4)])
+        #expect(
+            liveness.handle(.timerFired(1), now: start + second) == [.bar(true), .doubt, .startTimer(1, after: second * 7 / 4)])
+        #expect(liveness.handle(.timerFired(1), now: start + 3 * second) == [.giveUp])
+    }
+
+    @Test func `a server that acknowledges nothing is asked, even if it was heard a moment before`() {
+        var liveness = LivenessMachine(now: 0, patience: .datagrams)
+        #expect(liveness.handle(.requestBegan, now: 1).isEmpty)
+        #expect(liveness.handle(.isUnanswered, now: second / 5).isEmpty)
+        #expect(liveness.handle(.isUnanswered, now: second / 2) == [.ask(1), .startTimer(1, after: second * 3 / 4)])
+        #expect(liveness.handle(.isUnanswered, now: second).isEmpty)
+    }
+
+    @Test func `a message that the server receives nothing is doubted, and refuted by any datagram`() {
+        var liveness = LivenessMachine(now: 0, patience: .datagrams)
+        #expect(liveness.handle(.wasRefused, now: 5) == [.bar(true), .ask(1), .startTimer(1, after: second * 3 / 4)])
+        #expect(liveness.handle(.wasRefused, now: 6).isEmpty)
+        #expect(liveness.read(now: 7) == [.stopTimer, .bar(false)])
+    }
+
     private typealias Action = LivenessMachine.Action
 
     private enum Input {

@@ -30,11 +30,22 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(other, by: 2, of: 2), now: 0) == [.lookUp(other)])
     }
 
+    @Test func `the services of each port are looked up separately`() {
+        var machine = machine()
+        for (caller, port) in [443, 8_443].enumerated() {
+            let question = Machine.Question("www.example.com", .services(port: port))
+            #expect(machine.handle(.wanted(question, by: caller, of: caller), now: 0) == [.lookUp(question)])
+        }
+    }
+
     @Test func `a result is cached for its time to live`() {
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         _ = machine.handle(.answered(name, "here", timeToLive: 5 * second), now: second)
         #expect(machine.handle(.wanted(name, by: 2, of: 2), now: 6 * second - 1) == [.answer([2], "here")])
+        #expect(machine.knownAnswer(to: name, now: 6 * second - 1) == "here")
+        #expect(machine.knownAnswer(to: name, now: 6 * second) == nil)
+        #expect(machine.knownAnswer(to: Machine.Question("www.example.com", .v6), now: second) == nil)
         #expect(machine.handle(.wanted(name, by: 3, of: 2), now: 6 * second) == [.lookUp(name)])
     }
 

@@ -33,6 +33,8 @@ final class ToyServer {
 final class ToyCandidate: DialCandidate {
     let advice: HandshakeAdvice
     let maySwitchLoads = false
+    var found: DialFound?
+    var holdChanged: ((Bool) -> Void)?
     private let server: ToyServer
     private let loop: any EventLoop
     /// Nil once the candidate is over.

@@ -5,7 +5,7 @@ import Testing
 
 /// The rules of RFC 9113 about field sections.
 @Suite struct `HTTP/2 field sections` {
-    private typealias Fault = HTTP2FieldSection.Fault
+    private typealias Fault = FieldSection.Fault
 
     /// A literal that is not indexed.
     private static func literal(_ name: String, _ value: String) -> [UInt8] {
@@ -15,10 +15,10 @@ import Testing
     private static func section(
         _ blocks: [UInt8]..., limits: HTTP2FrameReader.Limits = HTTP2FrameReader.Limits()
     ) throws
-        -> HTTP2FieldSection
+        -> FieldSection
     {
         var reader = HTTP2FrameReader(limits: limits)
-        var last: HTTP2FieldSection?
+        var last: FieldSection?
         let bytes = ServerFrames.settings + blocks.flatMap { ServerFrames.headers($0) }
         try bytes.withUnsafeBytes { bytes in
             var offset = 0
@@ -32,7 +32,7 @@ import Testing
     @Test(arguments: [
         (
             "8.2: a field name MUST NOT contain characters in the ranges 0x41-0x5a", "Server", "x",
-            HTTP2FieldSection.Fault.upperCaseName
+            FieldSection.Fault.upperCaseName
         ),
         ("8.2.1: … 0x00-0x20", "a b", "x", .invalidName),
         ("8.2.1: … NUL", "a\0", "x", .invalidName),
@@ -66,7 +66,7 @@ import Testing
         ("8.3: the same pseudo-header field name MUST NOT appear more than once", ":status", "200", .repeatedStatus),
     ])
     func `a malformed field is detected in any representation, and earlier fields are kept`(
-        sentence: String, name: String, value: String, fault: HTTP2FieldSection.Fault
+        sentence: String, name: String, value: String, fault: FieldSection.Fault
     ) throws {
         let isPseudo = name.hasPrefix(":")
         let before = [0x88] + (isPseudo ? [] : Self.literal("a", "1"))
@@ -102,9 +102,9 @@ import Testing
             ("8.3: behind a regular field", literal("a", "b") + [0x88], nil, .pseudoFieldAfterFields),
             ("repeated, with the same value", [0x88, 0x88], 200, .repeatedStatus),
             ("repeated, with another", [0x88, 0x8D], 200, .repeatedStatus),
-        ] as [(String, [UInt8], Int?, HTTP2FieldSection.Fault?)])
+        ] as [(String, [UInt8], Int?, FieldSection.Fault?)])
     func `the status has three digits, precedes the fields and occurs once`(
-        what: String, block: [UInt8], status: Int?, fault: HTTP2FieldSection.Fault?
+        what: String, block: [UInt8], status: Int?, fault: FieldSection.Fault?
     ) throws {
         let section = try Self.section(block)
         #expect(section.status == status, "\(what)")
@@ -169,7 +169,7 @@ import Testing
         for _ in 0..<5 { bytes += ServerFrames.frame(9, 0, 3, bomb) }
         bytes += ServerFrames.frame(9, 4, 3, [])
         var reader = HTTP2FrameReader()
-        var found: HTTP2FieldSection?
+        var found: FieldSection?
         try bytes.withUnsafeBytes { bytes in
             var offset = 0
             while let event = try reader.next(bytes, &offset) {

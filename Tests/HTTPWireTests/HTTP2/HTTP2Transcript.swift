@@ -83,7 +83,7 @@ struct HTTP2Transcript: Equatable {
         events.append("DATA \(data.stream)\(ending) \(String(decoding: data.content, as: UTF8.self)) takes \(data.taken)")
     }
 
-    static func text(_ section: HTTP2FieldSection) -> String {
+    static func text(_ section: FieldSection) -> String {
         let fault = section.fault.map { " \($0)" } ?? ""
         let fields = section.headers.fields.map { "\($0.name): \($0.value)" }.joined(separator: " | ")
         return "\(section.status.map(String.init) ?? "-")\(fault) [\(fields)]"

@@ -58,7 +58,10 @@ struct AuthenticatedBodyTests {
         }
     }
 
-    @Test func `a large body that expects 100-continue is not sent before the challenge is answered`() async throws {
+    // Over HTTP/3, the repeated request may be on its way when the connection ends.
+    @Test(.over(.http1, .http2)) func `a large body that expects 100-continue is not sent before the challenge is answered`()
+        async throws
+    {
         let content = Data(ScriptedFile.pattern(2_000_000))
         try await withScenario(
             delegate: TaskInterviewer(Interview(.ada())),

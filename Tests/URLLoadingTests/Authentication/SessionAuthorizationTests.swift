@@ -245,7 +245,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `CONNECT does not contain the session-wide Authorization`() async throws {
+    @Test(.over(.http1, .http2)) func `CONNECT does not contain the session-wide Authorization`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("in") }) { (server) async throws in
             try await withTunnelProxy({ [port = server.port] _ in .tunnel(to: port) }) { (proxy) async throws in

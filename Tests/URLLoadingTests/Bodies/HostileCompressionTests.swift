@@ -45,7 +45,7 @@ struct HostileCompressionTests {
         }
     }
 
-    @Test(.over(.http1, .http2)) func `a bomb below a raised ratio limit streams to the disk`() async throws {
+    @Test(.over(.http1, .http2, .http3)) func `a bomb below a raised ratio limit streams to the disk`() async throws {
         let counter = WritingDelegate()
         try await withScenario(
             delegate: counter, configure: { $0.maximumDecompressionRatio = 2_000 }, reply: { _ in Self.bomb(blocks: 4) }

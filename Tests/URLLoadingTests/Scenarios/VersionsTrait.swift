@@ -46,7 +46,7 @@ struct VersionsTrait: SuiteTrait, TestTrait, TestScoping {
 
 extension Trait where Self == VersionsTrait {
     /// Each version once: HTTP/1.1 over TLS, which shares its code with the others, is for tests that name it.
-    static var everyVersion: VersionsTrait { VersionsTrait(versions: ScriptedVersion.allCases.filter { $0 != .http1OverTLS }) }
+    static var everyVersion: VersionsTrait { VersionsTrait(versions: [.http1, .http2, .http3]) }
 
     static func over(_ versions: ScriptedVersion...) -> VersionsTrait { VersionsTrait(versions: versions) }
 }
@@ -61,6 +61,8 @@ extension URLSessionConfiguration {
 
     /// Trusts the servers of the version that the test runs over.
     func trustVersion() throws {
-        if ScriptedVersion.current?.isSecure == true { systemTrustRoots = [try TestCertificates.shared.get().root] }
+        guard let version = ScriptedVersion.current, version.isSecure else { return }
+        systemTrustRoots = [try TestCertificates.shared.get().root]
+        if version == .http3 { connectionOptions.httpVersions = .http3Only }
     }
 }

@@ -39,7 +39,7 @@ struct TimeoutTests {
         }
     }
 
-    @Test(.over(.http1, .http2)) func `an upload times out when the server does not read the body`() async throws {
+    @Test(.over(.http1, .http2, .http3)) func `an upload times out when the server does not read the body`() async throws {
         try await withScenario(
             configure: { $0.timeoutIntervalForRequest = 0.3 }, early: { _ in [.stopReading, .stall] }, reply: { _ in [] }
         ) { (server, session) async throws in

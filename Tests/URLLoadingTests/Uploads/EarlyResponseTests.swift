@@ -57,7 +57,7 @@ struct EarlyResponseTests {
         }
     }
 
-    @Test(.over(.http1, .http2), arguments: fields)
+    @Test(.over(.http1, .http2, .http3), arguments: fields)
     func `an early success is the result even if the server closes instead of reading`(
         fields: [String: String]
     ) async throws {

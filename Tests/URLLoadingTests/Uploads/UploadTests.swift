@@ -127,7 +127,7 @@ struct UploadTests {
         URLRequest(url, method: "PUT", headers: ["Expect": "100-continue"])
     }
 
-    @Test(.over(.http1, .http2)) func `an upload expects 100-continue only if the request says so`() async throws {
+    @Test(.over(.http1, .http2, .http3)) func `an upload expects 100-continue only if the request says so`() async throws {
         try await withScenario(reply: { .ok("\($0.bodyLength)") }) { (server, session) async throws in
             let large = Data(count: 8 << 20)
             #expect(try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: large).0 == Data("8388608".utf8))
@@ -181,7 +181,9 @@ struct UploadTests {
         }
     }
 
-    @Test(.over(.http1, .http2)) func `a response that arrives before the whole body was sent is the result`() async throws {
+    @Test(.over(.http1, .http2, .http3)) func `a response that arrives before the whole body was sent is the result`()
+        async throws
+    {
         try await withScenario(
             early: { _ in
                 [
@@ -202,7 +204,7 @@ struct UploadTests {
         }
     }
 
-    @Test(.over(.http1, .http2)) func `progress continues after the response, up to the last byte`() async throws {
+    @Test(.over(.http1, .http2, .http3)) func `progress continues after the response, up to the last byte`() async throws {
         let recorder = EventRecorder()
         let count = 16 << 20
         try await withScenario(

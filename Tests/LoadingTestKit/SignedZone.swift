@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import LoadingTestKit
 
 /// Runs a suite in its own network namespace, with a single name server, a signed root zone, and a folder for that root's key.
 ///
 /// The names are `good.signed` (127.0.0.1, ::1), `alias.signed`, `bad.signed`, whose address differs from the signed one, and
-/// `host.unsigned`. Requires root.
-enum SignedZone {
-    static func run(_ suite: String, before: String = "true") async throws {
+/// `host.unsigned`. `good.signed`, `bad.signed` and `host.unsigned` have HTTPS records, `alias.signed` leads to one. Requires root.
+package enum SignedZone {
+    package static func run(_ suite: String, before: String = "true") async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Data(setUp.utf8), to: "setup.sh")
         let script = "cd '\(folder.path)' && . ./setup.sh && \(before) && exec \"$@\""
@@ -29,8 +28,10 @@ enum SignedZone {
         ns.signed. IN A 127.0.0.1
         good.signed. IN A 127.0.0.1
         good.signed. IN AAAA ::1
+        good.signed. IN HTTPS 1 . alpn=h3,h2
         alias.signed. IN CNAME good.signed.
         bad.signed. IN A 127.0.0.1
+        bad.signed. IN HTTPS 1 . alpn=h3 port=444
         unsigned. IN NS ns.signed.
         END
         cat > unsigned.zone <<'END'
@@ -38,13 +39,14 @@ enum SignedZone {
         @ IN SOA ns.signed. admin.signed. 1 3600 600 86400 60
         @ IN NS ns.signed.
         host IN A 127.0.0.1
+        host IN HTTPS 1 . alpn=h3
         END
         key=$(dnssec-keygen -q -a ECDSAP256SHA256 -f KSK .)
         zone_key=$(dnssec-keygen -q -a ECDSAP256SHA256 .)
         cat "$key.key" "$zone_key.key" >> root.zone
         dnssec-signzone -q -o . -k "$key" -f root.signed root.zone "$zone_key" > /dev/null
-        awk '/^bad\.signed\./ {is_bad = 1}
-            is_bad && sub(/A[ \t]+127\.0\.0\.1/, "A 127.0.0.2") {is_bad = 0}
+        awk '/^[^ \t;]/ {is_bad = /^bad\.signed\./}
+            is_bad {sub(/A[ \t]+127\.0\.0\.1/, "A 127.0.0.2"); sub(/port=444/, "port=445")}
             {print}' root.signed > root.tampered
         grep -v '^;' "$key.key" > root.key
         cat > named.conf <<END

@@ -1,0 +1,1 @@
+../../Tests/HTTPTransportTests/HTTP3/FakeQUIC+Library.swift
