@@ -18,6 +18,10 @@ package struct Options: Sendable {
     package var clients = 1
     /// Whether to use HTTP/2, which the server offers, with all requests over one connection.
     package var usesHTTP2 = false
+    /// Whether to use HTTP/3 only, or not at all; nil for what the client does by itself.
+    package var usesHTTP3: Bool?
+    /// Whether requests assume that the server speaks HTTP/3.
+    package var assumesHTTP3 = false
 
     /// The comma-separated URLs, one per origin; callers use them in turn.
     package var urls: [String] { url.split(separator: ",").map(String.init) }
@@ -25,7 +29,7 @@ package struct Options: Sendable {
     package init(_ arguments: [String]) throws {
         guard arguments.count >= 3 else {
             throw BenchFailure(
-                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file= onloop= http2= clients=]"
+                "usage: \(arguments.first ?? "bench") CASE URL [count= warmup= inflight= connections= size= file= onloop= http2= http3= assume= clients=]"
             )
         }
         name = arguments[1]
@@ -42,6 +46,8 @@ package struct Options: Sendable {
             case "onloop": onLoop = value == "1"
             case "clients": clients = max(1, Int(value) ?? clients)
             case "http2": usesHTTP2 = value == "1"
+            case "http3": usesHTTP3 = value == "1"
+            case "assume": assumesHTTP3 = value == "1"
             case "size": size = Int(value) ?? size
             default: throw BenchFailure("unknown option \(argument)")
             }

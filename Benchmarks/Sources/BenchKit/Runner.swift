@@ -46,6 +46,19 @@ private func run<P: Peer>(_ options: Options, on peer: P, into report: inout Rep
         report.set("rss_10k_kib", Double(Usage.resident))
         _ = try await requests(options.count - 10_000, options, peer)
         report.set("rss_end_kib", Double(Usage.resident))
+    case "idle":
+        // One request to each origin in turn, so that only idle connections are left. The first ones fill what is only made once.
+        let urls = options.urls
+        for url in urls.prefix(options.warmUp) { try check(try await peer.get(url), options) }
+        let before = Usage.resident
+        for url in urls.dropFirst(options.warmUp) { try check(try await peer.get(url), options) }
+        report.set("kib_each", Double(Usage.resident - before) / Double(max(1, urls.count - options.warmUp)))
+    case "first":
+        // The first request of a session, then others in turn.
+        let start = Usage.now
+        try check(try await peer.get(options.url), options)
+        report.set("first_ms", (Usage.now - start) * 1e3)
+        report.setPercentiles(try await requests(options.count, options, peer))
     case "start":
         // Measures the first request of a new process. The driver uses the same clock.
         try check(try await peer.get(options.url), options)

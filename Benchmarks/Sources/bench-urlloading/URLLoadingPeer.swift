@@ -10,11 +10,16 @@ struct URLLoadingPeer: Peer {
     var session: URLSession
     let executor: (any TaskExecutor)?
     private let sessions: [URLSession]
+    private let assumesHTTP3: Bool
 
     init(_ options: Options) {
         let configuration = URLSessionConfiguration.default
         configuration.httpMaximumConnectionsPerHost = options.connections
         configuration.timeoutIntervalForRequest = 120
+        if let usesHTTP3 = options.usesHTTP3 {
+            configuration.connectionOptions.httpVersions = usesHTTP3 ? .http3Only : .withoutHTTP3
+        }
+        assumesHTTP3 = options.assumesHTTP3
         let session = URLSession(configuration: configuration)
         self.session = session
         sessions = [session] + (1..<options.clients).map { _ in URLSession(configuration: configuration) }
@@ -67,7 +72,9 @@ struct URLLoadingPeer: Peer {
 
     private func request(_ text: String) throws -> URLRequest {
         guard let url = URL(string: text) else { throw BenchFailure("bad URL") }
-        return URLRequest(url: url, timeoutInterval: 120)
+        var request = URLRequest(url: url, timeoutInterval: 120)
+        request.assumesHTTP3Capable = assumesHTTP3
+        return request
     }
 }
 
