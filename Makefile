@@ -129,9 +129,9 @@ uninstall:
 deb: $(TOOL) $(DAEMON)
 	@Scripts/deb
 
-#: deb-check install, use and remove the package in a clean chroot; needs debootstrap, lintian and root
+#: deb-check install, use and remove the package in a clean chroot, of RELEASE if given; needs root
 deb-check: deb
-	@Scripts/deb-check
+	@Scripts/deb-check $(if $(RELEASE),--release $(RELEASE))
 
 #: format format the sources
 format:
